@@ -51,7 +51,7 @@ class CanalCodec(NamedTuple):
     # The name of what `read` does, for the engine; None for what the engine leaves to Python.
     rule: str | None = None
     # Whether writing a value that was read always produces the string that was sent.
-    is_undone: bool = False
+    is_reversible: bool = False
 
 
 def read_canal_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = None) -> Any:
@@ -73,13 +73,13 @@ def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
     codec = None if declared is None else _CODECS.get(declared.name)
     if declared is None or codec is None:
         return None
-    read, write, _, is_undone = codec
+    read, write, _, is_reversible = codec
 
     def read_sent(sent: Any) -> Any:
         if type(sent) is not str:
             return sent
         value = read(sent, declared, zone)
-        return sent if value is None or not (is_undone or write(value, declared, zone) == sent) else value
+        return sent if value is None or not (is_reversible or write(value, declared, zone) == sent) else value
 
     return read_sent
 
@@ -191,25 +191,25 @@ def _write_geometry(value: Any, *_: object) -> str | None:
 
 
 def _read_bits(sent: str, declared: SqlType, _: object) -> str | None:
-    bits, count = _bits(declared), _count(sent)
+    bits, count = _bit_length(declared), _count(sent)
     if bits is None or count is None or count >> bits:
         return None
-    return b64encode(count.to_bytes(_size(bits), "big")).decode()
+    return b64encode(count.to_bytes(_byte_length(bits), "big")).decode()
 
 
 def _write_bits(value: Any, declared: SqlType, _: object) -> str | None:
-    bits, raw = _bits(declared), base64_bytes(value)
-    if bits is None or raw is None or len(raw) != _size(bits) or int.from_bytes(raw, "big") >> bits:
+    bits, raw = _bit_length(declared), base64_bytes(value)
+    if bits is None or raw is None or len(raw) != _byte_length(bits) or int.from_bytes(raw, "big") >> bits:
         return None
     return str(int.from_bytes(raw, "big"))
 
 
-def _bits(declared: SqlType) -> int | None:
+def _bit_length(declared: SqlType) -> int | None:
     bits = declared.arguments[0] if declared.arguments else 1
     return bits if 1 <= bits <= _MAX_BITS else None
 
 
-def _size(bits: int) -> int:
+def _byte_length(bits: int) -> int:
     return -(-bits // 8)
 
 
@@ -284,15 +284,15 @@ NUMBERS: Final = dict.fromkeys(_INTEGERS, True) | dict.fromkeys(_DECIMALS, False
 _ZONED: Final = "zoned"
 _OF_LABELS: Final = ("label", "labels")
 _CODECS: Final[dict[str, CanalCodec]] = {
-    **dict.fromkeys(_INTEGERS, CanalCodec(_read_integer, _write_number, "number", is_undone=True)),
-    **dict.fromkeys(_DECIMALS, CanalCodec(_read_number, _write_number, "number", is_undone=True)),
+    **dict.fromkeys(_INTEGERS, CanalCodec(_read_integer, _write_number, "number", is_reversible=True)),
+    **dict.fromkeys(_DECIMALS, CanalCodec(_read_number, _write_number, "number", is_reversible=True)),
     **dict.fromkeys(_BINARIES + _BLOBS, CanalCodec(_read_bytes, _write_bytes, "bytes")),
     **dict.fromkeys(_SHAPES + _COLLECTIONS, CanalCodec(_read_geometry, _write_geometry)),
     "YEAR": CanalCodec(_read_year, _write_year, "number"),
     "BIT": CanalCodec(_read_bits, _write_bits, "counted bits"),
     "ENUM": CanalCodec(_read_label, _write_label, "label"),
     "SET": CanalCodec(_read_labels, _write_labels, "labels"),
-    "TIMESTAMP": CanalCodec(_read_instant, _write_instant, _ZONED, is_undone=True),
+    "TIMESTAMP": CanalCodec(_read_instant, _write_instant, _ZONED, is_reversible=True),
 }
 
 
@@ -311,7 +311,7 @@ class CanalRowReader:
         """Return a row as changes have it."""
         converted = dict(row)
         read_numbers(converted, self._numbers)
-        return _each(converted, self._readers)
+        return _convert_columns(converted, self._readers)
 
 
 class CanalRowWriter:
@@ -325,13 +325,13 @@ class CanalRowWriter:
 
     def convert(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row as Canal sends it."""
-        converted = _each(dict(row), self._writers)
+        converted = _convert_columns(dict(row), self._writers)
         if not write_numbers(converted):
             converted = {name: plain_value(value) for name, value in converted.items()}
         return converted
 
 
-def _each(row: dict[str, Any], converters: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
+def _convert_columns(row: dict[str, Any], converters: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
     """Return a row with the values of some columns converted, in place; null stays null."""
     for name in converters if len(converters) <= len(row) else row.keys() & converters.keys():
         value = row.get(name)

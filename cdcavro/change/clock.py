@@ -78,22 +78,22 @@ class Clock:
             return None
         last, time = self._lanes.get(lane_of(key), (None, None))
         if last is not None and key[2] < last:
-            expected = f"a place of its lane from {_shown(last)} on"
-            raise OrderError(change.source.format, change.source.table, _shown(key[2]), expected)
+            expected = f"a place of its lane from {_describe_place(last)} on"
+            raise OrderError(change.source.format, change.source.table, _describe_place(key[2]), expected)
         if time is None or last != key[2]:
-            time = _later(time, key[3], is_moving=is_moving)
+            time = _next_time(time, key[3], is_moving=is_moving)
             self._lanes[lane_of(key)] = key[2], time
         return time
 
 
-def _later(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) -> LaneTime:
+def _next_time(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) -> LaneTime:
     own = LaneTime(rank_of_numbers(numbers), tuple(numbers), int(is_moving))
     if time is None or own[:2] > time[:2]:
         return own
     return time._replace(moves=time.moves + is_moving)
 
 
-def _shown(place: Place) -> str:
+def _describe_place(place: Place) -> str:
     return f"line {place[4]}" if place[3] else f"offset {place[2]}"
 
 
@@ -102,7 +102,7 @@ def lane_at(place: Arrival) -> Lane:
     return lane_of(order_key(Change(op="INSERT", place=place)))
 
 
-def before(place: Arrival) -> Place:
+def place_before(place: Arrival) -> Place:
     """Return the place right before one in its lane, as keys have it."""
     topic, partition, offset, file, line = order_key(Change(op="INSERT", place=place))[2]
     return (topic, partition, offset, file, line - 1) if file else (topic, partition, offset - 1, file, line)

@@ -59,7 +59,7 @@ class ConnectCodec(NamedTuple):
     rule: Rule | None = None
 
 
-def either(*codecs: ConnectCodec) -> ConnectCodec:
+def first_of(*codecs: ConnectCodec) -> ConnectCodec:
     """Return a codec that reads what any of these codecs reads, and sends as the first of them that can."""
 
     def read(sent: Any) -> Any:
@@ -71,12 +71,12 @@ def either(*codecs: ConnectCodec) -> ConnectCodec:
     return ConnectCodec(read, send, codecs[0].rule)
 
 
-def each(items: ConnectCodec) -> ConnectCodec:
+def array_of(items: ConnectCodec) -> ConnectCodec:
     """Return the codec of arrays whose items have a codec; null items stay, and all others have to fit."""
-    return ConnectCodec(partial(_each, convert=items.read), partial(_each, convert=items.send))
+    return ConnectCodec(partial(_convert_items, convert=items.read), partial(_convert_items, convert=items.send))
 
 
-def _each(values: Any, convert: Callable[[Any], Any]) -> list[Any] | None:
+def _convert_items(values: Any, convert: Callable[[Any], Any]) -> list[Any] | None:
     if type(values) is not list:
         return None
     made = [None if value is None else convert(value) for value in values]
@@ -301,10 +301,10 @@ def iso(count: Callable[[Any, int], int | None], precision: int | None = None) -
         day = "" if match[1] is None else f"{match[1]} "
         text = f"{day}{match[2]}{'.' if fraction else ''}{fraction}"
         is_whole = precision is None or len(fraction) == precision
-        return text if is_whole and _is_of_a_day(text, count) else None
+        return text if is_whole and _is_time(text, count) else None
 
     def send(value: Any) -> str | None:
-        if type(value) is not str or not _is_of_a_day(value, count):
+        if type(value) is not str or not _is_time(value, count):
             return None
         whole, point, fraction = value.replace(" ", "T").partition(".")
         digits = fraction if precision is None else fraction.rstrip("0")
@@ -313,7 +313,7 @@ def iso(count: Callable[[Any, int], int | None], precision: int | None = None) -
     return ConnectCodec(read, send)
 
 
-def _is_of_a_day(text: str, count: Callable[[Any, int], int | None]) -> bool:
+def _is_time(text: str, count: Callable[[Any, int], int | None]) -> bool:
     found = count(text, NANOS)
     return found is not None and (count is local_count or 0 <= found < _OFFSET * 10**NANOS)
 

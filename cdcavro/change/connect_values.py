@@ -19,11 +19,11 @@ from cdcavro.change import connect_codecs as codecs
 from cdcavro.change import modes
 from cdcavro.change.connect_codecs import (
     ConnectCodec,
+    array_of,
     bigint,
     decimal,
     declared_decimal,
-    each,
-    either,
+    first_of,
     read_connect_geometry,
     read_scaled,
     send_connect_geometry,
@@ -90,7 +90,7 @@ def codec_of(declared: str | None, connector: str | None = None, modes: Modes = 
 def _codec(declared: str, is_mysql: bool, modes: Modes) -> ConnectCodec | None:  # noqa: FBT001  the cache takes positional arguments only
     if declared.startswith(_ARRAY) and declared.endswith(">"):
         items = None if declared.count(_ARRAY) > _MAX_NESTED else _codec(declared[len(_ARRAY) : -1], False, modes)  # noqa: FBT003  as above
-        return None if items is None else each(items)
+        return None if items is None else array_of(items)
     match = _SPELLED.fullmatch(declared)
     if match is not None and match[1] in _SEMANTIC:
         parameters = dict(item.partition("=")[::2] for item in (match[2] or "").split(",") if "=" in item)
@@ -129,36 +129,36 @@ def _send_hex(value: Any) -> str | None:
 
 
 def _day(_: SqlType, __: Modes) -> ConnectCodec:
-    return either(codecs.DAY, codecs.ISO_DAY, codecs.structured(has_day=True, has_clock=False))
+    return first_of(codecs.DAY, codecs.ISO_DAY, codecs.structured(has_day=True, has_clock=False))
 
 
 def _clock(declared: SqlType, mode: Modes) -> ConnectCodec | None:
-    precision = _first(declared, 0)
+    precision = _first_argument(declared, 0)
     if precision > codecs.MAX_PRECISION:
         return None
     count = codecs.clock(codecs.unit_of(mode.times, precision, is_clock=True), precision)
-    return either(count, *_spelled_times(time_count, precision))
+    return first_of(count, *_text_times(time_count, precision))
 
 
 def _local(declared: SqlType, mode: Modes) -> ConnectCodec | None:
-    precision = _first(declared, 0)
+    precision = _first_argument(declared, 0)
     if precision > codecs.MAX_PRECISION:
         return None
     count = codecs.local(codecs.unit_of(mode.times, precision, is_clock=False), precision)
-    return either(count, *_spelled_times(local_count, precision))
+    return first_of(count, *_text_times(local_count, precision))
 
 
-def _spelled_times(count: Any, precision: int | None = None) -> tuple[ConnectCodec, ConnectCodec]:
+def _text_times(count: Any, precision: int | None = None) -> tuple[ConnectCodec, ConnectCodec]:
     """Return the codecs of times that come as ISO text and as structs."""
     struct = codecs.structured(has_day=count is local_count, has_clock=True, precision=precision)
     return codecs.iso(count, precision), struct
 
 
 def _instant(declared: SqlType, _: Modes) -> ConnectCodec | None:
-    precision = _first(declared, 0)
+    precision = _first_argument(declared, 0)
     if precision > codecs.MAX_PRECISION:
         return None
-    return either(codecs.instant(precision), codecs.zoned_structured())
+    return first_of(codecs.instant(precision), codecs.zoned_structured())
 
 
 def _bits(length: int | None) -> ConnectCodec | None:
@@ -209,7 +209,7 @@ def _send_flag(value: Any) -> int | None:
     return value if type(value) is int else None
 
 
-def _first(declared: SqlType, default: int) -> int:
+def _first_argument(declared: SqlType, default: int) -> int:
     return declared.arguments[0] if declared.arguments else default
 
 
@@ -267,7 +267,9 @@ _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ConnectCodec | None]]] = {
     "TIME": _clock,
     "DATETIME": _local,
     "TIMESTAMP": _instant,
-    "BIT": lambda declared, _: _bits(_first(declared, 1)) if _first(declared, 1) <= _MAX_BIT else None,
+    "BIT": lambda declared, _: (
+        _bits(_first_argument(declared, 1)) if _first_argument(declared, 1) <= _MAX_BIT else None
+    ),
     "ENUM": lambda _, __: ConnectCodec(_read_label, _send_label, Rule("escaped")),
 }
 
@@ -277,7 +279,7 @@ _DECLARED: Final[dict[str, Callable[[SqlType, Modes], ConnectCodec | None]]] = {
 PLAIN_LONG: Final = "int64"
 
 
-class Declared(Protocol):
+class DeclaredColumn(Protocol):
     """A column with its declared type, a `Column` or a table's own."""
 
     @property
@@ -289,7 +291,7 @@ class Declared(Protocol):
         """The declared type."""
 
 
-def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tuple[Column, ...]:
+def with_unsigned(columns: tuple[Column, ...], known: Sequence[DeclaredColumn]) -> tuple[Column, ...]:
     """Return the columns of a change, plain 64-bit integers being unsigned where the table's known columns are.
 
     >>> from cdcavro.change.model import Column
@@ -298,7 +300,7 @@ def with_unsigned(columns: tuple[Column, ...], known: Sequence[Declared]) -> tup
     """
     if not _HAVE_PLAIN_LONGS.of(columns):
         return columns
-    types = unsigned_types(known)
+    types = types_of_unsigned(known)
     if not may_be_unsigned(columns, types):
         return columns
     return tuple(
@@ -312,7 +314,7 @@ def may_be_unsigned(columns: Sequence[Column], names: Container[str | None]) -> 
     return any(column.type == PLAIN_LONG and column.name in names for column in columns)
 
 
-def unsigned_types(columns: Sequence[Declared]) -> dict[str | None, str]:
+def types_of_unsigned(columns: Sequence[DeclaredColumn]) -> dict[str | None, str]:
     """Return the types of the columns that are declared as unsigned integers of 64 bits, by their names."""
     return {column.name: column.type for column in columns if column.type is not None and is_unsigned(column.type)}
 

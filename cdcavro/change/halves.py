@@ -10,7 +10,7 @@ from cdcavro.errors import StructureError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-PENDING: Final = 10_000
+MAX_PENDING: Final = 10_000
 Identity = tuple[Source, tuple[int, ...] | None]
 
 
@@ -20,9 +20,9 @@ class HalfJoiner:
     At most `most` halves wait for their other half, by default 10,000, so that memory is bounded.
     """
 
-    def __init__(self, *, most: int = PENDING) -> None:
+    def __init__(self, *, most: int = MAX_PENDING) -> None:
         self._most = most
-        self._waiting: dict[Identity, Change] = {}
+        self._pending: dict[Identity, Change] = {}
 
     def add(self, change: Change) -> Iterator[Change]:
         """Yield the changes that are complete now.
@@ -33,37 +33,37 @@ class HalfJoiner:
         if change.half is None:
             yield change
             return
-        _check(change)
+        _check_half(change)
         identity = identity_of(change)
-        waiting = self._waiting.get(identity)
+        waiting = self._pending.get(identity)
         if waiting is None:
-            if len(self._waiting) >= self._most:
+            if len(self._pending) >= self._most:
                 expected = f"at most {self._most} halves without their other half"
                 raise StructureError(expected, "one more", format=change.source.format)
-            self._waiting[identity] = change
+            self._pending[identity] = change
             return
         if waiting.half == change.half:
             got = f"the {change.half} half twice"
             raise StructureError("the other half of the update", got, format=change.source.format)
-        del self._waiting[identity]
+        del self._pending[identity]
         yield join_pair(waiting, change)
 
     def take(self, identity: Identity) -> Change:
         """Remove a waiting half and return it. Raises `KeyError` if no such half is waiting."""
-        return self._waiting.pop(identity)
+        return self._pending.pop(identity)
 
-    def waiting(self) -> list[Change]:
+    def pending(self) -> list[Change]:
         """Return the halves that are waiting, unchanged."""
-        return list(self._waiting.values())
+        return list(self._pending.values())
 
     def finish(self) -> Iterator[Change]:
-        """Yield the waiting halves that are complete changes on their own. Raises what `alone` raises."""
-        waiting = self.waiting()
-        self._waiting.clear()
-        yield from map(alone, waiting)
+        """Yield the waiting halves that are complete changes on their own. Raises what `resolve_half` raises."""
+        waiting = self.pending()
+        self._pending.clear()
+        yield from map(resolve_half, waiting)
 
 
-def _check(half: Change) -> None:
+def _check_half(half: Change) -> None:
     """Raise `StructureError` unless a half has its row and the number that both halves share."""
     format = half.source.format
     if half.half not in ("BEFORE", "AFTER"):
@@ -74,7 +74,7 @@ def _check(half: Change) -> None:
         raise StructureError("a number for the halves of an update to share", "none", format=format)
 
 
-def alone(change: Change) -> Change:
+def resolve_half(change: Change) -> Change:
     """Return the change that a half amounts to when its other half never comes.
 
     A record that does not state its operation is an insert or a delete, since an update would have two

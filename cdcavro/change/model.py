@@ -21,9 +21,9 @@ DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "SNAPSHOT"})
 DDL: Final = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 Row = dict[str, Any]
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_]+|\.\.\.")
-_STEPS: Final = 4
+_MAX_STEPS: Final = 4
 # Fields that are tuples here and arrays in Avro.
-_NAMES: Final = ("key", "changed", "unavailable", "position")
+_TUPLE_FIELDS: Final = ("key", "changed", "unavailable", "position")
 
 
 class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,19 +121,19 @@ def to_record(change: Change) -> dict[str, Any]:
 
 
 def _table_record(table: ChangedTable) -> dict[str, Any]:
-    record = _filled(table)
+    record = _stated_fields(table)
     if table.key is not None:
         record["key"] = list(table.key)
     if table.columns is not None:
-        record["columns"] = [_filled(column) for column in table.columns]
+        record["columns"] = [_stated_fields(column) for column in table.columns]
     return record
 
 
 def _shared_record(change: Change) -> dict[str, Any]:
     """Return what `to_record` returns, but with columns that other records share and nobody may modify."""
-    record = _filled(change)
-    record["source"] = _filled(change.source)
-    for name in _NAMES:
+    record = _stated_fields(change)
+    record["source"] = _stated_fields(change.source)
+    for name in _TUPLE_FIELDS:
         if type(record.get(name)) is tuple:
             record[name] = list(record[name])
     if change.columns is not None:
@@ -141,7 +141,7 @@ def _shared_record(change: Change) -> dict[str, Any]:
     if change.tables is not None:
         record["tables"] = [_table_record(table) for table in change.tables]
     if change.place is not None:
-        record["place"] = _filled(change.place)
+        record["place"] = _stated_fields(change.place)
     return record
 
 
@@ -153,7 +153,7 @@ def from_record(record: dict[str, Any]) -> Change:
     try:
         change: Change = convert(record, Change)
     except ValidationError as error:
-        raise _fault(str(error)) from error
+        raise _payload_error(str(error)) from error
     for name, symbols in (("op", _symbols("op")), ("half", _symbols("half"))):
         word = getattr(change, name)
         if word is not None and word not in symbols:
@@ -161,11 +161,11 @@ def from_record(record: dict[str, Any]) -> Change:
     return change
 
 
-def _fault(sentence: str) -> PayloadError:
+def _payload_error(sentence: str) -> PayloadError:
     """Return the error for what a `Change` cannot hold, as `convert` says it."""
     what, _, place = sentence.partition(" - at ")
     expected, _, got = what.removeprefix("Expected ").replace("`", "").partition(", got ")
-    pointer = "".join(f"/{token}" for token in _TOKEN.findall(place)[:_STEPS])
+    pointer = "".join(f"/{token}" for token in _TOKEN.findall(place)[:_MAX_STEPS])
     if not got:
         return PayloadError("a change", shown(what.replace("`", "'")), pointer=pointer, format="change")
     return PayloadError(expected.replace(" | ", " or "), got, pointer=pointer, format="change")
@@ -180,19 +180,19 @@ def _symbols(name: str) -> tuple[str, ...]:
     return tuple(symbol for symbol in symbols if name == "op" or symbol != "OTHER")
 
 
-def _filled(value: Struct) -> dict[str, Any]:
+def _stated_fields(value: Struct) -> dict[str, Any]:
     return {name: field for name, field in structs.asdict(value).items() if field is not None}
 
 
-def _filled_columns(columns: tuple[Column, ...], _: object) -> list[dict[str, Any]]:
-    return [_filled(column) for column in columns]
+def _column_records(columns: tuple[Column, ...], _: object) -> list[dict[str, Any]]:
+    return [_stated_fields(column) for column in columns]
 
 
-_COLUMNS: Final = IdentityCache(_filled_columns)
+_COLUMNS: Final = IdentityCache(_column_records)
 replace = structs.replace
 
 
-def seen_columns(change: Change) -> list[str]:
+def names_of_columns(change: Change) -> list[str]:
     """Return the names of the columns that a change has values for, in either row, or says are unavailable."""
     images = [image for image in (change.before, change.after) if image is not None]
     return list(dict.fromkeys([*(column for image in images for column in image), *(change.unavailable or ())]))

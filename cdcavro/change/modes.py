@@ -46,10 +46,10 @@ USUAL_MODES: Final = Modes()
 _KNOWN: Final = {"decimals": DECIMALS, "times": TIMES, "binaries": BINARIES}
 
 
-def checked_modes(decimals: str, times: str, binaries: str) -> Modes:
+def check_modes(decimals: str, times: str, binaries: str) -> Modes:
     """Return modes. Raises `ValueError` for one that is not known.
 
-    >>> checked_modes("string", "connect", "hex")
+    >>> check_modes("string", "connect", "hex")
     Modes(decimals='string', times='connect', binaries='hex')
     """
     modes = Modes(decimals, times, binaries)

@@ -23,13 +23,13 @@ _LOOKED_AT: Final = 6
 _FULL_LOAD: Final = {"INIT": "SNAPSHOT", "ROW": "SNAPSHOT"}
 
 
-def meant(operation: str, operations: Mapping[str, str]) -> str:
+def read_operation(operation: str, operations: Mapping[str, str]) -> str:
     """Return the operation that a word means, `OTHER` if it is not known; `operations` are a format's documented words.
 
     A word is taken as it is documented, or else without regard to case. INIT and ROW, which no document of
     these formats has, are a row of a full load: Flink and Paimon know them so in messages of Canal's form.
 
-    >>> meant("insert", {"INSERT": "INSERT"}), meant("INIT", {"INSERT": "INSERT"}), meant("MERGE", {"INSERT": "INSERT"})
+    >>> read_operation("insert", {"INSERT": "INSERT"}), read_operation("INIT", {"INSERT": "INSERT"}), read_operation("MERGE", {"INSERT": "INSERT"})
     ('INSERT', 'SNAPSHOT', 'OTHER')
     """
     op = operations.get(operation)
@@ -43,7 +43,7 @@ def meant(operation: str, operations: Mapping[str, str]) -> str:
     return _FULL_LOAD.get(folded, "OTHER")
 
 
-def spelled(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
+def spell_operation(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
     """Return how a format spells a change's operation, None if it has no word; within one format it stays as sent."""
     if change.source.format == format and change.operation is not None:
         return change.operation
@@ -61,7 +61,7 @@ def check_operation(change: Change) -> None:
         raise StructureError(expected, shown(change.operation or "none"), format=change.source.format)
 
 
-def statement(change: Change) -> str | None:
+def statement_text(change: Change) -> str | None:
     """Return the text of a DDL statement; None for a row change, though its message may hold its statement's text."""
     return change.ddl if change.op in DDL or change.op == "OTHER" else None
 

@@ -60,21 +60,21 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot hav
 
     def __lt__(self, other: tuple[int, ...]) -> bool:
         """Return whether the numbers come before others of their kind."""
-        return super().__lt__(self._checked(other))
+        return super().__lt__(self._check_kind(other))
 
     def __gt__(self, other: tuple[int, ...]) -> bool:
         """Return whether the numbers come after others of their kind."""
-        return super().__gt__(self._checked(other))
+        return super().__gt__(self._check_kind(other))
 
     def __le__(self, other: tuple[int, ...]) -> bool:
         """Return whether the numbers do not come after others of their kind."""
-        return super().__le__(self._checked(other))
+        return super().__le__(self._check_kind(other))
 
     def __ge__(self, other: tuple[int, ...]) -> bool:
         """Return whether the numbers do not come before others of their kind."""
-        return super().__ge__(self._checked(other))
+        return super().__ge__(self._check_kind(other))
 
-    def _checked(self, other: tuple[int, ...]) -> tuple[int, ...]:
+    def _check_kind(self, other: tuple[int, ...]) -> tuple[int, ...]:
         if isinstance(other, Numbers) and other.kind != self.kind:
             kinds = " and some with ".join(sorted((self.kind, other.kind), reverse=True))
             raise OrderError(self.source.format, self.source.table, f"some with {kinds}")
@@ -200,7 +200,7 @@ def is_batched(change: Change) -> bool:
     return rule_of(change.source.format).batched and not is_by_numbers(change)
 
 
-def is_of_before(one: Key, other: Key) -> bool:
+def has_smaller_numbers(one: Key, other: Key) -> bool:
     """Return whether the numbers say that a change was made before another, whatever the places say.
 
     Where arrival is the true order, this tells a message that was delivered again from a newer one.
@@ -210,7 +210,7 @@ def is_of_before(one: Key, other: Key) -> bool:
     return is_known and tuple(numbers) < tuple(others)
 
 
-def is_begun_before(one: Key, other: Key) -> bool:
+def began_before(one: Key, other: Key) -> bool:
     """Return whether one statement began before another by their times alone, wherever the two arrived.
 
     Only of keys whose order is that of arrival; equal times say nothing, nor do numbers of batches, which begin anew.

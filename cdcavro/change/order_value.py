@@ -114,7 +114,7 @@ _PHASES: Final = (-1, 0, 1)
 _CHANGE: Final = _PHASES.index(1)
 
 
-def order_in_common(change: Change) -> tuple[int, int, bool]:
+def common_order(change: Change) -> tuple[int, int, bool]:
     """Return what decides the order of all changes like this one, whatever their numbers, times and places.
 
     That is the first byte of their values; 0 for rows of a full load, 1 where numbers are the order, 2 where arrival

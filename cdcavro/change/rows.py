@@ -49,13 +49,13 @@ def check_images(change: Change, before: str, after: str, index: int | None = No
     return change
 
 
-def batches(changes: Iterable[Change]) -> list[list[Change]]:
+def group_rows(changes: Iterable[Change]) -> list[list[Change]]:
     """Return changes in groups, each of consecutive rows of one message.
 
     The numbers of the rows in the message are consecutive, and everything that belongs to the message
     is equal: operation, source, place, position, times, transaction, key, columns and statement.
 
-    >>> [len(rows) for rows in batches([Change(op="INSERT", row=0, rows=2), Change(op="DELETE", row=1, rows=2)])]
+    >>> [len(rows) for rows in group_rows([Change(op="INSERT", row=0, rows=2), Change(op="DELETE", row=1, rows=2)])]
     [1, 1]
     """
     groups: list[list[Change]] = []
@@ -84,13 +84,13 @@ def check_repeated(rows: Sequence[Change], length: int) -> None:
     """
     if len(rows) == 1:
         return
-    most, repeated = _FREE + _PROPORTION * length, len(rows) * size_in_common(rows[0])
+    most, repeated = _FREE + _PROPORTION * length, len(rows) * common_size(rows[0])
     if repeated > most:
         expected = f"at most {most} characters of what {len(rows)} rows have in common, once for each row"
         raise StructureError(expected, str(repeated))
 
 
-def size_in_common(change: Change) -> int:
+def common_size(change: Change) -> int:
     """Return roughly how many characters a change has in common with the other rows of its message."""
     source = change.source
     texts = [change.operation, change.transaction, change.ddl, change.ddl_meta, *(change.key or ())]

@@ -47,20 +47,20 @@ class Bridge:
     """The functions that a format's module offers. The defaults of the last seven suit most formats.
 
     Attributes: `to_changes` converts a record, with the source's zone, to changes; `from_changes`
-    converts changes that came as the rows of one message, with the zone, to records; `available` returns a
+    converts changes that came as the rows of one message, with the zone, to records; `remove_unavailable` returns a
     record without the columns whose place a word for unavailable values takes (None for no word), and the names
-    of these columns; `placeholders` returns the texts of such values; `shape_of` says in words which of several shapes a record has; `in_shape` puts a record into the shape of an
-    original; `as_sent` spells the values of a change that was read back as they are in an original;
-    `as_one_message` turns an update into what it is when one message holds both images; `lack` says
+    of these columns; `placeholders` returns the texts of such values; `shape_of` says in words which of several shapes a record has; `reshape` puts a record into the shape of an
+    original; `restore_values` spells the values of a change that was read back as they are in an original;
+    `as_one_message` turns an update into what it is when one message holds both images; `missing_part` says
     what a change lacks to be a message, None if nothing.
     """
 
     to_changes: Callable[[Record, tzinfo | None], list[Change]]
     from_changes: Callable[[Sequence[Change], tzinfo | None], list[Record]]
-    available: Callable[[Record, str | None], tuple[Record, tuple[str, ...]]] = _all_available
+    remove_unavailable: Callable[[Record, str | None], tuple[Record, tuple[str, ...]]] = _all_available
     placeholders: Callable[[str | None], tuple[bytes, ...]] = _no_placeholders
     shape_of: Callable[[Record], str] = _no_shape
-    in_shape: Callable[[Record, Record], Record] = _unchanged_record
-    as_sent: Callable[[Change, Change], Change] = _unchanged_change
+    reshape: Callable[[Record, Record], Record] = _unchanged_record
+    restore_values: Callable[[Change, Change], Change] = _unchanged_change
     as_one_message: Callable[[Change], Change] = _already_one_message
-    lack: Callable[[Change], str | None] = _lacks_nothing
+    missing_part: Callable[[Change], str | None] = _lacks_nothing

@@ -141,7 +141,7 @@ def schema_columns(schema: Any) -> tuple[Column, ...] | None:
     fields = at(schema, "fields")
     if type(fields) is not list:
         return None
-    return tuple(Column(name=string_at(field, "field"), type=_spelled(field)) for field in fields)
+    return tuple(Column(name=string_at(field, "field"), type=_type_text(field)) for field in fields)
 
 
 _DECLARED: Final = "__debezium.source.column.type"
@@ -150,14 +150,14 @@ _VITESS: Final = {"UINT64": "BIGINT UNSIGNED"}
 _PARAMETERS: Final = {"connect.decimal.precision": "precision", "scale": "scale", "length": "length"}
 
 
-def _spelled(field: Any) -> str | None:
+def _type_text(field: Any) -> str | None:
     text = string_at(field, "name") or string_at(field, "type")
     declared = string_at(field, "parameters", _DECLARED)
     declared = _VITESS.get(declared or "", declared)
     if text == PLAIN_LONG and declared is not None and is_unsigned(declared):
         return declared
     if text == "array":
-        return f"array<{_spelled(at(field, 'items'))}>"
+        return f"array<{_type_text(at(field, 'items'))}>"
     parameters = {shown: string_at(field, "parameters", name) for name, shown in _PARAMETERS.items()}
     arguments = ",".join(f"{shown}={value}" for shown, value in parameters.items() if value is not None)
     return f"{text}({arguments})" if text and arguments else text
@@ -190,7 +190,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MOST_CHARACTERS: Final = 1_000
 
 
-class _Forms(NamedTuple):
+class _PlaceholderForms(NamedTuple):
     """The forms of a placeholder: as a scalar, as the only element of an array, as an array, and as a map."""
 
     scalars: frozenset[str]
@@ -211,41 +211,47 @@ def check_word(word: str | None) -> None:
 
 def placeholders(word: str | None) -> tuple[bytes, ...]:
     """Return the texts that stand for a value which the source did not give; arrays and maps do so, too."""
-    return () if word is None else tuple(sorted(form.encode("utf-8", "replace") for form in _forms(word).scalars))
+    return (
+        ()
+        if word is None
+        else tuple(sorted(form.encode("utf-8", "replace") for form in _placeholder_forms(word).scalars))
+    )
 
 
-def available(line: dict[str, Any], word: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
+def remove_unavailable(line: dict[str, Any], word: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return a line whose row images have only the columns with values, and the names of the columns without one.
 
     It is the line itself if there is no placeholder.
 
-    >>> available({"op": "u", "after": {"id": 1, "doc": "__debezium_unavailable_value"}}, PLACEHOLDER)
+    >>> remove_unavailable({"op": "u", "after": {"id": 1, "doc": "__debezium_unavailable_value"}}, PLACEHOLDER)
     ({'op': 'u', 'after': {'id': 1}}, ('doc',))
     """
     gone: dict[str, None] = {}
-    found = line if word is None else _available(line, _forms(word), ("value", "payload"), gone)
+    found = line if word is None else _remove_unavailable(line, _placeholder_forms(word), ("value", "payload"), gone)
     return found, tuple(gone)
 
 
-def _available(line: dict[str, Any], forms: _Forms, wrappers: tuple[str, ...], gone: dict[str, None]) -> dict[str, Any]:
+def _remove_unavailable(
+    line: dict[str, Any], forms: _PlaceholderForms, wrappers: tuple[str, ...], gone: dict[str, None]
+) -> dict[str, Any]:
     """Return an envelope's images without placeholders, in what is around the envelope; note their columns as gone."""
     for i, name in enumerate(wrappers):
         inner = line.get(name)
         if type(inner) is dict:
-            found = _available(inner, forms, wrappers[i + 1 :], gone)
+            found = _remove_unavailable(inner, forms, wrappers[i + 1 :], gone)
             return line if found is inner else line | {name: found}
-    images = {name: _image(line[name], forms, gone) for name in _IMAGES if type(line.get(name)) is dict}
+    images = {name: _available_columns(line[name], forms, gone) for name in _IMAGES if type(line.get(name)) is dict}
     changed = {name: image for name, image in images.items() if image is not line[name]}
     return line | changed if changed else line
 
 
-def _image(image: dict[str, Any], forms: _Forms, gone: dict[str, None]) -> dict[str, Any]:
+def _available_columns(image: dict[str, Any], forms: _PlaceholderForms, gone: dict[str, None]) -> dict[str, Any]:
     own = dict.fromkeys(name for name, value in image.items() if _is_placeholder(value, forms))
     gone.update(own)
     return {name: value for name, value in image.items() if name not in own} if own else image
 
 
-def _is_placeholder(value: Any, forms: _Forms) -> bool:
+def _is_placeholder(value: Any, forms: _PlaceholderForms) -> bool:
     if type(value) is str:
         return value in forms.scalars
     if type(value) is list:
@@ -255,7 +261,7 @@ def _is_placeholder(value: Any, forms: _Forms) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _forms(word: str) -> _Forms:
+def _placeholder_forms(word: str) -> _PlaceholderForms:
     check_word(word)
     match = _HEX.fullmatch(word)
     raws = [word.encode("utf-8", "replace"), *([] if match is None else [bytes.fromhex(match[1])])]
@@ -263,7 +269,7 @@ def _forms(word: str) -> _Forms:
     scalars = {form for raw in raws for form in (b64encode(raw).decode(), urlsafe_b64encode(raw).decode(), raw.hex())}
     maps = tuple({text: text} for text in texts)
     shown = {json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in maps}
-    return _Forms(
+    return _PlaceholderForms(
         frozenset({*texts, *scalars, *shown}),
         frozenset({*texts, *scalars, *map(_uuid, raws)}),
         tuple([byte - 256 if byte > 127 else byte for byte in raw] for raw in raws),  # noqa: PLR2004  Java's bytes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.connect_values import codec_of, send_connect_value
 from cdcavro.change.model import DDL, Change, Row, replace
-from cdcavro.change.operations import spelled
+from cdcavro.change.operations import spell_operation
 from cdcavro.exact.instants import MILLISECOND
 from cdcavro.exact.jsontext import escape, parse
 from cdcavro.exact.jsonvalues import at, given, same, string_at, whole_number
@@ -55,11 +55,11 @@ def kind_of(envelope: dict[str, Any]) -> str | None:
         is_mark = envelope.get("status") in list(MARKS) and type(envelope["id"]) in (str, type(None))
         return MARK if is_mark else None
     if names <= _TIMES:
-        return _of_times(envelope)
+        return _kind_of_times(envelope)
     return None
 
 
-def _of_times(envelope: dict[str, Any]) -> str | None:
+def _kind_of_times(envelope: dict[str, Any]) -> str | None:
     if not envelope:
         return NOTHING
     return HEARTBEAT if all(type(time) in (int, type(None)) for time in envelope.values()) else None
@@ -94,10 +94,10 @@ def shape_of(line: dict[str, Any]) -> LineShape:
     return LineShape(is_record, has_schema, type(key) is dict and set(key) == _WRAPPED)
 
 
-def in_shape(line: dict[str, Any], shape: LineShape) -> dict[str, Any]:
+def reshape(line: dict[str, Any], shape: LineShape) -> dict[str, Any]:
     """Return a line without schemas in another shape; missing schemas and keys are not made up.
 
-    >>> in_shape({"op": "d"}, LineShape(True, True, False))
+    >>> reshape({"op": "d"}, LineShape(True, True, False))
     {'value': {'payload': {'op': 'd'}}}
     """
     value = line.get("value", line)
@@ -193,7 +193,7 @@ _POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
 # Values and keys made from changes. What a change does not state is left out, or is null where MySQL's connector
 # always sends the member.
 
-OWN: Final = "debezium"
+FORMAT: Final = "debezium"
 # Where an envelope stands in a line.
 _ABOVE: Final = ("", "/payload", "/value", "/value/payload")
 _LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
@@ -206,7 +206,7 @@ _NANOSECONDS: Final = 1_000
 
 def is_debezium(change: Change) -> bool:
     """Return whether a change came from Debezium."""
-    return change.source.format == OWN
+    return change.source.format == FORMAT
 
 
 def is_sendable(change: Change) -> bool:
@@ -230,24 +230,24 @@ def key_of(change: Change) -> Row | None:
         return {"databaseName": change.source.database}
     if change.op in _MARKS:
         return {"id": change.transaction}
-    image = _sent(change, change.before if change.after is None else change.after) or {}
+    image = _send_row(change, change.before if change.after is None else change.after) or {}
     return {name: image[name] for name in change.key or () if name in image} or None
 
 
-def with_sent_values(change: Change, original: Change) -> Change:
+def restore_values(change: Change, original: Change) -> Change:
     """Return a change read from another format with its values as they were sent in the original from Debezium.
 
     A change without columns stays as it is: its reader cannot know how the values would be sent.
     """
     if change.columns is None or not is_debezium(original):
         return change
-    before, after = _sent_as(original, change.before, "before"), _sent_as(original, change.after, "after")
+    before, after = _restore_row(original, change.before, "before"), _restore_row(original, change.after, "after")
     return replace(change, before=before, after=after)
 
 
-def _sent_as(original: Change, image: Row | None, name: str) -> Row | None:
+def _restore_row(original: Change, image: Row | None, name: str) -> Row | None:
     """Return a row as it is sent, with values that are those of the original as they were sent there."""
-    sent, own, members = _sent(original, image), getattr(original, name) or {}, original.members or {}
+    sent, own, members = _send_row(original, image), getattr(original, name) or {}, original.members or {}
     if image is None or sent is None or not members:
         return sent
     sent = dict(sent)
@@ -265,20 +265,20 @@ def _is_statement(change: Change) -> bool:
 
 def _row(change: Change) -> dict[str, Any]:
     return {
-        "before": _sent(change, change.before),
-        "after": _sent(change, change.after),
+        "before": _send_row(change, change.before),
+        "after": _send_row(change, change.after),
         "source": _source(change),
-        "op": spelled(change, OWN, _LETTERS),
-        **_times(change.system_time),
-        "transaction": _block(change),
+        "op": spell_operation(change, FORMAT, _LETTERS),
+        **_all_times(change.system_time),
+        "transaction": _transaction(change),
     }
 
 
 def _statement(change: Change) -> dict[str, Any]:
     return {
         "source": _source(change),
-        **_time(change.system_time),
-        **given({"transaction": _block(change)}),
+        **_exact_times(change.system_time),
+        **given({"transaction": _transaction(change)}),
         "databaseName": change.source.database,
         "schemaName": change.source.schema,
         "ddl": change.ddl,
@@ -288,11 +288,11 @@ def _statement(change: Change) -> dict[str, Any]:
 
 def _mark(change: Change) -> dict[str, Any]:
     mark = {"status": _MARKS[change.op], "id": change.transaction, "event_count": None, "data_collections": None}
-    return mark | _time(change.event_time)
+    return mark | _exact_times(change.event_time)
 
 
 def _heartbeat(change: Change) -> dict[str, Any]:
-    return {"ts_ms": None} | _time(change.system_time)
+    return {"ts_ms": None} | _exact_times(change.system_time)
 
 
 def _source(change: Change) -> dict[str, Any]:
@@ -300,7 +300,7 @@ def _source(change: Change) -> dict[str, Any]:
     is_mysql = source.db_type in MYSQL_FAMILY
     known = {
         "connector": source.db_type,
-        **_times(change.event_time),
+        **_all_times(change.event_time),
         "snapshot": _snapshot(change),
         "db": source.database,
         "schema": source.schema,
@@ -318,7 +318,7 @@ def _snapshot(change: Change) -> str:
     return "true" if change.op == "SNAPSHOT" or change.snapshot else "false"
 
 
-def _block(change: Change) -> dict[str, Any] | None:
+def _transaction(change: Change) -> dict[str, Any] | None:
     return None if change.transaction is None or _is_gtid(change) else {"id": change.transaction}
 
 
@@ -326,7 +326,7 @@ def _is_gtid(change: Change) -> bool:
     return change.transaction is not None and _GTID.fullmatch(change.transaction) is not None
 
 
-def _sent(change: Change, image: Row | None) -> Row | None:
+def _send_row(change: Change, image: Row | None) -> Row | None:
     """Return a row as Debezium sends it; a row from another format is sent as it is."""
     if image is None or change.columns is None or not is_debezium(change):
         return image
@@ -334,7 +334,7 @@ def _sent(change: Change, image: Row | None) -> Row | None:
     return {name: send_connect_value(value, codecs.get(name)) for name, value in image.items()}
 
 
-def _times(instant: int | None) -> dict[str, Any]:
+def _all_times(instant: int | None) -> dict[str, Any]:
     if instant is None:
         return {}
     nanoseconds = instant * _NANOSECONDS
@@ -342,10 +342,10 @@ def _times(instant: int | None) -> dict[str, Any]:
     return times | ({"ts_ns": nanoseconds} if -MAX_LONG <= nanoseconds <= MAX_LONG else {})
 
 
-def _time(instant: int | None) -> dict[str, Any]:
+def _exact_times(instant: int | None) -> dict[str, Any]:
     """Return an instant in milliseconds, and in finer units only where milliseconds are not exact."""
     if instant is None or instant % MILLISECOND:
-        return _times(instant)
+        return _all_times(instant)
     return {"ts_ms": instant // MILLISECOND}
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, Change, Column, Source, replace
-from cdcavro.change.operations import as_statement, meant, spelled, statement
+from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.jsonvalues import at, given, names_at, string_at, whole_number
@@ -54,7 +54,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     before, after = at(payload, "before", "dataColumn"), at(payload, "after", "dataColumn")
     half = HALVES.get(operation.upper()) if before is None or after is None else None
     number = string_at(payload, "sequenceId")
-    op = meant(operation, OPERATIONS)
+    op = read_operation(operation, OPERATIONS)
     columns = at(schema, "dataColumn")
     change = Change(
         op="SNAPSHOT" if op == "INSERT" and number == FULL_LOAD else op,
@@ -104,7 +104,7 @@ def _operation(change: Change) -> str | None:
     if change.op == "UPDATE" and (change.operation is None or change.source.format != FORMAT):
         # An UPDATE_AFTER without the row before the change would be read as half an update.
         return "UPDATE" if change.half is None and change.before is None else HALF_SPELLINGS[change.half or "AFTER"]
-    return spelled(change, FORMAT, SPELLINGS)
+    return spell_operation(change, FORMAT, SPELLINGS)
 
 
 def as_one_message(change: Change) -> Change:
@@ -125,7 +125,7 @@ def _message(change: Change) -> dict[str, Any]:
         "op": _operation(change),
         "sequenceId": _sequence(change),
         "timestamp": given(timestamp) or None,
-        "ddl": given({"text": statement(change), "ddlMeta": change.ddl_meta}) or None,
+        "ddl": given({"text": statement_text(change), "ddlMeta": change.ddl_meta}) or None,
     }
     return {"schema": _schema(change), "payload": given(payload), "version": VERSION}
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Row, Source
-from cdcavro.change.operations import meant, spelled
+from cdcavro.change.operations import read_operation, spell_operation
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.jsonvalues import given, string_at
@@ -56,7 +56,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     side = _IMAGES.get((images[0] or "", images[1] or ""))
     if side is None:
         raise StructureError("Y and N, or N and Y, as _before_image_ and _after_image_", f"{images[0]} and {images[1]}")
-    op = "UPDATE" if operation is None else meant(operation, OPERATIONS)
+    op = "UPDATE" if operation is None else read_operation(operation, OPERATIONS)
     number = string_at(record, "_sequence_id_")
     if number == FULL_LOAD and side == "AFTER" and (operation is None or op == "INSERT"):
         op = "SNAPSHOT"
@@ -93,7 +93,7 @@ def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list
     ]
 
 
-def lack(change: Change) -> str | None:
+def missing_part(change: Change) -> str | None:
     """Return what a whole update lacks to become two records; None if it lacks nothing, or is no whole update."""
     if change.op != "UPDATE" or change.half is not None:
         return None
@@ -104,8 +104,8 @@ def lack(change: Change) -> str | None:
 
 def _has_records(change: Change) -> bool:
     if change.op == "UPDATE":
-        return lack(change) is None
-    return change.half is not None or spelled(change, FORMAT, SPELLINGS) is not None
+        return missing_part(change) is None
+    return change.half is not None or spell_operation(change, FORMAT, SPELLINGS) is not None
 
 
 def _sequence(change: Change) -> str | None:
@@ -133,7 +133,7 @@ def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
 def _operation(change: Change) -> str | None:
     """Return the spelling of the operation; a half that came without one is not known to belong to an update."""
     is_tuple = change.source.format == FORMAT
-    return change.operation if is_tuple and change.half is not None else spelled(change, FORMAT, SPELLINGS)
+    return change.operation if is_tuple and change.half is not None else spell_operation(change, FORMAT, SPELLINGS)
 
 
-BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes, lack=lack)
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes, missing_part=missing_part)

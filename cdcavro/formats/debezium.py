@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.model import Change, ChangedTable, Row, Source, replace
-from cdcavro.change.operations import meant, statement_kind
+from cdcavro.change.operations import read_operation, statement_kind
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count
@@ -30,12 +30,12 @@ from cdcavro.exact.numbers import number_text
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.connect_columns import (
     Table,
-    available,
     changed_table,
     former_table,
     image_columns,
     placeholders,
     read_row,
+    remove_unavailable,
     schema_columns,
     table_columns,
     table_key,
@@ -49,15 +49,15 @@ from cdcavro.formats.connect_messages import (
     ROW,
     STATEMENT,
     connector_position,
-    in_shape,
     is_debezium,
     is_row,
     is_sendable,
     key_of,
     kind_of,
+    reshape,
+    restore_values,
     shape_of,
     value_of,
-    with_sent_values,
 )
 from cdcavro.wire.sniff import unsupported_format
 
@@ -169,15 +169,15 @@ def _row(line: _ParsedLine) -> Change:
     before, after = envelope.get("before"), envelope.get("after")
     _check_key(line, before if after is None else after)
     columns = image_columns(line.schema)
-    whole = _whole(envelope, meant(operation, OPERATIONS))
+    base = _base_change(envelope, read_operation(operation, OPERATIONS))
     change = replace(
-        whole,
+        base,
         operation=operation,
-        snapshot=False if whole.op == "SNAPSHOT" and string_at(envelope, "source", "snapshot") == _IN_STREAM else None,
-        key=_names(line) if whole.op != "OTHER" else None,
+        snapshot=False if base.op == "SNAPSHOT" and string_at(envelope, "source", "snapshot") == _IN_STREAM else None,
+        key=_names(line) if base.op != "OTHER" else None,
         columns=columns,
-        before=read_row(before, columns, whole.source.db_type),
-        after=read_row(after, columns, whole.source.db_type),
+        before=read_row(before, columns, base.source.db_type),
+        after=read_row(after, columns, base.source.db_type),
     )
     return check_images(change, f"{line.pointer}/before", f"{line.pointer}/after")
 
@@ -224,17 +224,17 @@ def _statement(line: _ParsedLine) -> Change:
     table_change = changed[0] if len(changed) == 1 else None
     table = changed_table(table_change)
     kind = TABLE_CHANGES.get(string_at(table_change, "type") or "") if ddl is None else None
-    whole = _whole(line.envelope, kind or statement_kind(ddl or ""))
-    database = string_at(line.envelope, "databaseName") or whole.source.database or ""
+    base = _base_change(line.envelope, kind or statement_kind(ddl or ""))
+    database = string_at(line.envelope, "databaseName") or base.source.database or ""
     source = replace(
-        whole.source,
+        base.source,
         # Db2's is in capital letters here, and not in the source, which rows have too.
-        database=whole.source.database if (whole.source.database or "").lower() == database.lower() else database,
-        schema=string_at(line.envelope, "schemaName") or whole.source.schema,
-        table=whole.source.table if table is None else table[-1],
+        database=base.source.database if (base.source.database or "").lower() == database.lower() else database,
+        schema=string_at(line.envelope, "schemaName") or base.source.schema,
+        table=base.source.table if table is None else table[-1],
     )
     return replace(
-        whole,
+        base,
         source=source,
         key=table_key(table_change),
         columns=table_columns(table_change),
@@ -305,9 +305,9 @@ def _heartbeat(line: _ParsedLine) -> Change:
     return Change(op="HEARTBEAT", source=Source(format=FORMAT), system_time=_instant(line.envelope))
 
 
-def _nothing(line: _ParsedLine) -> Change:
+def _empty(line: _ParsedLine) -> Change:
     """Return the change of an empty message."""
-    return _whole(line.envelope, "OTHER")
+    return _base_change(line.envelope, "OTHER")
 
 
 def _unknown(line: _ParsedLine) -> Change:
@@ -317,7 +317,7 @@ def _unknown(line: _ParsedLine) -> Change:
     raise StructureError(expected, f"an object with {names}", pointer=line.pointer)
 
 
-def _whole(envelope: Any, op: str) -> Change:
+def _base_change(envelope: Any, op: str) -> Change:
     source = at(envelope, "source")
     transaction = string_at(envelope, "transaction", "id")
     return Change(
@@ -346,13 +346,13 @@ def _instant(record: Any) -> int | None:
     return from_count(at(record, "ts_ms"), MILLISECOND) if instant is None else instant
 
 
-_KINDS: Final = {ROW: _row, STATEMENT: _statement, MARK: _mark, HEARTBEAT: _heartbeat, NOTHING: _nothing}
+_KINDS: Final = {ROW: _row, STATEMENT: _statement, MARK: _mark, HEARTBEAT: _heartbeat, NOTHING: _empty}
 BRIDGE: Final = Bridge(
     to_changes=to_changes,
     from_changes=from_changes,
-    available=available,
+    remove_unavailable=remove_unavailable,
     placeholders=placeholders,
     shape_of=lambda line: str(shape_of(line)),
-    in_shape=lambda line, original: in_shape(line, shape_of(original)),
-    as_sent=with_sent_values,
+    reshape=lambda line, original: reshape(line, shape_of(original)),
+    restore_values=restore_values,
 )

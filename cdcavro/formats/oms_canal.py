@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.model import DDL, Change, Column, Row, Source, replace
-from cdcavro.change.operations import as_statement, meant, spelled
+from cdcavro.change.operations import as_statement, read_operation, spell_operation
 from cdcavro.change.order import NUMBERED, is_batched
-from cdcavro.change.rows import MAX_ROWS, batches, check_count, check_images
+from cdcavro.change.rows import MAX_ROWS, check_count, check_images, group_rows
 from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
@@ -44,7 +44,7 @@ SPELLINGS: Final = {op: spelling for spelling, op in OPERATIONS.items()} | {
 _ELSEWHERE: Final = ("onlyHandleKey", "claimCheckLocation")
 
 
-class _Listed(NamedTuple):
+class _KnownTable(NamedTuple):
     """A table and its columns, as its last message listed them."""
 
     source: Source
@@ -53,7 +53,7 @@ class _Listed(NamedTuple):
     codes: tuple[list[str], list[Any]]
 
 
-# The `_Listed` of each source.
+# The `_KnownTable` of each source.
 _LAST: Final = WeightedCache(MOST_COLUMNS)
 
 
@@ -82,8 +82,8 @@ def changes_of(
     db_type = None if commit is None else NUMBERED
     source, columns = _table(record, Source(format=format, db_type=db_type, database=database, table=table))
     event, batch = from_count(record.get("es"), MILLISECOND), record.get("id")
-    whole = Change(
-        op=meant(operation, OPERATIONS),
+    base = Change(
+        op=read_operation(operation, OPERATIONS),
         operation=operation,
         source=source,
         key=member_names(record.get("pkNames")),
@@ -99,14 +99,14 @@ def changes_of(
     if len(olds) > len(rows):
         raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
     if not rows:
-        return [as_statement(whole) if record.get("isDdl") is True else whole]
+        return [as_statement(base) if record.get("isDdl") is True else base]
     check_count(rows, MAX_ROWS, "/data")
-    if record.get("isDdl") is True and whole.op not in DDL:
+    if record.get("isDdl") is True and base.op not in DDL:
         raise StructureError("no row in a statement (isDdl)", "some", pointer="/data")
     if converters is not None:
         converter = converters.of(columns, zone)
         rows, olds = [row and converter.convert(row) for row in rows], [row and converter.convert(row) for row in olds]
-    return [_row(whole, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
+    return [_row(base, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
 
 
 def _commit(tidb: Any) -> int | None:
@@ -129,14 +129,14 @@ def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
     return tuple(numbers) or None
 
 
-def _row(whole: Change, row: Row | None, old: Row | None, index: int, count: int) -> Change:
-    if whole.op == "DELETE":
+def _row(base: Change, row: Row | None, old: Row | None, index: int, count: int) -> Change:
+    if base.op == "DELETE":
         if old is not None:
             raise StructureError("no second row before the change for DELETE", "some", pointer=f"/old/{index}")
-        return replace(whole, before=row, row=index, rows=count)
+        return replace(base, before=row, row=index, rows=count)
     before = None if old is None else (row or {}) | old
     changed = None if old is None else tuple(old)
-    change = replace(whole, before=before, after=row, changed=changed, row=index, rows=count)
+    change = replace(base, before=before, after=row, changed=changed, row=index, rows=count)
     return check_images(change, "/old", "/data", index)
 
 
@@ -144,10 +144,10 @@ def records_of(
     changes: Sequence[Change], format: str, converters: IdentityCache | None = None, zone: tzinfo | None = None
 ) -> list[dict[str, Any]]:
     """Return changes as messages of the Canal family, their column values as they are or converted by `converters`."""
-    wanted = [change for change in changes if spelled(change, format, SPELLINGS) is not None]
+    wanted = [change for change in changes if spell_operation(change, format, SPELLINGS) is not None]
     return [
         _message(rows, format, None if converters is None else converters.of(rows[0].columns, zone))
-        for rows in batches(wanted)
+        for rows in group_rows(wanted)
     ]
 
 
@@ -173,7 +173,7 @@ def _message(rows: list[Change], format: str, converter: CanalRowReader | CanalR
         "gtid": first.transaction,
     }
     record: dict[str, Any] = given(scalars)
-    record["type"] = spelled(first, format, SPELLINGS)
+    record["type"] = spell_operation(first, format, SPELLINGS)
     record["pkNames"] = None if first.key is None else list(first.key)
     record["sqlType"] = None if codes is None else dict(codes)
     record["mysqlType"] = None if types is None else dict(types)
@@ -203,11 +203,11 @@ def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column
     if types is None and codes is None:
         return source, None
     types, codes = types or {}, codes or {}
-    last: _Listed | None = _LAST.get(source)
+    last: _KnownTable | None = _LAST.get(source)
     if last is not None and _is_same(types, last.types) and _is_same(codes, last.codes):
         return last.source, last.columns
     columns = _columns(types, codes)
-    _LAST.put(source, _Listed(source, columns, _members(types), _members(codes)), weight_of(columns))
+    _LAST.put(source, _KnownTable(source, columns, _members(types), _members(codes)), weight_of(columns))
     return source, columns
 
 
@@ -231,14 +231,14 @@ def _code(codes: Any, name: str) -> int | None:
     return code if type(code) is int and -(2**31) <= code < 2**31 else None
 
 
-def _stated(columns: tuple[Column, ...], _: object) -> tuple[dict[str, str], dict[str, int]]:
+def _types_and_codes(columns: tuple[Column, ...], _: object) -> tuple[dict[str, str], dict[str, int]]:
     """Return the types and the codes of columns by their names."""
     types = {column.name or "": column.type for column in columns if column.type is not None}
     codes = {column.name or "": column.code for column in columns if column.code is not None}
     return types, codes
 
 
-_MEMBERS: Final = IdentityCache(_stated)
+_MEMBERS: Final = IdentityCache(_types_and_codes)
 
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

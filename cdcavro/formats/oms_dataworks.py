@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, Change, Column, Source
-from cdcavro.change.operations import as_statement, meant, spelled, statement
+from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
 from cdcavro.exact.jsonvalues import at, given, names_at, string_at, whole_number
@@ -37,7 +37,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     scn = string_at(payload, "scn")
     columns = at(record, "schema", "column")
     change = Change(
-        op=meant(operation, OPERATIONS),
+        op=read_operation(operation, OPERATIONS),
         operation=operation,
         source=Source(
             format=FORMAT,
@@ -62,7 +62,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Return the Dataworks messages of changes."""
-    return [_message(change) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
+    return [_message(change) for change in changes if spell_operation(change, FORMAT, SPELLINGS) is not None]
 
 
 def _message(change: Change) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def _message(change: Change) -> dict[str, Any]:
         "systemTime": to_count(change.system_time, MILLISECOND),
         "checkpointTime": to_count(change.checkpoint_time, SECOND),
     }
-    is_dataworks, ddl = change.source.format == FORMAT, statement(change)
+    is_dataworks, ddl = change.source.format == FORMAT, statement_text(change)
     payload = {
         "before": None if change.before is None else {"data": change.before},
         "after": None if change.after is None else {"data": change.after},
-        "op": spelled(change, FORMAT, SPELLINGS),
+        "op": spell_operation(change, FORMAT, SPELLINGS),
         "timestamp": given(timestamp),
         "ddl": None if ddl is None else {"text": ddl},
     }

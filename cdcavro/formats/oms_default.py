@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, Change, Row, Source
-from cdcavro.change.operations import meant, spelled, statement, statement_kind
+from cdcavro.change.operations import read_operation, spell_operation, statement_kind, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import SECOND, from_count, to_count
 from cdcavro.exact.jsonvalues import at, given, string_at
@@ -48,7 +48,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Return the Default records of changes; transaction marks have none."""
-    return [record_of(change, FORMAT) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
+    return [record_of(change, FORMAT) for change in changes if spell_operation(change, FORMAT, SPELLINGS) is not None]
 
 
 def change_of(record: dict[str, Any], format: str, before: Row | None, after: Row | None) -> Change:
@@ -57,17 +57,17 @@ def change_of(record: dict[str, Any], format: str, before: Row | None, after: Ro
     operation = string_at(record, "recordType") or ""
     is_ddl = operation.upper() == "DDL"
     ddl = string_at(after, "ddl") if is_ddl and after is not None and set(after) == {"ddl"} else None
-    op = statement_kind(ddl or "") if is_ddl else meant(operation, OPERATIONS)
+    op = statement_kind(ddl or "") if is_ddl else read_operation(operation, OPERATIONS)
     db_type = string_at(meta, "dbType")
     tenant, database = _database(string_at(meta, "db"), db_type)
-    number = sequence(at(meta, "storeDataSequence"))
+    number = store_sequence(at(meta, "storeDataSequence"))
     change = Change(
         op=op,
         operation=operation,
         source=Source(
             format=format, db_type=db_type, tenant=tenant, database=database, table=string_at(meta, "table_name")
         ),
-        key=_split(string_at(meta, "record_primary_key")),
+        key=_split_names(string_at(meta, "record_primary_key")),
         before=before,
         after=None if ddl is not None else after,
         position=number,
@@ -86,7 +86,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
     timestamp = to_count(change.event_time, SECOND)
     checkpoint = to_count(change.checkpoint_time, SECOND)
     key = change.key or ()
-    ddl = statement(change)
+    ddl = statement_text(change)
     image = change.before if change.before is not None else change.after
     values = [plain_text(image[name]) for name in key if image is not None and type(image.get(name)) not in _NO_TEXT]
     meta = {
@@ -99,7 +99,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
         "db": _name(source.tenant, source.database),
     }
     optional = {
-        "storeDataSequence": _number(change.position) if source.format in SEQUENCED else None,
+        "storeDataSequence": _store_number(change.position) if source.format in SEQUENCED else None,
         "timestamp": None if timestamp is None else str(timestamp),
         "uniqueId": change.transaction,
     }
@@ -107,7 +107,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
         "prevStruct": change.before,
         "postStruct": change.after if ddl is None else {"ddl": ddl},
         "allMetaData": meta | given(optional),
-        "recordType": spelled(change, format, SPELLINGS),
+        "recordType": spell_operation(change, format, SPELLINGS),
     }
 
 
@@ -115,12 +115,12 @@ SEQUENCED: Final = frozenset({"oms_default", "oms_default_extend_column_type"})
 _NO_TEXT: Final = (type(None), dict, list)
 
 
-def sequence(value: Any) -> tuple[int, ...] | None:
+def store_sequence(value: Any) -> tuple[int, ...] | None:
     """Return the two parts of a `storeDataSequence`, seconds and a number of up to five digits; None for other values.
 
     The padding of the number is not documented, so the digits must not be compared as a single number.
 
-    >>> sequence(160934467100012)
+    >>> store_sequence(160934467100012)
     (1609344671, 12)
     """
     digits = str(value) if type(value) is int else value
@@ -129,7 +129,7 @@ def sequence(value: Any) -> tuple[int, ...] | None:
     return int(digits[:_SECONDS_DIGITS]), int(digits[_SECONDS_DIGITS:] or "0")
 
 
-def _number(position: tuple[int, ...] | None) -> int | None:
+def _store_number(position: tuple[int, ...] | None) -> int | None:
     return int(f"{position[0]}{position[1]:05}") if position is not None and len(position) == 2 else None  # noqa: PLR2004
 
 
@@ -147,7 +147,7 @@ def _name(tenant: str | None, database: str | None) -> str | None:
     return database if tenant is None or database is None else f"{tenant}.{database}"
 
 
-def _split(names: str | None) -> tuple[str, ...] | None:
+def _split_names(names: str | None) -> tuple[str, ...] | None:
     if not names:
         return None if names is None else ()
     separator = next((separator for separator in SEPARATORS if separator in names), SEPARATORS[0])

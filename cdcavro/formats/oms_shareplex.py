@@ -19,13 +19,13 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Row, Source
-from cdcavro.change.operations import meant, spelled
+from cdcavro.change.operations import read_operation, spell_operation
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import SECOND, from_text, to_local
 from cdcavro.exact.jsonvalues import at, given, same, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
-from cdcavro.formats.oms_default import sequence
+from cdcavro.formats.oms_default import store_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     """Return the change of a SharePlex message; its times become instants only if the zone is known."""
     meta, data, key = record["meta"], record.get("data"), record.get("key")
     operation = string_at(meta, "op") or ""
-    op = meant(operation, OPERATIONS)
+    op = read_operation(operation, OPERATIONS)
     if op == "DELETE" and key is not None:
         raise StructureError(f"no second row before the change for {operation}", "some", pointer="/key")
     database, dot, table = (string_at(meta, "table") or "").partition(".")
@@ -65,7 +65,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Return the SharePlex messages of changes; statements, heartbeats and transaction marks have none."""
-    return [_message(change, zone) for change in changes if spelled(change, FORMAT, SPELLINGS) is not None]
+    return [_message(change, zone) for change in changes if spell_operation(change, FORMAT, SPELLINGS) is not None]
 
 
 def _after(op: str, data: Row | None, key: Row | None) -> Row | None:
@@ -83,7 +83,7 @@ def _message(change: Change, zone: tzinfo | None) -> dict[str, Any]:
     )
     meta = {
         "posttime": to_local(change.system_time, zone),
-        "op": spelled(change, FORMAT, SPELLINGS),
+        "op": spell_operation(change, FORMAT, SPELLINGS),
         "time": to_local(change.event_time, zone),
         "table": table,
         "trans": change.transaction,
@@ -106,7 +106,7 @@ def _changed(change: Change) -> Row | None:
 def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
     """Return the numbers that order changes: `scn`, then the first number of `idx` and `seq`, each to break ties."""
     scn, seq = string_at(meta, "scn"), whole_number(string_at(meta, "seq"))
-    parts = sequence(scn)
+    parts = store_sequence(scn)
     first = parts if parts is not None and _is_time(parts[0], meta) else whole_number(scn)
     match = _PLACE.fullmatch(string_at(meta, "idx") or "")
     place = () if match is None else (int(match[1]),)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import astuple
 
-from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
+from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
 from cdcavro.change.order import in_order, is_full_load, order_key
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, DdlError, OrderError
@@ -131,7 +131,7 @@ class Outlines:
             if not is_idle:
                 self._last.clear()
             return change
-        names = {} if change.columns is not None else dict.fromkeys(seen_columns(change))
+        names = {} if change.columns is not None else dict.fromkeys(names_of_columns(change))
         op = change.op if change.op == "SNAPSHOT" else "INSERT"
         said = Change(op=op, source=change.source, key=change.key, columns=change.columns, after=names)
         if self._last.get(change.source) == said:

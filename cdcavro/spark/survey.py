@@ -10,7 +10,7 @@ import pyarrow as pa
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.message_batches import Places
 from cdcavro.change.model import DDL, DML, Change, replace
-from cdcavro.change.order_value import order_in_common
+from cdcavro.change.order_value import common_order
 from cdcavro.engine.machine import SurveyEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
@@ -83,7 +83,7 @@ class Survey:
         if fixed is None or engine.has(fixed) or not self._is_clear(message, change):
             return
         program = RowProgram(position=self._parts.position(change.source.db_type), place=NOWHERE)
-        program.phase, program.order, program.is_batched = order_in_common(change)
+        program.phase, program.order, program.is_batched = common_order(change)
         found = engine.survey(message, {fixed: program.position})
         if found is not None and found[1] is not None and found[1] == _comparable(change.position):
             engine.add(fixed, program)

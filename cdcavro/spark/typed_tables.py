@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.arrow.message_batches import Places
 from cdcavro.change.model import Change
-from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
+from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
 from cdcavro.change.order import in_order
 from cdcavro.errors import CdcAvroError, shown
 from cdcavro.exact.instants import check_zone
@@ -89,7 +89,7 @@ def to_tables(
     persist it if that is expensive. The other arguments are those of `cdcavro.Tables`. A change with
     neither numbers nor a place fails the job, and so does a misfit if `on_misfit` is "error".
     """
-    modes = checked_modes(decimals, times, binaries)
+    modes = check_modes(decimals, times, binaries)
     learned = Tables(given=given, zone=zone, on_misfit=on_misfit, table=table, **modes._asdict())
     given_table, is_strict = learned.given_table, on_misfit == ERROR_POLICY
     payloads = changes.select(sf.col(col).alias("change"))

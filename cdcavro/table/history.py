@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgspec.structs import astuple
 
-from cdcavro.change.connect_values import may_be_unsigned, unsigned_types, with_unsigned
-from cdcavro.change.model import DDL, Change, Column, replace, seen_columns
-from cdcavro.change.order import Numbers, is_begun_before, is_by_arrival, is_of_before, order_key, precedes
+from cdcavro.change.connect_values import may_be_unsigned, types_of_unsigned, with_unsigned
+from cdcavro.change.model import DDL, Change, Column, names_of_columns, replace
+from cdcavro.change.order import Numbers, began_before, has_smaller_numbers, is_by_arrival, order_key, precedes
 from cdcavro.errors import OrderError, SchemaError, plain, shown
 from cdcavro.exact.caching import text_size
 from cdcavro.exact.sqltype import canonical
@@ -108,7 +108,7 @@ class Table:
         """Append the version that holds from `start` on, and what is unexplained with it. Raises `SchemaError`."""
         self.check_room()
         known = self.unexplained if unexplained is None else unexplained
-        texts = (*steps, *time_texts(start), *unsigned_types(schema.columns).keys() - self._unsigned)
+        texts = (*steps, *time_texts(start), *types_of_unsigned(schema.columns).keys() - self._unsigned)
         self.room.take(schema, texts, known.size - self.unexplained.size)
         self.unexplained = known
         last = self.starts[-1] if self.starts else FIRST
@@ -169,7 +169,7 @@ class Table:
             versions = () if is_clear else self.versions
             stated = {change.columns, *[with_unsigned(change.columns, version.columns) for version in versions]}
             return any(self.digests(columns, change.source, given).resolved in self._indexes for columns in stated)
-        names = seen_columns(change)
+        names = names_of_columns(change)
         return any(version.names.issuperset(names) for version in self.versions)
 
     def version_fitting(
@@ -303,7 +303,7 @@ class Table:
 
     def _replace(self, schema: TableSchema, steps: Sequence[str]) -> None:
         """Replace the newest version, with which nothing has been written."""
-        self.room.take(schema, (*steps, *unsigned_types(schema.columns).keys() - self._unsigned))
+        self.room.take(schema, (*steps, *types_of_unsigned(schema.columns).keys() - self._unsigned))
         self.room.left += self.schema.size
         resolved, last = digests_of_version(self.schema).resolved, len(self.versions) - 1
         others = tuple(index for index in self._indexes.pop(resolved) if index != last)
@@ -316,7 +316,7 @@ class Table:
         """Index the newest version by its columns."""
         digests, last = digests_of_version(self.schema), len(self.versions) - 1
         self._count_edit()
-        new = unsigned_types(self.schema.columns).keys() - self._unsigned
+        new = types_of_unsigned(self.schema.columns).keys() - self._unsigned
         self._unsigned = self._unsigned | new if new else self._unsigned
         self._indexes[digests.resolved] = (*self._indexes.get(digests.resolved, ()), last)
         self._declared[digests.declared] = None
@@ -433,13 +433,13 @@ def is_before_all(key: Key | None, start: Any) -> bool:
     Where arrival is the true order, a statement that creates or renames a table onto a name which a table
     bears contradicts that order. If it began before what is known of the table, it came late.
     """
-    return is_before(key, start) or (key is not None and start != FIRST and is_begun_before(key, start))
+    return is_before(key, start) or (key is not None and start != FIRST and began_before(key, start))
 
 
 def is_made_before(key: Key | None, start: Any) -> bool:
     """Return whether a row is known to come before a beginning, or to have been made before the statement that it is."""
     return is_before(key, start) or (
-        key is not None and isinstance(start, StatementTime) and is_begun_before(key, cast("Key", start))
+        key is not None and isinstance(start, StatementTime) and began_before(key, cast("Key", start))
     )
 
 
@@ -450,7 +450,7 @@ def is_in_second(key: Key, start: Any) -> bool:
 
 def is_repeat(key: Key | None, start: Any) -> bool:
     """Return whether a change was made before a beginning, and so is delivered again if it arrives behind it."""
-    return key is not None and start != FIRST and is_of_before(key, start)
+    return key is not None and start != FIRST and has_smaller_numbers(key, start)
 
 
 def later_of(start: Key | None, last: Any) -> Any:

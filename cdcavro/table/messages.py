@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from cdcavro.change.model import DML, replace
-from cdcavro.change.order_value import order_in_common, order_value
-from cdcavro.change.rows import size_in_common
+from cdcavro.change.order_value import common_order, order_value
+from cdcavro.change.rows import common_size
 from cdcavro.engine.machine import RowEngine
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_pieces
@@ -278,8 +278,8 @@ class MessageTyper:
         before, after = self._images(change)
         program.head, program.place = writer.head(is_snapshot=change.op == "SNAPSHOT"), encoded_place(change.place)
         program.position, program.before, program.after = position, PARTS.index(before), PARTS.index(after)
-        program.phase, program.order, program.is_batched = order_in_common(change)
-        program.operation, program.weight = ord(OPERATIONS[change.op]), size_in_common(change)
+        program.phase, program.order, program.is_batched = common_order(change)
+        program.operation, program.weight = ord(OPERATIONS[change.op]), common_size(change)
         program.is_empty_none = not change.transaction
         return program
 

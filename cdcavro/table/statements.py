@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace as replace_fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cdcavro.change.model import Change, Column, Source, replace, seen_columns
+from cdcavro.change.model import Change, Column, Source, names_of_columns, replace
 from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
@@ -93,7 +93,7 @@ class StatementFollower:
         """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""
         table = self._respelled(change, name, start)
         if table is None:
-            names = [Column(name=one) for one in seen_columns(change)]
+            names = [Column(name=one) for one in names_of_columns(change)]
             listed = names if change.columns is None else change.columns
             with self._tables.whole():
                 table = self._tables.create(name, listed, change.key or (), change.source, start)
@@ -105,7 +105,7 @@ class StatementFollower:
         """Return the table that only statements have named, in another case than a row does, under the row's name."""
         table = self._tables.unseen_alike(name) if is_mysql(change.source.db_type) else None
         stated = None if change.columns is None else {column.name for column in change.columns}
-        if table is None or not _names_of(table).issuperset(seen_columns(change) if stated is None else stated):
+        if table is None or not _names_of(table).issuperset(names_of_columns(change) if stated is None else stated):
             return None
         with self._tables.whole():
             self._tables.touch(table)
@@ -410,5 +410,5 @@ def _states_types(change: Change) -> bool:
 
 def _has_own_names(table: Table, change: Change) -> bool:
     if change.columns is None:
-        return table.schema.names.issuperset(seen_columns(change))
+        return table.schema.names.issuperset(names_of_columns(change))
     return table.schema.names == {column.name for column in change.columns}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import astuple
 
 from cdcavro.change.connect_values import with_unsigned
-from cdcavro.change.model import DDL, DML, Change, Source, replace, seen_columns
-from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, checked_modes
+from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
+from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone
@@ -111,7 +111,7 @@ class Tables:
         if on_misfit not in ON_MISFIT:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
         check_zone(zone)
-        self._given, self.zone, self._modes = given, zone, checked_modes(decimals, times, binaries)
+        self._given, self.zone, self._modes = given, zone, check_modes(decimals, times, binaries)
         self._is_strict = on_misfit != KEEP
         self.given_table = GivenTable.of(table)
         self._directory = TableCatalog(given)
@@ -224,7 +224,7 @@ class Tables:
         if table is None:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
-            return [(table, table.version_with(seen_columns(change), key))]
+            return [(table, table.version_with(names_of_columns(change), key))]
         return [
             (table, table.version_fitting(table.with_unsigned(change.columns, key), change.source, self._given, key))
         ]
@@ -270,7 +270,7 @@ class Tables:
         if columns is not None:
             schema = table.take_columns(table.with_unsigned(columns, key), change.source, self._given, key, change.key)
         else:
-            schema = table.take_names(seen_columns(change), change.source, self._given, key)
+            schema = table.take_names(names_of_columns(change), change.source, self._given, key)
         table.mark_used(schema)
         return table, schema
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cdcavro.change.halves import HalfJoiner, Identity, alone, identity_of
+from cdcavro.change.halves import HalfJoiner, Identity, identity_of, resolve_half
 from cdcavro.errors import StructureError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Message = tuple[int, bytes | str]
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedChanges:
     """Changes that are complete, and the messages they came in.
 
     Attributes: `messages`, the number and text of each, that of the BEFORE half first; `changes`;
@@ -74,28 +74,28 @@ class StreamJoiner:
         """Whether whole changes pass at once and settle nothing, because no half of an unknown operation is waiting."""
         return not self._unstated
 
-    def add(self, changes: Sequence[Change], number: int, message: bytes | str) -> list[Joined]:
+    def add(self, changes: Sequence[Change], number: int, message: bytes | str) -> list[JoinedChanges]:
         """Return what the changes of a message complete, and the halves that are refused, in order.
 
         `number` identifies the message in `Joined.messages`.
         """
-        complete: list[Joined] = []
+        complete: list[JoinedChanges] = []
         for change in changes:
             complete += self._settle(change)
         if not any(map(self._is_to_join, changes)):
-            return [*complete, Joined(((number, message),), tuple(changes))]
+            return [*complete, JoinedChanges(((number, message),), tuple(changes))]
         for change in changes:
             complete += self._pair(_Half(change, (number, message)))
         return complete
 
-    def finish(self) -> list[Joined]:
+    def finish(self) -> list[JoinedChanges]:
         """Return what each waiting half is on its own, or its error, in the order in which they came."""
-        return [_alone(self._take(identity)) for identity in list(self._waiting)]
+        return [_resolve(self._take(identity)) for identity in list(self._waiting)]
 
     def _is_to_join(self, change: Change) -> bool:
         return change.half is not None and not (self._passes_stated and change.operation is not None)
 
-    def _settle(self, newer: Change) -> list[Joined]:
+    def _settle(self, newer: Change) -> list[JoinedChanges]:
         """Return the half of unknown operation waiting in a change's table, unless the two are one update."""
         identity = self._unstated.get(newer.source)
         if identity is None or (self._is_to_join(newer) and identity_of(newer) == identity):
@@ -105,24 +105,24 @@ class StreamJoiner:
             self._inserts[identity] = None
             if len(self._inserts) > MOST_HALVES:
                 self._inserts.popitem(last=False)
-        return [_alone(half)]
+        return [_resolve(half)]
 
-    def _pair(self, half: _Half) -> list[Joined]:
+    def _pair(self, half: _Half) -> list[JoinedChanges]:
         identity = identity_of(half.change)
         if half.change.half == "BEFORE" and identity in self._inserts:
             expected = "the row before an update next to the row after it"
-            return [_refused(half, expected, "it after another change of the table")]
+            return [_refuse(half, expected, "it after another change of the table")]
         try:
             joined = tuple(self._halves.add(half.change))
         except StructureError as error:
-            return [Joined((half.message,), (), error)]
+            return [JoinedChanges((half.message,), (), error)]
         if not joined:
             return self._keep(identity, half)
         waiting = self._forget(identity)
         first, second = (waiting, half) if waiting.change.half == "BEFORE" else (half, waiting)
-        return [Joined((first.message, second.message), joined)]
+        return [JoinedChanges((first.message, second.message), joined)]
 
-    def _keep(self, identity: Identity, half: _Half) -> list[Joined]:
+    def _keep(self, identity: Identity, half: _Half) -> list[JoinedChanges]:
         """Keep a half, and give up the oldest halves until there is room for it."""
         self._waiting[identity] = half
         self._bytes += len(half.message[1])
@@ -130,7 +130,7 @@ class StreamJoiner:
             self._unstated[half.change.source] = identity
         abandoned = []
         while len(self._waiting) > 1 and (len(self._waiting) > MOST_HALVES or self._bytes > MOST_BYTES):
-            abandoned.append(_abandoned(self._take(next(iter(self._waiting)))))
+            abandoned.append(_give_up(self._take(next(iter(self._waiting)))))
         return abandoned
 
     def _take(self, identity: Identity) -> _Half:
@@ -145,22 +145,22 @@ class StreamJoiner:
         return half
 
 
-def _alone(half: _Half) -> Joined:
+def _resolve(half: _Half) -> JoinedChanges:
     try:
-        return Joined((half.message,), (alone(half.change),))
+        return JoinedChanges((half.message,), (resolve_half(half.change),))
     except StructureError as error:
-        return Joined((half.message,), (), error)
+        return JoinedChanges((half.message,), (), error)
 
 
-def _abandoned(half: _Half) -> Joined:
+def _give_up(half: _Half) -> JoinedChanges:
     """Return what a half is alone; the half of a stated update is refused, as the other may come further on."""
     if half.change.operation is None:
-        return _alone(half)
+        return _resolve(half)
     missing = "BEFORE" if half.change.half == "AFTER" else "AFTER"
     expected = f"the {missing} half of the update before {MOST_HALVES} later halves, or {MOST_BYTES} bytes, wait"
-    return _refused(half, expected, f"the {half.change.half} half alone")
+    return _refuse(half, expected, f"the {half.change.half} half alone")
 
 
-def _refused(half: _Half, expected: str, got: str) -> Joined:
+def _refuse(half: _Half, expected: str, got: str) -> JoinedChanges:
     error = StructureError(expected, got, format=half.change.source.format)
-    return Joined((half.message,), (), error)
+    return JoinedChanges((half.message,), (), error)

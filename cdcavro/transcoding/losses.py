@@ -48,7 +48,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """A route from a source format to a target format, with the time zone of the source and the word that is no value."""
 
     source: str
@@ -58,7 +58,7 @@ class Way:
 
 
 def find_losses(
-    messages: Sequence[Message], changes: Sequence[Change], texts: Sequence[bytes], way: Way
+    messages: Sequence[Message], changes: Sequence[Change], texts: Sequence[bytes], route: Route
 ) -> Iterator[Loss]:
     """Yield what a message, or the two halves of an update, lost when the target's texts were made.
 
@@ -68,43 +68,47 @@ def find_losses(
     source's format has no message for what the target's texts say, each whole message is one more.
     """
     originals = [parse_soon(text) for _, text in messages]
-    read = list(_read_back(texts, way))
-    natural = records(read, way.source, way.zone)
-    back = sent = _like(originals, read, natural, way)
-    as_sent = _as_sent(read, changes, way.source)
+    read = list(_read_back(texts, route))
+    natural = records(read, route.source, route.zone)
+    back = sent = _in_form_of(originals, read, natural, route)
+    as_sent = _restore_values(read, changes, route.source)
     if as_sent is not read:
-        sent = _like(originals, as_sent, records(as_sent, way.source, way.zone), way)
+        sent = _in_form_of(originals, as_sent, records(as_sent, route.source, route.zone), route)
     for i, (number, _) in enumerate(messages):
         if i >= len(back):
-            yield Loss("$", render(originals[i]).decode(), f"{way.target} {_lack(changes, way.target)}", number)
+            yield Loss(
+                "$", render(originals[i]).decode(), f"{route.target} {_describe_lack(changes, route.target)}", number
+            )
         else:
-            yield from _compared(originals[i], back[i], sent[i], way.target, number)
+            yield from _compare(originals[i], back[i], sent[i], route.target, number)
     if back and not natural:
-        reason = f"does not come back from {way.target}: {way.source} {_lack(read, way.source)}"
+        reason = f"does not come back from {route.target}: {route.source} {_describe_lack(read, route.source)}"
         for (number, _), original in zip(messages, originals, strict=True):
             yield Loss("$", render(original).decode(), reason, number)
-    form = _form(originals, read, natural, texts, way)
+    form = _describe_form(originals, read, natural, texts, route)
     if form is not None and back:
         yield Loss("$", "", form, messages[-1][0])
 
 
-def _like(originals: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], way: Way) -> Sequence[Any]:
+def _in_form_of(
+    originals: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], route: Route
+) -> Sequence[Any]:
     """Return the messages of changes that were read back, in the form of the original messages."""
     if len(natural) == len(originals):
         back = natural
     elif len(read) == 1 and len(originals) == _HALVES:
-        back = records(_halves(read[0]), way.source, way.zone)
+        back = records(_halves(read[0]), route.source, route.zone)
     elif len(read) == 1:
-        back = records([BRIDGES[way.source].as_one_message(read[0])], way.source, way.zone)
+        back = records([BRIDGES[route.source].as_one_message(read[0])], route.source, route.zone)
     else:
-        back = records(_rows(read), way.source, way.zone)
-    return [_in_shape(record, original, way.source) for record, original in zip(back, originals, strict=False)]
+        back = records(_rows(read), route.source, route.zone)
+    return [_reshape(record, original, route.source) for record, original in zip(back, originals, strict=False)]
 
 
-def _in_shape(record: Any, original: Any, format: str) -> Any:
+def _reshape(record: Any, original: Any, format: str) -> Any:
     """Return a message that was read back in the shape of the original, as the value of a Kafka record too."""
     message = get_format(format).message_in(original)
-    shaped = BRIDGES[format].in_shape(record, message)
+    shaped = BRIDGES[format].reshape(record, message)
     return shaped if message is original else {VALUE: shaped}
 
 
@@ -122,60 +126,62 @@ def _halves(change: Change) -> list[Change]:
     return [replace(bare, half="BEFORE", after=None), replace(bare, half="AFTER", before=None)]
 
 
-def _read_back(texts: Sequence[bytes], way: Way) -> Iterator[Change]:
+def _read_back(texts: Sequence[bytes], route: Route) -> Iterator[Change]:
     halves = HalfJoiner()
     for text in texts:
-        for change in to_changes(text, way.target, zone=way.zone, unavailable=way.unavailable):
+        for change in to_changes(text, route.target, zone=route.zone, unavailable=route.unavailable):
             bare = replace(change, members=None)
             # A half without a number came from a half alone: there is nothing to join it with.
             yield from halves.add(bare) if bare.position is not None else [bare]
-    yield from halves.waiting()
+    yield from halves.pending()
 
 
-def _as_sent(read: Sequence[Change], originals: Sequence[Change], source: str) -> Sequence[Change]:
+def _restore_values(read: Sequence[Change], originals: Sequence[Change], source: str) -> Sequence[Change]:
     """Return changes with values spelled as in the originals, so that another spelling is not a different value."""
     if len(read) != len(originals):
         return read
-    as_sent = [BRIDGES[source].as_sent(*pair) for pair in zip(read, originals, strict=True)]
+    as_sent = [BRIDGES[source].restore_values(*pair) for pair in zip(read, originals, strict=True)]
     return read if all(map(is_, as_sent, read)) else as_sent
 
 
-def _compared(original: Any, back: Any, sent: Any, target: str, number: int) -> Iterator[Loss]:
+def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> Iterator[Loss]:
     found = list(differences(original, back))
     different = {pointer for pointer, _, _ in (found if sent is back else differences(original, sent))}
     for pointer, value, value_back in found:
         shown = "" if value is ABSENT else render(value).decode()
         reason = (
-            _reason(value, value_back, target) if pointer in different else f"comes back from {target} as {SAME_VALUE}"
+            _describe_difference(value, value_back, target)
+            if pointer in different
+            else f"comes back from {target} as {SAME_VALUE}"
         )
         yield Loss(json_path(pointer), shown, reason, number)
 
 
-def _form(
-    originals: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], texts: Sequence[bytes], way: Way
+def _describe_form(
+    originals: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], texts: Sequence[bytes], route: Route
 ) -> str | None:
     """Return in words the form in which messages naturally come back; None if it is that of the originals."""
-    returned = f"come back from {way.target}"
+    returned = f"come back from {route.target}"
     if len(originals) == _HALVES != len(natural):
         return f"both halves {returned} as one message" if natural else None
     if len(natural) > len(originals):
         rows = f"its {len(read)} rows" if len(read) > 1 else "both images in one message"
         return f"{rows} {returned} as {len(texts)} messages"
-    shape_of, message_in = BRIDGES[way.source].shape_of, get_format(way.source).message_in
+    shape_of, message_in = BRIDGES[route.source].shape_of, get_format(route.source).message_in
     if natural and message_in(originals[0]) is not originals[0]:
-        return f"comes back from {way.target} without its Kafka record"
+        return f"comes back from {route.target} without its Kafka record"
     if natural and shape_of(natural[0]) != shape_of(originals[0]):
-        return f"comes back from {way.target} as {shape_of(natural[0])}"
+        return f"comes back from {route.target} as {shape_of(natural[0])}"
     return None
 
 
-def _lack(changes: Sequence[Change], target: str) -> str:
+def _describe_lack(changes: Sequence[Change], target: str) -> str:
     """Return in words why a target has no message for changes."""
-    lacks = map(BRIDGES[target].lack, changes)
+    lacks = map(BRIDGES[target].missing_part, changes)
     return next((f"needs {lack} for it" for lack in lacks if lack is not None), "has no message for it")
 
 
-def _reason(value: Any, value_back: Any, target: str) -> str:
+def _describe_difference(value: Any, value_back: Any, target: str) -> str:
     if value_back is ABSENT:
         return f"{target} has no place for it"
     if value is ABSENT:

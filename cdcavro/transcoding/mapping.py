@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DML, Arrival, Change, Row, replace
 from cdcavro.change.operations import check_operation
-from cdcavro.change.rows import batches, check_repeated, is_whole
+from cdcavro.change.rows import check_repeated, group_rows, is_whole
 from cdcavro.engine.machine import same
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.instants import check_zone
@@ -62,12 +62,12 @@ def to_changes(
     value = target.message_in(record)
     bridge = BRIDGES[format]
     try:
-        known, gone = bridge.available(value, unavailable)
-        changes = with_record(bridge.to_changes(known, zone), target.kafka_record(record))
+        known, gone = bridge.remove_unavailable(value, unavailable)
+        changes = with_kafka_record(bridge.to_changes(known, zone), target.kafka_record(record))
         if gone:
             changes = [replace(change, unavailable=gone) for change in changes]
         check_repeated(changes, len(message))
-        changes = complete(changes, value, format, zone) if members else changes
+        changes = with_members(changes, value, format, zone) if members else changes
     except MessageError as error:
         if value is not record:
             error.below(f"/{VALUE}")
@@ -84,7 +84,7 @@ def placeholders(format: str, unavailable: str | None) -> tuple[bytes, ...]:
     return BRIDGES[get_format(format).name].placeholders(unavailable)
 
 
-def complete(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:
+def with_members(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:
     """Return the changes of a message, the first with `members`: everything of the message that they do not hold.
 
     Members that the first change has already are its format's notes on the shape of the message.
@@ -109,18 +109,18 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
     [b'{"recordType":"HEARTBEAT"}']
     """
     check_zone(zone)
-    return [render(record) for record in each_record(changes, format, zone)]
+    return [render(record) for record in iterate_records(changes, format, zone)]
 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
     """Return the messages of changes as JSON values. Raises what `from_changes` raises."""
-    return list(each_record(changes, format, zone))
+    return list(iterate_records(changes, format, zone))
 
 
-def each_record(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> Iterator[Any]:
+def iterate_records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> Iterator[Any]:
     """Yield the messages of changes as JSON values, one after the other. Raises what `from_changes` raises."""
     target = get_format(format)
-    for rows in batches(changes):
+    for rows in group_rows(changes):
         if rows[0].half is not None and not target.rule.has_halves:
             expected = f"both halves of the update, joined, for {format}"
             raise StructureError(expected, f"the {rows[0].half} half alone", format=rows[0].source.format)
@@ -128,23 +128,23 @@ def each_record(changes: Sequence[Change], format: str, zone: tzinfo | None = No
             for change in rows:
                 check_operation(change)
         batch = BRIDGES[format].from_changes(rows, zone)
-        members = _applicable(rows, target.rule.rows) if rows[0].source.format == format else {}
+        members = _applicable_members(rows, target.rule.rows) if rows[0].source.format == format else {}
         if WHOLE in members:
             batch = [target.parse(members[WHOLE])]
             members = {KAFKA: members[KAFKA]} if KAFKA in members else {}
         if members and batch:
-            batch[0] = extras.apply(_unshared(batch[0]), members)
+            batch[0] = extras.apply(_copy(batch[0]), members)
         yield from batch
 
 
-def _unshared(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     """Return a JSON value of its own: records have rows, objects and arrays in common with the changes they are made of."""
     if type(value) is dict:
-        return {name: _unshared(member) for name, member in value.items()}
-    return [_unshared(item) for item in value] if type(value) is list else value
+        return {name: _copy(member) for name, member in value.items()}
+    return [_copy(item) for item in value] if type(value) is list else value
 
 
-def _applicable(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:
+def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:
     """Return the members of a message that still apply to its rows; `row_members` apply only if no row is missing."""
     members = rows[0].members or {}
     if is_whole(rows):
@@ -166,7 +166,7 @@ def _members(bare: list[Any], record: Any) -> dict[str, str]:
     }
 
 
-def with_record(changes: Sequence[Change], record: dict[str, Any] | None) -> list[Change]:
+def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None) -> list[Change]:
     """Return the changes of a message with what the Kafka record around it states; None if there is none.
 
     That is the place where it arrived and, for a row whose message does not say which columns are the key,

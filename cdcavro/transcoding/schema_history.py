@@ -16,7 +16,7 @@ from cdcavro.change.modes import (
     PRECISE,
     USUAL_MODES,
     Modes,
-    checked_modes,
+    check_modes,
 )
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
@@ -29,7 +29,7 @@ from cdcavro.formats.connect_columns import (
     table_key,
 )
 from cdcavro.formats.connect_messages import is_debezium
-from cdcavro.transcoding.mapping import complete, records
+from cdcavro.transcoding.mapping import records, with_members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ class SchemaHistory:
     def __init__(
         self, *, decimals: str = PRECISE, times: str = ADAPTIVE_TIME_MICROSECONDS, binaries: str = BYTES
     ) -> None:
-        self._modes = checked_modes(decimals, times, binaries)
+        self._modes = check_modes(decimals, times, binaries)
         self._tables: dict[Table, tuple[tuple[Column, ...], tuple[str, ...] | None]] = {}
         self._count = 0
 
@@ -121,7 +121,7 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
         after=read_row(change.after, unread, connector, modes),
         members=unconverted.members,
     )
-    return complete([converted], record, format)[0]
+    return with_members([converted], record, format)[0]
 
 
 def _known(change: Change, known: Sequence[Column]) -> tuple[Column, ...] | None:

@@ -21,9 +21,9 @@ from cdcavro.exact.instants import check_zone, is_local
 from cdcavro.exact.jsontext import check_collections, escape, parse, parse_soon, render, to_bytes
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
-from cdcavro.transcoding.joiner import Joined, StreamJoiner
-from cdcavro.transcoding.losses import Loss, Way, find_losses
-from cdcavro.transcoding.mapping import each_record, to_changes
+from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
+from cdcavro.transcoding.losses import Loss, Route, find_losses
+from cdcavro.transcoding.mapping import iterate_records, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
 from cdcavro.wire.attributes import LOCAL, field_rule, marked_paths
 from cdcavro.wire.formats import REGISTRY, get_format
@@ -111,7 +111,7 @@ class Transcoder:
         source_rule, target_rule = get_format(source).rule, get_format(target).rule
         check_zone(zone)
         check_word(unavailable)
-        self._way = Way(source, target, zone, unavailable)
+        self._route = Route(source, target, zone, unavailable)
         self._source, self._target, self._zone = source, target, zone
         self._catalog = SchemaHistory(decimals=decimals, times=times, binaries=binaries)
         # If the target has halves too, messages that are stated to be halves stay as they are.
@@ -133,7 +133,7 @@ class Transcoder:
         number = self._count if number is None else number
         self._count += 1
         try:
-            changes = self._learned(message)
+            changes = self._read_changes(message)
         except MessageError as error:
             error.format = self._source
             raise
@@ -141,10 +141,10 @@ class Transcoder:
             return [Outcome(((number, message),), Transcoded([render(parse_soon(message))], []))]
         self._count_unzoned(changes)
         if self._is_numbered:
-            changes = [_numbered(self._raised(change), self._count) for change in changes]
+            changes = [_with_number(self._raise_position(change), self._count) for change in changes]
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
 
-    def _raised(self, change: Change) -> Change:
+    def _raise_position(self, change: Change) -> Change:
         """Return a change with the greatest position so far, if its own falls back and does not say the order."""
         position = change.position
         if position is None or is_by_numbers(change):
@@ -152,10 +152,10 @@ class Transcoder:
         greatest = self._greatest[len(position)] = max(position, self._greatest.get(len(position), ()))
         return replace(change, position=greatest)
 
-    def _learned(self, message: bytes | str) -> list[Change]:
+    def _read_changes(self, message: bytes | str) -> list[Change]:
         """Return the changes of a message, learned by the history, if it is no larger than what can be transcoded."""
         check_collections(to_bytes(message), MAX_COLLECTIONS)
-        read = to_changes(message, self._source, zone=self._zone, unavailable=self._way.unavailable)
+        read = to_changes(message, self._source, zone=self._zone, unavailable=self._route.unavailable)
         changes = list(map(self._catalog.add, read))
         if self._source != self._target:
             check_count(changes, MAX_ROWS)
@@ -171,18 +171,18 @@ class Transcoder:
             if place in self.unzoned_places or len(self.unzoned_places) < _PLACES:
                 self.unzoned_places[place] += 1
 
-    def _outcome(self, joined: Joined) -> Outcome:
+    def _outcome(self, joined: JoinedChanges) -> Outcome:
         if joined.error is not None:
             return Outcome(joined.messages, None, joined.error)
         try:
-            return Outcome(joined.messages, self._converted(joined.messages, joined.changes))
+            return Outcome(joined.messages, self._convert(joined.messages, joined.changes))
         except MessageError as error:
             return Outcome(joined.messages, None, error)
 
-    def _converted(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
+    def _convert(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
         bare = [replace(change, members=None) for change in changes]
-        texts = [render(record) for record in each_record(bare, self._target, self._zone)]
-        return Transcoded(texts, list(find_losses(messages, changes, texts, self._way)))
+        texts = [render(record) for record in iterate_records(bare, self._target, self._zone)]
+        return Transcoded(texts, list(find_losses(messages, changes, texts, self._route)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Outcome:
         return self.made
 
 
-def _numbered(change: Change, number: int) -> Change:
+def _with_number(change: Change, number: int) -> Change:
     """Return a change with the message's number in its position: a Canal batch has several messages of one position."""
     return change if change.position is None else replace(change, position=(*change.position, number))
 

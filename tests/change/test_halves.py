@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cdcavro
-from cdcavro.change.halves import PENDING, HalfJoiner, join_halves
+from cdcavro.change.halves import MAX_PENDING, HalfJoiner, join_halves
 from cdcavro.change.model import Change, Source, replace
 from cdcavro.errors import StructureError
 from support.messages import HALVED
@@ -60,7 +60,7 @@ def test_a_half_that_comes_twice_is_refused():
 def test_memory_for_waiting_halves_is_bounded():
     """10,000 may wait."""
     halves = HalfJoiner()
-    half = [replace(BEFORE, position=(i,)) for i in range(PENDING + 1)]
+    half = [replace(BEFORE, position=(i,)) for i in range(MAX_PENDING + 1)]
     for one in half[:-1]:
         assert list(halves.add(one)) == []
     with pytest.raises(StructureError, match="at most 10000 halves without their other half"):
@@ -83,4 +83,4 @@ def test_a_half_that_is_none_is_refused(half, expected):
     with pytest.raises(StructureError) as caught:
         list(halves.add(half))
     assert str(caught.value) == f"message: $: {expected}"
-    assert halves.waiting() == [BEFORE]
+    assert halves.pending() == [BEFORE]

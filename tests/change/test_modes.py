@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cdcavro.change.model import Change
-from cdcavro.change.modes import BINARIES, DECIMALS, TIMES, Modes, checked_modes
+from cdcavro.change.modes import BINARIES, DECIMALS, TIMES, Modes, check_modes
 from cdcavro.exact.jsontext import parse
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.tables import Tables
@@ -200,8 +200,8 @@ def test_the_page_lists_every_mode_and_nothing_else():
 
 def test_a_mode_that_is_not_known_is_refused():
     """With those that are."""
-    assert checked_modes("precise", "adaptive_time_microseconds", "bytes") == Modes()
+    assert check_modes("precise", "adaptive_time_microseconds", "bytes") == Modes()
     with pytest.raises(ValueError, match=r"^times are .*nanoseconds or structured, not 'seconds'$"):
-        checked_modes("precise", "seconds", "bytes")
+        check_modes("precise", "seconds", "bytes")
     with pytest.raises(ValueError, match=r"^binaries are bytes, base64, base64-url-safe or hex, not 'text'$"):
         Tables(binaries="text")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.change.order import in_order, order_key, split_key_change
-from cdcavro.change.order_value import KINDS, order_in_common, order_kind, order_value
+from cdcavro.change.order_value import KINDS, common_order, order_kind, order_value
 from cdcavro.errors import MessageError, OrderError
 from support.shop_tables import MESSAGES, shop_changes
 
@@ -96,7 +96,7 @@ def test_what_changes_have_in_common_decides_how_their_values_begin(change: Chan
     if not is_ordered(change):
         return
     value = order_value(change)
-    phase, what, is_batched = order_in_common(change)
+    phase, what, is_batched = common_order(change)
     stated = 0 if change.position is None else 1 if is_batched and change.event_time is None else 2
     has_place = order_value(replace(change, position=(1,)))[1] == KINDS.index("a place that says the order")
     kinds = {0: KINDS.index("a full load"), 1: 1 + stated, 2: 4 if has_place else 1 + stated}

@@ -8,7 +8,7 @@ import pytest
 
 import cdcavro
 from cdcavro.change.model import Arrival, Change, ChangedTable, Column, Source, replace
-from cdcavro.change.rows import MAX_ROWS, batches
+from cdcavro.change.rows import MAX_ROWS, group_rows
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.roundtrip import error_of, exact
 
@@ -81,9 +81,9 @@ FACTS = {
 def test_every_fact_of_a_message_tells_its_rows_from_others(fact):
     """One that differs is enough."""
     first, second = (Change(op="INSERT", row=i, rows=3, after={"a": i}) for i in (0, 1))
-    assert batches([first, second]) == [[first, second]]
+    assert group_rows([first, second]) == [[first, second]]
     other = replace(second, **{fact: FACTS[fact]})
-    assert batches([first, other]) == [[first], [other]]
+    assert group_rows([first, other]) == [[first], [other]]
 
 
 def test_rows_read_from_payloads_are_one_message_again():

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from cdcavro.change.model import Arrival, Change, Source, replace
-from cdcavro.change.order_value import order_in_common
+from cdcavro.change.order_value import common_order
 from cdcavro.engine.arrow_column import Slices
 from cdcavro.engine.machine import COMPILED, SurveyEngine
 from cdcavro.engine.row_program import RowProgram
@@ -78,7 +78,7 @@ def of_pattern(change: bytes) -> SurveyEngine:
     survey = SurveyEngine(change_format().program, (), b"", False, True)
     fixed = survey.pattern(change)
     program = RowProgram(place=bytes(5))
-    program.phase, program.order, program.is_batched = order_in_common(Change.from_avro(change))
+    program.phase, program.order, program.is_batched = common_order(Change.from_avro(change))
     assert survey.add(fixed, program)
     return survey
 

@@ -10,7 +10,7 @@ import pytest
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.formats.connect_columns import PLACEHOLDER, available
+from cdcavro.formats.connect_columns import PLACEHOLDER, remove_unavailable
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
@@ -129,7 +129,7 @@ def test_other_formats_have_no_placeholder():
 def test_a_line_without_placeholders_is_left_alone():
     """It is the same object."""
     line = update({"id": 1})
-    assert available(line, PLACEHOLDER)[0] is line
+    assert remove_unavailable(line, PLACEHOLDER)[0] is line
 
 
 def test_in_a_typed_table_the_column_is_absent():

@@ -15,7 +15,7 @@ from cdcavro.change.order import is_full_load
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber
-from cdcavro.formats.connect_messages import with_sent_values
+from cdcavro.formats.connect_messages import restore_values
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.connect_types import TYPES, values
 from support.messages import SAMPLES, shop_debezium
@@ -606,7 +606,7 @@ def test_values_as_they_were_sent_leave_the_row_alone_that_was_read_back():
     source = Source(format="debezium", db_type="mysql", table="t")
     original = Change(op="INSERT", source=source, after={"n": 5}, members={"/after/n": "5.0"})
     read = Change(op="INSERT", source=Source(format="canal"), columns=(Column(name="n", type="int"),), after={"n": 5})
-    made = with_sent_values(read, original)
+    made = restore_values(read, original)
     assert (render(made.after), render(read.after), render(original.after)) == (b'{"n":5.0}', b'{"n":5}', b'{"n":5}')
 
 

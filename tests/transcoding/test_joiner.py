@@ -13,7 +13,7 @@ import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.transcoding import joiner
-from cdcavro.transcoding.joiner import Joined, StreamJoiner
+from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 from cdcavro.transcoding.transcoder import Transcoder
 from support.messages import HALVED
 from support.roundtrip import error_of
@@ -32,14 +32,14 @@ def half(number: int, side: str, value: int = 0) -> str:
     return BLOB.format(*(("BEFOR", "before") if side == "B" else ("AFTER", "after")), value, number)
 
 
-def joined(texts: list[str], format: str = "datahub_tuple", **options: bool) -> list[list[Joined]]:
+def joined(texts: list[str], format: str = "datahub_tuple", **options: bool) -> list[list[JoinedChanges]]:
     """Join a stream: what each message gave, and the end."""
     joiner = StreamJoiner(**options)
     made = [joiner.add(cdcavro.to_changes(text, format), number, text) for number, text in enumerate(texts)]
     return [*made, joiner.finish()]
 
 
-def ops(outcomes: list[Joined]) -> list[tuple[str, list[int]]]:
+def ops(outcomes: list[JoinedChanges]) -> list[tuple[str, list[int]]]:
     """Return what came out: the operation, or the error, and the numbers of the messages."""
     return [
         (one.changes[0].op if one.error is None else str(one.error), [number for number, _ in one.messages])
@@ -166,7 +166,7 @@ def test_the_rows_of_a_message_stay_together():
     """Whole changes come back at once, as they are."""
     text = '{"type":"INSERT","data":[{"id":1},{"id":2}]}'
     changes = cdcavro.to_changes(text, "oms_canal")
-    assert StreamJoiner().add(changes, 7, text) == [Joined(((7, text),), tuple(changes))]
+    assert StreamJoiner().add(changes, 7, text) == [JoinedChanges(((7, text),), tuple(changes))]
 
 
 def test_halves_that_are_known_to_be_some_can_pass():

@@ -15,7 +15,7 @@ from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.jsonvalues import ABSENT, differences
-from cdcavro.transcoding.losses import Loss, Way
+from cdcavro.transcoding.losses import Loss, Route
 from cdcavro.transcoding.transcoder import Transcoded, Transcoder
 from support.messages import HALVED, goldens, lines, shop_canal, shop_debezium
 from support.places import SHARED
@@ -121,12 +121,12 @@ def assert_lawful(unit: Unit, source: str, target: str, zone: ZoneInfo | None) -
     wanted = [
         named(i, *difference)
         for i in range(len(came))
-        for difference in compared(came, back, texts, i, Way(source, target, zone))
+        for difference in compared(came, back, texts, i, Route(source, target, zone))
     ]
     assert Counter(map(kind, losses)) == Counter(wanted + form(came, back))
 
 
-def compared(came: list, back: list, texts: list[bytes], index: int, way: Way) -> list[tuple]:
+def compared(came: list, back: list, texts: list[bytes], index: int, way: Route) -> list[tuple]:
     """Return the differences of a message from what came back, in the form in which it came."""
     if not texts:
         return [("", came[index], ABSENT)]
@@ -160,7 +160,7 @@ def form(came: list, back: list) -> list[tuple[int, str, str, str]]:
     return [(len(came) - 1, "$", "", "form")] if is_other else []
 
 
-def halves(texts: list[bytes], way: Way) -> list[dict]:
+def halves(texts: list[bytes], way: Route) -> list[dict]:
     """Write the halves of the update that there is in a target, as the source writes them."""
     read = [change for text in texts for change in cdcavro.to_changes(text, way.target, zone=way.zone)]
     (update,) = join_halves(read)
@@ -201,7 +201,7 @@ def test_the_law_holds_where_columns_are_learned_from_the_stream(target):
         back = [parse(one) for other in transcoded(made.texts, target, "debezium", None) for one in other.texts]
         came = [parse(text)]
         wanted = [
-            named(0, *difference) for difference in compared(came, back, made.texts, 0, Way("debezium", target, None))
+            named(0, *difference) for difference in compared(came, back, made.texts, 0, Route("debezium", target, None))
         ]
         assert Counter(map(kind, made.losses)) == Counter(wanted + form(came, back))
 

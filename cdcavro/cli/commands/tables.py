@@ -35,7 +35,7 @@ from cdcavro.table.history import notes_of
 from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
 from cdcavro.table.writing.lines import LineTyper
-from cdcavro.transcoding.joiner import Joined, StreamJoiner
+from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -153,7 +153,7 @@ class _Job:
         self._inputs.begin(file, before)
         name = shown_name(file)
 
-        def joined(line: Line) -> Sequence[Joined]:
+        def joined(line: Line) -> Sequence[JoinedChanges]:
             message, number = line.message(), line.number - before
             rows = typer.known(message, Arrival(file=name, line=number)) if joiner.passes_whole else None
             if rows is not None:
@@ -175,7 +175,7 @@ class _Job:
         """Type what waited for other messages until the end of all files."""
         self._take(self._joiner.finish(), typer)
 
-    def _take(self, joined: Sequence[Joined], typer: MessageTyper) -> None:
+    def _take(self, joined: Sequence[JoinedChanges], typer: MessageTyper) -> None:
         for part in joined:
             try:
                 if part.error is not None:

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.change.model import DML
-from cdcavro.change.rows import size_in_common
+from cdcavro.change.rows import common_size
 from cdcavro.engine.machine import FactEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
@@ -119,7 +119,7 @@ class OperationFinder:
         format = self._format
         if self._parts.are_complete(format.encode(message), format.read, change.key):
             position = self._parts.position(change.source.db_type)
-            self._engine.add(fixed, RowProgram(position=position, weight=size_in_common(change)))
+            self._engine.add(fixed, RowProgram(position=position, weight=common_size(change)))
 
 
 _ERROR: Final = StructType([StructField(field.name, StringType()) for field in ERROR])

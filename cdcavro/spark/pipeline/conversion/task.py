@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.change.clock import Clock, LaneTime, before, lane_at
+from cdcavro.change.clock import Clock, LaneTime, lane_at, place_before
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, shown
 from cdcavro.files.lines import Line
@@ -168,7 +168,7 @@ class _Task:
             try:
                 time = _time_of(row["clock"])
                 if time is not None:
-                    clock.put(lane_at(place), before(place), time)
+                    clock.put(lane_at(place), place_before(place), time)
                 own = own._replace(clock=time)
                 format, message = replayed(own, self._knowledge.formats, row)
             except (MessageError, OrderError) as error:
