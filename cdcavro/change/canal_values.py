@@ -61,8 +61,10 @@ def read_canal_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = 
     so does a TIMESTAMP without the zone in which it was written.
 
     >>> from cdcavro.exact.sqltype import parse_sql_type
-    >>> read_canal_value("5", parse_sql_type("set('x','y','z')")), read_canal_value("1.20", parse_sql_type("decimal(10,2)"))
-    ('x,z', ExactNumber('1.20'))
+    >>> read_canal_value("5", parse_sql_type("set('x','y','z')"))
+    'x,z'
+    >>> read_canal_value("1.20", parse_sql_type("decimal(10,2)"))
+    ExactNumber('1.20')
     """
     read = value_reader(declared, zone)
     return sent if read is None else read(sent)
@@ -118,11 +120,11 @@ def value_writer(declared: SqlType | None, zone: tzinfo | None = None) -> Callab
         return plain_value
     write = codec.write
 
-    def write_canal_value(value: Any) -> str | None:
+    def write_value(value: Any) -> str | None:
         text = None if value is None else write(value, declared, zone)
         return plain_value(value) if text is None else text
 
-    return write_canal_value
+    return write_value
 
 
 def plain_value(value: Any) -> str | None:

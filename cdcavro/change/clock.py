@@ -1,12 +1,12 @@
 """The clock of each lane, a topic partition or file: the time that its changes have, for those that arrival orders.
 
-Within a lane arrival is the order, but the numbers say when statements began, and these run backwards
-where one waited for another. Between lanes there is nothing but the numbers. So the time of a message is
-the greatest of its lane so far, as in `in_order`, and orders of all lanes can be compared.
+Within a lane the order is that of arrival. The numbers say when statements began, and they run backwards where
+one statement waited for another. Between lanes there are only the numbers. So the time of a message is the
+greatest of its lane so far, as in `in_order`, and the orders of all lanes can be compared.
 
-Lanes often state the same time, that of one second. A message that moves keys deletes rows which came
-through other lanes, and what stood there came before. So the time counts the messages that moved keys,
-too: such a message, and what follows it in its lane, comes behind what the other lanes have of that time.
+Lanes often have the same time, since it is in seconds. A message that moves keys deletes rows that came through
+other lanes, and came earlier. So the time also counts the messages that moved keys: such a message, and what
+follows it in its lane, comes behind what the other lanes have of that time.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ if TYPE_CHECKING:
 
 
 class LaneTime(NamedTuple):
-    """The time of a message in its lane.
+    """The time of a message in its lane."""
 
-    Attributes: `numbers` (tuple of int), the greatest so far in the lane; `rank` (int), how much such numbers
-    say: 0 for none, 1 for the number of a batch, 2 for all; `moves` (int), how many messages of the lane moved keys in that time, this one included.
-    """
-
+    # How much the numbers say: 0 if there are none, 1 for the number of a batch, 2 for all numbers.
     rank: int
+    # The greatest numbers so far in the lane.
     numbers: tuple[int, ...]
+    # How many messages of the lane moved keys in that time, this one included.
     moves: int
 
 
 class Clock:
-    """Tells the time of messages, lane by lane; `state` (as `Clock.state` returns it) is where another one stopped."""
+    """Gives messages their time, lane by lane, from the `state` of another clock on, if one is passed."""
 
     def __init__(self, state: Iterable[Any] = ()) -> None:
         self._lanes: dict[Lane, tuple[Place, LaneTime]] = {}
@@ -53,25 +52,25 @@ class Clock:
         ]
 
     def copy(self) -> Clock:
-        """Return a clock that goes on from here for itself."""
+        """Return a clock with the same state, which goes on independently."""
         other = Clock()
         other._lanes = dict(self._lanes)
         return other
 
     def get(self, lane: Lane) -> tuple[Place, LaneTime] | None:
-        """Return the last place of a lane and its time, None if no message of it was told."""
+        """Return the last place of a lane and its time; None if the lane had no message yet."""
         return self._lanes.get(lane)
 
     def put(self, lane: Lane, place: Place, time: tuple[int, tuple[int, ...], int]) -> None:
-        """Let a lane have a last place and a time, which were found out elsewhere."""
+        """Set the last place and the time of a lane."""
         self._lanes[lane] = place, LaneTime(*time)
 
     def time(self, change: Change, *, is_moving: bool = False) -> LaneTime | None:
         """Return the time of a change's message; None if its order is not that of arrival.
 
-        Messages of a lane are told in the order of arrival, each once, by any of its changes; `is_moving` says
-        whether any of them changes the key of a row. Raises `OrderError` for a place that is behind in its lane:
-        which time the message had is not known any more. Raises it as `order_key` does, too.
+        Call it once for each message of a lane, with any of its changes, in the order of arrival; `is_moving` says
+        whether any of its changes changes the key of a row. Raises `OrderError` for a place before the last one
+        of its lane, since the time that the message had is no longer known, and where `order_key` does.
         """
         key = order_key(change)
         if not is_by_arrival(key):
@@ -103,6 +102,6 @@ def lane_at(place: Arrival) -> Lane:
 
 
 def place_before(place: Arrival) -> Place:
-    """Return the place right before one in its lane, as keys have it."""
+    """Return the place right before one in its lane, in the form that order keys have."""
     topic, partition, offset, file, line = order_key(Change(op="INSERT", place=place))[2]
     return (topic, partition, offset, file, line - 1) if file else (topic, partition, offset - 1, file, line)

@@ -289,7 +289,7 @@ ISO_DAY: Final = ConnectCodec(_read_iso_day, _send_iso_day)
 
 
 def iso(count: Callable[[Any, int], int | None], precision: int | None = None) -> ConnectCodec:
-    """Return the codec of ISO texts; `count` is `time_count` or `local_count`, which tell the two kinds apart."""
+    """Return the codec of ISO texts: `count` is `time_count` for times of day, `local_count` for local times."""
 
     def read(sent: Any) -> str | None:
         match = _ISO.fullmatch(sent) if type(sent) is str else None
@@ -319,7 +319,7 @@ def _is_time(text: str, count: Callable[[Any, int], int | None]) -> bool:
 
 
 def structured(*, has_day: bool, has_clock: bool, precision: int | None = None) -> ConnectCodec:
-    """Return the codec of structs of a day, a time of day, or both; a zero date is one, infinity is not."""
+    """Return the codec of structs of a day, a time of day, or both; a zero date fits, infinity does not."""
     names = (*(_DAY_PARTS if has_day else ()), *((*_CLOCK_PARTS, "nanos") if has_clock else ()))
 
     def read(sent: Any) -> str | None:
@@ -399,7 +399,7 @@ def zoned_structured() -> ConnectCodec:
 
 
 def unit_of(mode: str, precision: int, *, is_clock: bool) -> int:
-    """Return how many digits of a second the counts of a mode have, for a column with so many digits."""
+    """Return how many digits of a second the counts of a mode have, for a column of `precision` digits."""
     fixed = {modes.CONNECT: MILLIS, modes.MICROSECONDS: MICROS, modes.NANOSECONDS: NANOS}
     if mode in fixed:
         return fixed[mode]

@@ -27,8 +27,8 @@ class HalfJoiner:
     def add(self, change: Change) -> Iterator[Change]:
         """Yield the changes that are complete now.
 
-        Raises `StructureError` for a half that is refused: one without its row, one without a number, the
-        same half a second time, or one half too many. Halves that were waiting keep waiting.
+        Raises `StructureError` for a half without its row or without a number, for the same half a second time,
+        and for one half too many. Halves that were waiting keep waiting.
         """
         if change.half is None:
             yield change

@@ -1,6 +1,6 @@
-"""Operations: what a word of a format means, how a format spells it, and the kind of a DDL statement.
+"""Operations: what they are called in a format, and the kinds of DDL statements.
 
-The kind is found from the first words of a statement, in the names that the formats use.
+The kind of a statement is found from the first words of a statement, in the names that the formats use.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ _LOOKED_AT: Final = 6
 _FULL_LOAD: Final = {"INIT": "SNAPSHOT", "ROW": "SNAPSHOT"}
 
 
-def read_operation(operation: str, operations: Mapping[str, str]) -> str:
+def read_operation(word: str, operations: Mapping[str, str]) -> str:
     """Return the operation that a word means, `OTHER` if it is not known; `operations` are a format's documented words.
 
-    A word is taken as it is documented, or else without regard to case. INIT and ROW, which no document of
-    these formats has, are a row of a full load: Flink and Paimon know them so in messages of Canal's form.
+    A word is looked up as it is documented, or else without regard to case. INIT and ROW, which no document of
+    these formats has, are a row of a full load, as in Flink and Paimon for messages of Canal's form.
 
-    >>> read_operation("insert", {"INSERT": "INSERT"}), read_operation("INIT", {"INSERT": "INSERT"}), read_operation("MERGE", {"INSERT": "INSERT"})
-    ('INSERT', 'SNAPSHOT', 'OTHER')
+    >>> [read_operation(word, {"INSERT": "INSERT"}) for word in ("insert", "INIT", "MERGE")]
+    ['INSERT', 'SNAPSHOT', 'OTHER']
     """
-    op = operations.get(operation)
+    op = operations.get(word)
     if op is not None:
         return op
     # Beyond ASCII, other letters become the same: a dotless i is I in upper case.
-    folded = operation.upper() if operation.isascii() else operation
-    for word, known in operations.items():
-        if word.upper() == folded:
+    folded = word.upper() if word.isascii() else word
+    for documented, known in operations.items():
+        if documented.upper() == folded:
             return known
     return _FULL_LOAD.get(folded, "OTHER")
 
 
 def spell_operation(change: Change, format: str, spellings: Mapping[str, str]) -> str | None:
-    """Return how a format spells a change's operation, None if it has no word; within one format it stays as sent."""
+    """Return how a format spells a change's operation, None if it has no word; its own words stay as they were sent."""
     if change.source.format == format and change.operation is not None:
         return change.operation
     return spellings.get(change.op)
 
 
 def check_operation(change: Change) -> None:
-    """Raise `StructureError` for a change with a row, whose operation says nothing known of rows.
+    """Raise `StructureError` for a change with a row and an operation of which nothing is known.
 
     >>> from cdcavro.change.model import Change
     >>> check_operation(Change(op="OTHER", operation="m"))
@@ -62,7 +62,7 @@ def check_operation(change: Change) -> None:
 
 
 def statement_text(change: Change) -> str | None:
-    """Return the text of a DDL statement; None for a row change, though its message may hold its statement's text."""
+    """Return the text of a DDL statement; None for a change of a row, even if its message has the statement's text."""
     return change.ddl if change.op in DDL or change.op == "OTHER" else None
 
 
@@ -82,7 +82,7 @@ def statement_kind(ddl: str) -> str:
 
 
 def as_statement(change: Change) -> Change:
-    """Return a change of an operation that is not known as a statement if it has the text of one, and no row.
+    """Return a change of an unknown operation as a statement if it has the text of a statement and no row.
 
     >>> as_statement(Change(op="OTHER", operation="DDL", ddl="TRUNCATE TABLE t")).op
     'TRUNCATE'

@@ -148,7 +148,7 @@ def in_order(changes: Iterable[Change]) -> list[Change]:
 
 
 def rank_of_numbers(numbers: tuple[int, ...]) -> int:
-    """Return how much numbers say of their kind, the more the greater."""
+    """Return the rank of the kind of numbers: the more they say, the greater."""
     return _RANKS.index(kind_of_numbers(numbers))
 
 
@@ -201,7 +201,7 @@ def is_batched(change: Change) -> bool:
 
 
 def has_smaller_numbers(one: Key, other: Key) -> bool:
-    """Return whether the numbers say that a change was made before another, whatever the places say.
+    """Return whether the numbers say that a change was made before another one, whatever the places say.
 
     Where arrival is the true order, this tells a message that was delivered again from a newer one.
     """
@@ -213,7 +213,7 @@ def has_smaller_numbers(one: Key, other: Key) -> bool:
 def began_before(one: Key, other: Key) -> bool:
     """Return whether one statement began before another by their times alone, wherever the two arrived.
 
-    Only of keys whose order is that of arrival; equal times say nothing, nor do numbers of batches, which begin anew.
+    Always False for keys whose order is not that of arrival, and for numbers of batches, which start again.
     """
     if not (is_by_arrival(one) and is_by_arrival(other)) or not (
         kind_of_numbers(one[3]) == kind_of_numbers(other[3]) == _ALL

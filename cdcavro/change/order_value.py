@@ -106,7 +106,7 @@ def order_kind(value: bytes) -> str:
 
 
 def is_of_full_load(value: bytes) -> bool:
-    """Return whether a value is that of a row of a full load, or of a statement before it: these come before all changes."""
+    """Return whether a value is of a row of a full load or of a statement before it, which precede all changes."""
     return value[0] < _CHANGE
 
 
@@ -131,7 +131,7 @@ def _integers(numbers: Iterable[int], change: Change) -> bytes:
 
 
 def _integer(number: int, change: Change) -> bytes:
-    """Return an integer's bytes behind one that has its sign and their count: a greater number has a greater first byte."""
+    """Return an integer's bytes after one that combines its sign and their count, and grows with the number."""
     length = (abs(number).bit_length() + 7) // 8
     if length > _MOST:
         raise StructureError(f"an integer of at most {_MOST} bytes", f"one of {length}", format=change.source.format)

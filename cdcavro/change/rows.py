@@ -29,7 +29,7 @@ _OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ 
 
 
 def check_images(change: Change, before: str, after: str, index: int | None = None) -> Change:
-    """Return a change unchanged after checking that it has no row image which its operation cannot have, and lacks none.
+    """Return a change after checking that it has the row images that its operation needs, and no others.
 
     Such an image would be lost, or would make it another change. `before` and `after` are the JSON
     pointers to the images, or to arrays of images if `index` is given. Raises `StructureError`.
@@ -69,13 +69,13 @@ def group_rows(changes: Iterable[Change]) -> list[list[Change]]:
 
 
 def check_count(rows: Sequence[Any], most: int, pointer: str = "") -> None:
-    """Raise `StructureError` if a message has more rows than are taken, each of which becomes a change of its own."""
+    """Raise `StructureError` if a message has more than `most` rows, each of which becomes a change."""
     if len(rows) > most:
         raise StructureError(f"at most {most} rows in a message", str(len(rows)), pointer=pointer)
 
 
 def check_repeated(rows: Sequence[Change], length: int) -> None:
-    """Raise `StructureError` if the changes of a message are out of all proportion to its `length` in characters.
+    """Raise `StructureError` if the changes of a message are far larger than its `length` in characters.
 
     Each row carries what belongs to the message, above all its columns, so a message with many short
     rows and many columns would grow to the product of both. No real table comes near the bound: rows

@@ -44,23 +44,23 @@ def _lacks_nothing(_change: Change) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Bridge:
-    """The functions that a format's module offers. The defaults of the last seven suit most formats.
+    """The functions that a format's module offers. The defaults of the last seven suit most formats."""
 
-    Attributes: `to_changes` converts a record, with the source's zone, to changes; `from_changes`
-    converts changes that came as the rows of one message, with the zone, to records; `remove_unavailable` returns a
-    record without the columns whose place a word for unavailable values takes (None for no word), and the names
-    of these columns; `placeholders` returns the texts of such values; `shape_of` says in words which of several shapes a record has; `reshape` puts a record into the shape of an
-    original; `restore_values` spells the values of a change that was read back as they are in an original;
-    `as_one_message` turns an update into what it is when one message holds both images; `missing_part` says
-    what a change lacks to be a message, None if nothing.
-    """
-
+    # Converts a record, with the source's zone, to changes.
     to_changes: Callable[[Record, tzinfo | None], list[Change]]
+    # Converts changes that came as the rows of one message, with the zone, to records.
     from_changes: Callable[[Sequence[Change], tzinfo | None], list[Record]]
+    # Returns a record without the columns that hold a placeholder made of a word (None for no word), and their names.
     remove_unavailable: Callable[[Record, str | None], tuple[Record, tuple[str, ...]]] = _all_available
+    # Returns the texts of the placeholders made of a word.
     placeholders: Callable[[str | None], tuple[bytes, ...]] = _no_placeholders
+    # Says in words which of several shapes a record has.
     shape_of: Callable[[Record], str] = _no_shape
+    # Puts a record into the shape of an original.
     reshape: Callable[[Record, Record], Record] = _unchanged_record
+    # Spells the values of a change that was read back as they are spelled in an original.
     restore_values: Callable[[Change, Change], Change] = _unchanged_change
+    # Turns an update into what it is when one message holds both images.
     as_one_message: Callable[[Change], Change] = _already_one_message
+    # Says what a change lacks to be a message, None if nothing.
     missing_part: Callable[[Change], str | None] = _lacks_nothing

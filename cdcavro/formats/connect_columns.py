@@ -38,7 +38,7 @@ _BOTH: Final = 2
 
 
 def changed_table(change: Any) -> Table | None:
-    """Return the database, schema and name of the table that a table change is about; None if its id is malformed.
+    """Return the database, schema and name of the table that a table change changes; None if its id is malformed.
 
     TiCDC names a renamed table by both of its names, the new one first.
 
@@ -135,7 +135,8 @@ def schema_columns(schema: Any) -> tuple[Column, ...] | None:
     Kafka Connect's own type, with the type of the items of an array. If the connector adds the types that the
     source declares, a 64-bit integer that is unsigned there has that type.
 
-    >>> schema_columns({"fields": [{"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "12"}, "field": "b"}]})
+    >>> field = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "12"}, "field": "b"}
+    >>> schema_columns({"fields": [field]})
     (Column(name='b', type='io.debezium.data.Bits(length=12)', code=None),)
     """
     fields = at(schema, "fields")
@@ -171,13 +172,14 @@ def read_row(
     return None if row is None else {name: read_connect_value(value, codecs.get(name)) for name, value in row.items()}
 
 
-# An update does not log a large value that it leaves alone (PostgreSQL's TOAST, Oracle's LOBs), and some connectors lack
-# other values. Each such column has a placeholder, which would overwrite the real value if it was taken for data, so
-# the rows of a change do not have the column, and the change says so: it keeps its name.
+# An update does not log a large value that it does not change (PostgreSQL's TOAST, Oracle's LOBs), and some connectors
+# lack other values. Each such column has a placeholder, which would overwrite the real value if it was taken for data. So
+# the rows of a change do not have the column, and the change lists its name.
 #
 # The placeholder is made of a word, the connector's `unavailable.value.placeholder`, by the type of the column:
 #
-# * a text is the word; bytes are base64 of it, base64 for URLs or hexadecimal, as the connector sends bytes;
+# * a text is the word; bytes are base64 of it, base64 for URLs or hexadecimal, in the form in which the connector sends
+#   bytes;
 # * an array has one element, the word, its bytes, or its UUID of version 3; an array of integers or dates
 #   has a number for each byte;
 # * a map (hstore) has the word as its key and its value, as an object or as the text of one.
@@ -191,10 +193,12 @@ _MOST_CHARACTERS: Final = 1_000
 
 
 class _PlaceholderForms(NamedTuple):
-    """The forms of a placeholder: as a scalar, as the only element of an array, as an array, and as a map."""
+    """The forms of a placeholder."""
 
     scalars: frozenset[str]
+    # The only element of an array.
     elements: frozenset[str]
+    # Whole arrays and whole maps.
     arrays: tuple[list[int], ...]
     maps: tuple[dict[str, str], ...]
 
@@ -219,7 +223,7 @@ def placeholders(word: str | None) -> tuple[bytes, ...]:
 
 
 def remove_unavailable(line: dict[str, Any], word: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return a line whose row images have only the columns with values, and the names of the columns without one.
+    """Return a line without the columns that hold a placeholder in its row images, and the names of these columns.
 
     It is the line itself if there is no placeholder.
 
@@ -234,7 +238,7 @@ def remove_unavailable(line: dict[str, Any], word: str | None) -> tuple[dict[str
 def _remove_unavailable(
     line: dict[str, Any], forms: _PlaceholderForms, wrappers: tuple[str, ...], gone: dict[str, None]
 ) -> dict[str, Any]:
-    """Return an envelope's images without placeholders, in what is around the envelope; note their columns as gone."""
+    """Return what is around an envelope, without placeholders in its images, and add their columns to `gone`."""
     for i, name in enumerate(wrappers):
         inner = line.get(name)
         if type(inner) is dict:

@@ -1,7 +1,8 @@
 """Messages of Debezium: their kinds and shapes, the positions that they state, and how they are made from changes.
 
-A message is of the kind for which exactly its members are documented. Rows without an envelope may have columns of the same names, `id` and `status` or `ts_ms`. So a message without a
-row image that has any further member, or another value than its kind has, is of no kind.
+A message is of the kind for which exactly its members are documented. Rows without an envelope may have columns
+of the same names, `id` and `status` or `ts_ms`. So a message without a row image that has any further member, or
+another value than its kind has, is of no kind.
 
 Source: Debezium reference, the connectors' "Data change events", "Schema change topic", "Transaction metadata"
 and "Heartbeats".
@@ -71,9 +72,11 @@ _WRAPPED = frozenset({"schema", "payload"})
 
 
 class LineShape(NamedTuple):
-    """The shape of a line: whether it is a Kafka record, and whether its value and its key come with schemas."""
+    """The shape of a line."""
 
+    # Whether it is a Kafka record, and not the value of one.
     is_record: bool
+    # Whether its value and its key come with schemas.
     has_schema: bool
     has_key_schema: bool
 
@@ -235,7 +238,7 @@ def key_of(change: Change) -> Row | None:
 
 
 def restore_values(change: Change, original: Change) -> Change:
-    """Return a change read from another format with its values as they were sent in the original from Debezium.
+    """Return a change read from another format with its values as Debezium sent them in the original.
 
     A change without columns stays as it is: its reader cannot know how the values would be sent.
     """
@@ -246,15 +249,15 @@ def restore_values(change: Change, original: Change) -> Change:
 
 
 def _restore_row(original: Change, image: Row | None, name: str) -> Row | None:
-    """Return a row as it is sent, with values that are those of the original as they were sent there."""
-    sent, own, members = _send_row(original, image), getattr(original, name) or {}, original.members or {}
+    """Return a row as Debezium sends it; values that are equal to those of the original are spelled as there."""
+    sent, first, members = _send_row(original, image), getattr(original, name) or {}, original.members or {}
     if image is None or sent is None or not members:
         return sent
     sent = dict(sent)
     for column, value in image.items():
         texts = [members.get(f"{above}/{name}/{escape(column)}") for above in _ABOVE]
         text = next((text for text in texts if text), None)
-        if text is not None and column in own and same(own[column], value):
+        if text is not None and column in first and same(first[column], value):
             sent[column] = parse(text)
     return sent
 

@@ -11,8 +11,8 @@ Source: Debezium reference, the connectors' "Data change events", "Schema change
 * A column whose value the source did not give has a placeholder, and a change does not have the column:
   see `connect_columns`.
 * An update of the primary key is a delete and a create with the same position.
-* A row that an incremental snapshot has read (`source.snapshot` is "incremental") is a reading in mid-stream, any other
-  row that was read is one of a full load.
+* A row that an incremental snapshot has read (`source.snapshot` is "incremental") was read in mid-stream; any other
+  row that was read belongs to a full load.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ TABLE_CHANGES: Final = {"CREATE": "CREATE", "ALTER": "ALTER", "DROP": "ERASE"}
 VALUE_ALONE: Final = "/value"
 KEY_SCHEMA: Final = "/key/schema"
 _DOCUMENTS: Final = "mongodb"
-# A row that an incremental snapshot has read stands in the stream behind the changes that it has, and before the next.
+# A row that an incremental snapshot has read comes after the changes that it includes, and before later ones.
 _IN_STREAM: Final = "incremental"
 _NO_SNAPSHOT: Final = frozenset({None, "", "false", _IN_STREAM})
 # How many members of an unknown message an error names.
@@ -81,13 +81,15 @@ _SHOWN: Final = 8
 
 
 class _ParsedLine(NamedTuple):
-    """The parts of a line: the envelope, its pointer and schema, the key and its schema, and notes on the shape."""
+    """The parts of a line."""
 
     envelope: dict[str, Any] | None
+    # The envelope's JSON pointer and its embedded schema.
     pointer: str
     schema: Any
     key: Row | None
     key_schema: Any
+    # Members of the change, which record the shape of the line.
     notes: dict[str, str]
 
 
@@ -135,7 +137,7 @@ def _line(record: dict[str, Any]) -> _ParsedLine:
 
 
 def _check_beside(record: dict[str, Any], envelope: dict[str, Any] | None) -> None:
-    """Raise `StructureError` for a row beside the envelope, which is no part of the change and would be lost."""
+    """Raise `StructureError` for a row beside the envelope: it is no part of the change, so it would be lost."""
     value = record.get("value")
     for outer, pointer in ((record, ""), (value, "/value")):
         for name in IMAGES if outer is not envelope else ():
@@ -207,10 +209,10 @@ def _check_key(line: _ParsedLine, image: Row | None) -> None:
     for name, value in (line.key or {}).items():
         if image is None or name not in image or same_text(value, image[name]):
             continue
-        own = image[name]
-        if type(value) is type(own) or (number_text(value) is not None and number_text(own) is not None):
+        column = image[name]
+        if type(value) is type(column) or (number_text(value) is not None and number_text(column) is not None):
             pointer = f"/key{'/payload' if KEY_SCHEMA in line.notes else ''}/{escape(name)}"
-            expected, got = (shown(render(one).decode()) for one in (own, value))
+            expected, got = (shown(render(sent).decode()) for sent in (column, value))
             raise StructureError(f"the value of the row, {expected}", got, pointer=pointer)
 
 
@@ -253,7 +255,7 @@ def _changed_tables(changed: Sequence[Any], source: Source) -> tuple[ChangedTabl
 
 
 def _changed_table(table_change: Any, source: Source) -> ChangedTable | None:
-    """Return what becomes of a table; None if its table change lacks its kind, its name, or columns unless it is dropped."""
+    """Return what becomes of a table; None if a table change lacks its kind or name, or columns it must have."""
     op, columns = TABLE_CHANGES.get(string_at(table_change, "type") or ""), table_columns(table_change)
     new, old = changed_table(table_change), former_table(table_change)
     if op is None or new is None or (columns is None) is not (op == "ERASE"):

@@ -116,7 +116,7 @@ _NO_TEXT: Final = (type(None), dict, list)
 
 
 def store_sequence(value: Any) -> tuple[int, ...] | None:
-    """Return the two parts of a `storeDataSequence`, seconds and a number of up to five digits; None for other values.
+    """Return the two parts of a `storeDataSequence`, seconds and a number of at most five digits; else None.
 
     The padding of the number is not documented, so the digits must not be compared as a single number.
 

@@ -116,9 +116,10 @@ def _position(meta: dict[str, Any]) -> tuple[int, ...] | None:
 
 
 def _is_time(seconds: int, meta: dict[str, Any]) -> bool:
-    """Return whether OMS can have numbered a message then: between the change and the message, or in the years of OMS.
+    """Return whether OMS can have numbered a message at a time: near its own times, or in the years of OMS.
 
-    The system change number of a source says nothing of the time, and cut like one of OMS it falls back with a digit more.
+    The system change number of a source says nothing about the time. Cut like one of OMS, it would fall back when it
+    gets another digit.
     """
     row = string_at(meta, "rowid")
     if row is not None and "." not in row:

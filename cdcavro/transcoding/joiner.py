@@ -22,14 +22,13 @@ Message = tuple[int, bytes | str]
 
 @dataclass(frozen=True, slots=True)
 class JoinedChanges:
-    """Changes that are complete, and the messages they came in.
+    """Changes that are complete, and the messages they came in."""
 
-    Attributes: `messages`, the number and text of each, that of the BEFORE half first; `changes`;
-    `error`, the reason why a half is refused, in which case `changes` is empty.
-    """
-
+    # The number and text of each message, that of the BEFORE half first.
     messages: tuple[Message, ...]
+    # Empty if a half is refused.
     changes: tuple[Change, ...]
+    # The reason why a half is refused.
     error: StructureError | None = None
 
 
@@ -46,7 +45,7 @@ class StreamJoiner:
     A whole change is returned at once, and an update when its second half comes.
 
     * The half of a stated update (`UPDATE_BEFOR`, operation `U`) waits for the other half, whatever
-      comes between them; if it is alone at the end of the stream, it is refused. With `passes_stated`
+      comes between them; if the other half never comes, it is refused at the end of the stream. With `passes_stated`
       it is returned at once, unchanged.
     * A record of a DataHub Tuple topic without `_operation_type_` may be a half, or a whole insert or
       delete. The documents number each message, show the two records of an update one after the
@@ -71,7 +70,7 @@ class StreamJoiner:
 
     @property
     def passes_whole(self) -> bool:
-        """Whether whole changes pass at once and settle nothing, because no half of an unknown operation is waiting."""
+        """Whether whole changes pass at once, because no half of an unknown operation is waiting."""
         return not self._unstated
 
     def add(self, changes: Sequence[Change], number: int, message: bytes | str) -> list[JoinedChanges]:
@@ -96,7 +95,7 @@ class StreamJoiner:
         return change.half is not None and not (self._passes_stated and change.operation is not None)
 
     def _settle(self, newer: Change) -> list[JoinedChanges]:
-        """Return the half of unknown operation waiting in a change's table, unless the two are one update."""
+        """Return the half of unknown operation that waits in the table of a change, unless the two are one update."""
         identity = self._unstated.get(newer.source)
         if identity is None or (self._is_to_join(newer) and identity_of(newer) == identity):
             return []

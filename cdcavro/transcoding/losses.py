@@ -31,9 +31,13 @@ _HALVES: Final = 2
 class Loss:
     """Something that a target format does not preserve.
 
-    Attributes: `path` (str), the JSON path in the message; `value` (str), the JSON text there, empty for
-    a member that was absent and for values that all come back, but in another form of message; `reason`
-    (str); `message` (int), the number of the message in its stream, from 0.
+    Attributes:
+    * `path` (str), the JSON path in the message;
+    * `value` (str), the JSON text there, empty for a member that was absent and if all values come back, but in
+      another form of message;
+    * `reason` (str);
+    * `message` (int), the number of the message in its stream, from 0.
+
     """
 
     path: str
@@ -49,11 +53,13 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route from a source format to a target format, with the time zone of the source and the word that is no value."""
+    """A route from a source format to a target format."""
 
     source: str
     target: str
+    # The time zone of the source.
     zone: tzinfo | None
+    # The word of which the placeholders of unavailable values are made.
     unavailable: str | None = PLACEHOLDER
 
 

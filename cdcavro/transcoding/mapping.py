@@ -50,8 +50,9 @@ def to_changes(
     `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
     which take a while to find. `unavailable` is the word that stands for a column's value which the source
     did not give, the connector's `unavailable.value.placeholder`: the rows do not have that column, whose name
-    is in `Change.unavailable`. None takes every value as it is. Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a
-    `zone` that is not a time zone, and `ValueError` for an `unavailable` that can be no word.
+    is in `Change.unavailable`. None takes every value as it is. Raises `UnknownFormatError`, `TextError`,
+    `StructureError`, `TypeError` for a `zone` that is not a time zone, and `ValueError` for an `unavailable` that
+    cannot be such a word.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
     {'id': 7}
@@ -138,14 +139,14 @@ def iterate_records(changes: Sequence[Change], format: str, zone: tzinfo | None 
 
 
 def _copy(value: Any) -> Any:
-    """Return a JSON value of its own: records have rows, objects and arrays in common with the changes they are made of."""
+    """Return a copy of a JSON value: records share rows, objects and arrays with the changes they are made of."""
     if type(value) is dict:
         return {name: _copy(member) for name, member in value.items()}
     return [_copy(item) for item in value] if type(value) is list else value
 
 
 def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:
-    """Return the members of a message that still apply to its rows; `row_members` apply only if no row is missing."""
+    """Return the members of a message that apply to these rows; `row_members` do so only if no row is missing."""
     members = rows[0].members or {}
     if is_whole(rows):
         return members

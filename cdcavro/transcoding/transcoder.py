@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 _PLACES: Final = 1_000
-# What is made of each row is converted back and compared, which takes far more than the row itself.
+# The messages made of each row are converted back and compared, which takes far more memory than the row itself.
 MAX_ROWS: Final = 20_000
-# Each is parsed several times. So many rows with both images have 40,000, and the values of columns hardly any.
+# Each object or array is parsed several times. 20,000 rows with both images have 40,000; column values add few.
 MAX_COLLECTIONS: Final = 65_536
 
 
@@ -47,7 +47,10 @@ MAX_COLLECTIONS: Final = 65_536
 class Transcoded:
     """Messages in the target format, and the losses on the way there.
 
-    Attributes: `texts` (list of bytes), UTF-8 JSON; `losses` (list of `Loss`).
+    Attributes:
+    * `texts` (list of bytes), UTF-8 JSON;
+    * `losses` (list of `Loss`).
+
     """
 
     texts: list[bytes]
@@ -187,21 +190,20 @@ class Transcoder:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a message, or of the two messages that are the halves of an update.
+    """The outcome of a message, or of the two messages that are the halves of an update."""
 
-    Attributes: `messages`, the number and text of each, that of the BEFORE half first; `made`
-    (`Transcoded`), their result, None if they are refused; `error`, the reason for a refusal.
-    """
-
+    # The number and text of each message, that of the BEFORE half first.
     messages: tuple[Message, ...]
-    made: Transcoded | None
+    # The result, None if the messages are refused.
+    transcoded: Transcoded | None
+    # The reason for a refusal.
     error: MessageError | None = None
 
     def result(self) -> Transcoded:
         """Return the result of the messages, or raise their error."""
-        if self.made is None:
+        if self.transcoded is None:
             raise self.error or StructureError("a message", "none")
-        return self.made
+        return self.transcoded
 
 
 def _with_number(change: Change, number: int) -> Change:
@@ -227,7 +229,7 @@ def count_unzoned(changes: Iterable[Change]) -> int:
 
 
 def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield the place of each time that `count_unzoned` counts: `table.column`, or the path of a member of the message."""
+    """Yield the place of each time that `count_unzoned` counts: `table.column`, or the path of a member."""
     for change in changes:
         yield from _unzoned_members(change)
         table = change.source.table or ""

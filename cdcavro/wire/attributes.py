@@ -66,15 +66,16 @@ PARTS: Final = (
     *(f"position_{number}" for number in range(1, 9)),
     *("place", "row_number", "row_count", "position"),
 )
-"""The parts of a typed row, each of which is one member only, so that what is read is what is meant.
+"""The parts of a typed row. Each is one member only, so that the engine reads what is meant.
 
-`before` and `after` are row images; `row` is the only one, or, beside `before`, the columns that changed; `rows` are
-many, and `old` what their changed columns were; `key` is the key; a `…_fine` time, and `transaction`, precede the other.
-The last four are of a change, which has one row: where it arrived, which row of how many it is, and its numbers.
+`before` and `after` are row images; `row` is the only image, or, beside `before`, holds the columns that
+changed; `rows` are several images, and `old` holds the former values of their changed columns; `key` is the key. A
+`…_fine` time is preferred to the time without it, and `transaction` to `transaction_else`. The last four belong to a
+change, which has one row: where it arrived, which row of how many it is, and its numbers.
 """
 LOCAL: Final = "text"
 UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0}
-"""The units of times in microseconds."""
+"""How many microseconds each unit of a time has."""
 _TIME: Final = "_time"
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),

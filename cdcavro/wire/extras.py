@@ -1,4 +1,6 @@
-"""Applying `extras` to a record: JSON pointers (RFC 6901) with texts, each checked before it is applied.
+"""Extras: JSON pointers (RFC 6901) with texts, which are noted for a payload and applied to a record.
+
+Each is checked before it is applied.
 
 An empty text removes the member; any other is parsed and replaces the member. No pointer may lead
 into a value that another one inserts, and the parent of each must already be there, so that their
@@ -29,25 +31,24 @@ _TILDE: Final = re.compile("~(?![01])")
 
 
 MAX_NOTES: Final = 100_000
-# Pointers spell out the names above a member, so that a long name with many members below it would grow to the product
-# of both: in all, and beside the rest of the payload, in bytes.
+# A pointer spells out the names above a member, so a long name with many members below it would be repeated for each.
+# The bytes of repeated names are bounded in all, and in proportion to the rest of the payload.
 MAX_REPEATED: Final = 2 << 20
 FREE_BYTES: Final = 64 << 10
 PROPORTION: Final = 64
 
 
 class SchemaMember(NamedTuple):
-    """A member that the schema names: whether it is a scalar, and whether a message must have it.
-
-    With `is_text` a string may stand in place of the object that it is. `above` holds the pointers to all
-    its parents, outermost first, `parents` their names, and `name` its own.
-    """
+    """A member that the schema names."""
 
     is_scalar: bool
+    # Whether a message must have it.
     is_required: bool
+    # The pointers to all its parents, outermost first, and their names.
     above: tuple[str, ...]
     parents: tuple[str, ...]
     name: str
+    # Whether a string may stand in place of the object that it is.
     is_text: bool = False
 
 
@@ -92,7 +93,7 @@ def apply(
 
 
 def checked_steps(extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> list[ExtrasStep] | None:
-    """Return `extras` as checked steps for `apply_steps`: the names of the parents, the name, and a scalar or `ABSENT`.
+    """Return `extras` as checked steps for `apply_steps`: names of the parents, name of the member, scalar or `ABSENT`.
 
     Return None if the steps depend on the record or if `apply` would raise an error.
 
@@ -138,7 +139,7 @@ def _put_member(parent: Any, name: str, pointer: str, value: str) -> None:
 
 
 def _check_step(pointer: str, value: str, extras: Mapping[str, str], places: Mapping[str, SchemaMember]) -> None:
-    """Check a pointer, and its text as well if the schema names the member that it leads to."""
+    """Check a pointer, and also its text if the schema names the member that it leads to."""
     place = places.get(pointer)
     if place is None:
         _check_pointer(pointer, extras)
@@ -265,7 +266,7 @@ class Notes:
         raise StructureError(expected, "more")
 
     def move_first(self, since: int, middle: int) -> None:
-        """Move the notes from index `middle` on before those from index `since` on."""
+        """Move the notes from index `middle` on in front of those from index `since` on."""
         entries = self._entries
         if entries is not None and since < middle:
             entries[since:] = entries[middle:] + entries[since:middle]
@@ -273,7 +274,7 @@ class Notes:
     def write(self, out: Buffer) -> None:
         """Append the notes as a map of strings.
 
-        Raises `StructureError` if pointers repeat names out of all proportion to the rest of the payload.
+        Raises `StructureError` if the names repeated in pointers are far longer than the rest of the payload.
         """
         if self._entries is not None:
             out.write_long(self.count)

@@ -43,13 +43,11 @@ _KEPT: Final = 64
 
 @dataclass(frozen=True)
 class Format:
-    """A message format.
+    """A message format."""
 
-    Attributes: `name` (str), which is also the name of its `.avsc`; `given` (`Schema` or None), a wire
-    schema to use instead of that one.
-    """
-
+    # Also the name of its `.avsc`.
     name: str
+    # A wire schema to use instead of that one.
     given: Schema | None = None
 
     @cached_property
@@ -83,7 +81,7 @@ class Format:
         return self._convert_exactly(self._encode_left, message) if payload is None else payload
 
     def _convert_exactly(self, convert: Callable[[Any], bytes], given: Any) -> bytes:
-        """Return what the exact way gives; its errors name the format."""
+        """Convert exactly; errors name the format."""
         try:
             return convert(given)
         except MessageError as error:
@@ -106,9 +104,9 @@ class Format:
         return record if (is_kafka_record(record) if self.unwraps_records else VALUE in record) else None
 
     def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:
-        """Return the payloads of a text's lines, each of at most 64 MiB, up to one that needs `encode`, as faulty ones do.
+        """Return the payloads of a text's lines, each at most 64 MiB, up to a line that needs `encode`.
 
-        See `Engine.encode_text`.
+        A faulty line does. See `Engine.encode_text`.
         """
         return self._engine.encode_text(text, position)
 
@@ -121,7 +119,7 @@ class Format:
         return self._engine.decode_column(column, first, base, most)
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
-        """Return a payload as UTF-8 JSON text; `writer` is the schema of the payload, if it is not this format's.
+        """Return a payload as UTF-8 JSON text; `writer` is the schema of the payload if it is not this format's.
 
         Raises `PayloadError`, and `ResolutionError` if this format's schema cannot read the writer's.
         """
@@ -131,7 +129,7 @@ class Format:
         return self._convert_exactly(self._reader.decode, _to_bytes(payload)) if text is None else text
 
     def parse(self, message: bytes | str) -> Any:
-        """Return text as a record, that is, as its JSON value, checked. Raises `TextError` and `StructureError`."""
+        """Return text as a record, its JSON value, after checking it. Raises `TextError` and `StructureError`."""
         try:
             raw = to_bytes(message)
             if self._engine.is_plain(raw):
@@ -193,7 +191,7 @@ class Format:
         return self._writer.write(record) if payload is None else payload
 
     def _reader_of(self, writer: Schema | None) -> Callable[[bytes, int], tuple[dict[str, Any], int]]:
-        """Return a function that reads the payload at a position as a record, and returns the position after it, too.
+        """Return a function that reads the payload at a position and returns its record and the position after it.
 
         Raises `ResolutionError`.
         """
@@ -210,7 +208,7 @@ class Format:
 
     @cached_property
     def unwraps_records(self) -> bool:
-        """Whether a message is the value of a Kafka record, whose key says nothing that its schema describes."""
+        """Whether a message is the value of a Kafka record, and not the record with its key."""
         return unwraps_records([field_rule(field).name for field in self.envelope.fields])
 
     def _encode_exact(self, raw: bytes) -> bytes:
@@ -241,13 +239,13 @@ def _to_bytes(payload: bytes) -> bytes:
 
 
 def _parse_message(raw: bytes) -> Any:
-    """Return the same as `_parse_object`, sooner where that can be."""
+    """Return the same as `_parse_object`, in less time where possible."""
     value = parse_quickly(raw, 0)
     return value if type(value) is dict else _parse_object(raw)
 
 
 def _parse_object(raw: bytes) -> Any:
-    """Return the object that a text is, parsed exactly. Raises `TextError` and `StructureError`."""
+    """Parse a text exactly and return its object. Raises `TextError` and `StructureError`."""
     value = parse(raw)
     if type(value) is not dict:
         raise StructureError("object", kind(value))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 KAFKA: Final = "kafka"
 VALUE: Final = "value"
-# As Kafka's clients and Spark's source of Kafka call them.
+# The names that Kafka's clients and Spark's source of Kafka use.
 _MEMBERS: Final = frozenset(
     {
         *("topic", "partition", "offset", "timestamp", "timestampType", "timestamp_type"),
@@ -55,5 +55,5 @@ def wrap_message(message: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def unwraps_records(names: Iterable[str]) -> bool:
-    """Return whether messages of a format with these members are the values of Kafka records, not the records."""
+    """Return whether messages of a format with these members are the values of Kafka records, and not the records."""
     return VALUE not in names

@@ -1,6 +1,6 @@
-"""Marked members: what a message says of itself in the members that its wire schema marks, its operation and its version.
+"""Marked members: the operation and the version that a message states, in the members that its wire schema marks.
 
-A version is remarked on only if it is none that the format's documents describe.
+A version is remarked on only if the format's documents do not describe it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KEPT: Final = 64
 
 
 def operation_of(record: dict[str, Any], format: Format) -> str:
-    """Return the operation of a record as it is spelled there, `TOMBSTONE` for a tombstone, or `(none)` if it has none.
+    """Return the operation of a record as spelled there, `TOMBSTONE` for a tombstone, or `(none)` if there is none.
 
     >>> operation_of({"payload": {"op": "UPDATE_BEFOR"}}, get_format("oms_dataworks"))
     'UPDATE_BEFOR'
@@ -80,7 +80,7 @@ def version_note(lines: bytes, format: str) -> str | None:
         start = found.end()
         if found[1].strip(b'"').decode(errors="replace") in rule.tells:
             continue
-        # The line tells its version once and for all, however often it has something like one.
+        # A line is parsed once, even if it looks several times as if it stated a version.
         version, start = _stated_version(lines, found.start(), rule.name)
         if version is not None and version not in rule.tells:
             documented = " or ".join(rule.tells)
@@ -103,7 +103,7 @@ def _members(format: Format, mark: str) -> list[tuple[str, ...]]:
 
 
 def _stated_version(lines: bytes, place: int, name: str) -> tuple[str | None, int]:
-    """Return the version that the message states in which something like one was found, maybe in a row, and its end."""
+    """Return the version that the message around a place states, None if it states none, and the end of its line."""
     newline = lines.find(b"\n", place)
     end = newline if newline >= 0 else len(lines)
     try:

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from cdcavro.wire.extras import SchemaMember
 
 
-# An empty map; the size in bytes of the longest extras whose steps are cached, and of all cached extras together.
+# An empty map.
 _NO_EXTRAS: Final = b"\0"
+# The size in bytes of the longest extras whose steps are cached, and of all cached extras together.
 _MAX_TAIL: Final = 2_000
 _MAX_TAILS: Final = 256 << 10
 # About how many bytes of lines `decode_lines` yields at a time.
@@ -49,7 +50,11 @@ _PIECE_SIZE: Final = 256 << 10
 
 
 class FieldReader:
-    """A field and its reader: `members` is that key of its rule, "" for a single member; `pointer` is the member's."""
+    """A field and its reader.
+
+    Attributes: `members` (str), the key `members` of its rule, "" for a single member; `name` (str), the member's name;
+    `pointer` (str), the member's pointer; `reader`, its reader.
+    """
 
     __slots__ = ("members", "name", "pointer", "reader")
 
@@ -90,7 +95,7 @@ class RecordReader(ValueReader):
         try:
             payload.skip_extras()
         except MessageError:
-            # Reading the extras finds the same fault, and its place.
+            # Reading the extras finds the same fault and its place.
             payload.extras = reader.read(payload.rewind())
 
     def _check_rest(self, names: Iterable[str]) -> None:
@@ -131,7 +136,7 @@ class MessageReader:
         return record
 
     def read_at(self, values: Values | None, raw: bytes, position: int) -> tuple[dict[str, Any], int]:
-        """Return the record of the payload at a position, by the engine if it can, and the position after it.
+        """Return the record of the payload at a position, and the position after it; the engine reads it if it can.
 
         Raises `PayloadError`.
         """
@@ -142,7 +147,7 @@ class MessageReader:
         return self.read(payload), payload.position
 
     def _steps(self, tail: bytes) -> list[extras.ExtrasStep] | None:
-        """Return the steps for the bytes of extras; few messages differ in these, so the steps are cached."""
+        """Return the steps for the bytes of extras, cached because these are the same in most messages."""
         entry: tuple[list[extras.ExtrasStep] | None] | None = self._kept.get(tail)
         if entry is None:
             if len(tail) > _MAX_TAIL:
@@ -177,13 +182,13 @@ def message_reader(declared: Type) -> MessageReader:
 
 
 class _ReaderPlace(NamedTuple):
-    """The place of a reader: its pointer below the nearest array or map, and its depth in the JSON value.
+    """The place of a reader."""
 
-    `members` collects the members that the schema names, by pointer; it is None below an array or map.
-    """
-
+    # Its pointer below the nearest array or map.
     pointer: str
+    # Its depth in the JSON value.
     depth: int
+    # Collects the members that the schema names, by pointer; None below an array or map.
     members: dict[str, SchemaMember] | None
 
     def member(self, name: str) -> _ReaderPlace:
@@ -251,9 +256,9 @@ _SCALARS: Final[dict[str, Callable[[], ValueReader]]] = {
 
 
 def decode_lines(engine: Engine | None, reader: MessageReader, raw: bytes, count: int) -> Iterator[tuple[bytes, int]]:
-    """Yield `count` consecutive payloads as lines of JSON text, several at a time, and their number.
+    """Yield `count` consecutive payloads as lines of JSON text, several at a time, with their number.
 
-    The engine makes them, if there is one, and the reader those that it leaves. Raises `PayloadError`.
+    The reader converts those that the engine leaves, and all if there is no engine. Raises `PayloadError`.
     """
     position = 0
     while count:

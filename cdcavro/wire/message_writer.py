@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-# The mark of an absent member, because `UNSET` may be a member's value.
+# Marks an absent member, because `UNSET` may be a member's value.
 _NONE: Final = object()
 # The rule of an item of an array or a map, for which null is as usual as a value.
 _ITEM: Final = FieldRule(name="", missing="null")
@@ -112,7 +112,7 @@ class RecordWriter(ValueWriter):
 
 
 class MessageWriter:
-    """A writer of whole messages: the outermost record, with whatever has no other place in `extras` at its end.
+    """A writer of whole messages: the outermost record, with what has no other place in its `extras`.
 
     With `unwraps_records`, a message may be the value of a Kafka record, whose other members go into `extras`.
     """
@@ -155,9 +155,11 @@ def message_writer(declared: Record) -> MessageWriter:
 
 
 class _WriterPlace(NamedTuple):
-    """The place of a writer: its pointer below the nearest array or map, and its depth in the JSON value."""
+    """The place of a writer."""
 
+    # Its pointer below the nearest array or map.
     pointer: str
+    # Its depth in the JSON value.
     depth: int
 
     def member(self, name: str) -> _WriterPlace:

@@ -1,4 +1,4 @@
-"""The program of a wire schema, by which the engine turns a message's text into a payload and back, or into rows."""
+"""The program of a wire schema: the engine runs it to turn a message's text into a payload and back, or into rows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ _IMAGES: Final = ("before", "after", "row", "rows")
 def message_program(declared: Record) -> Program:
     """Return the program of a wire schema's outermost record. Raises `SchemaError` for a schema that is not one.
 
-    The engine compares names as they stand in the text: with a name that JSON escapes, the program begins nowhere.
+    The engine compares names with the text as it is, so a schema with a name that JSON escapes gets a program that it
+    does not run.
     """
     return _ProgramBuilder().program(declared)
 
@@ -88,7 +89,7 @@ def values_of(writer: Schema) -> Values | None:
 
 
 def checked_program(declared: Record, _checked: MessageWriter) -> Program:
-    """Return the program of a wire schema, which a plan was made of before, because that finds its faults."""
+    """Return the program of a wire schema; the writer shows that the schema was checked."""
     return message_program(declared)
 
 
@@ -213,21 +214,26 @@ class _ProgramBuilder:
 
 @dataclass(frozen=True, slots=True)
 class RowParts:
-    """The parts of a format's rows. Attributes: `names` (frozenset of str), those it has; `pointers` (tuple of str), where."""
+    """The parts of a format's rows."""
 
+    # The parts that the format has, `unused` among them.
     names: frozenset[str]
+    # The JSON pointers to the parts that are used.
     pointers: tuple[str, ...]
+    # These parts, each with the names on the way to it.
     _paths: tuple[tuple[str, tuple[str, ...]], ...]
+    # The rule of the numbers of a position, or one for each connector.
     _position: str | Mapping[str, str]
+    # Functions that skip the fields in front of the extras.
     _before: tuple[Callable[[Decoder], object], ...]
 
     def position(self, connector: str | None) -> int:
-        """Return the number of the rule by which positions are told, by a connector if the format has them."""
+        """Return the number of the rule by which positions are read; some formats have one for each connector."""
         rule = self._position if isinstance(self._position, str) else self._position.get(connector or "", "")
         return POSITIONS.index(rule or "none")
 
     def has_clear_extras(self, payload: bytes) -> bool:
-        """Return whether the extras of a message's payload say nothing about the parts but that they have no value."""
+        """Return whether the extras of a payload concern no part, unless they say that it has no value."""
         source = Decoder(payload)
         for skip in self._before:
             skip(source)
@@ -239,16 +245,16 @@ class RowParts:
     def are_complete(
         self, payload: bytes, read: Callable[[bytes], Mapping[str, Any]], key: Sequence[str] | None
     ) -> bool:
-        """Return whether a message's change was made of just its parts; `read` gives the record, which few formats need."""
+        """Return whether the parts hold all of a message's change; `read` returns the record, if it is needed."""
         return self.has_clear_extras(payload) and (self.have_one_place or self.are_together(read(payload), key))
 
     @property
     def have_one_place(self) -> bool:
-        """Whether rows stand in one place of all messages, and no key beside them."""
+        """Whether rows stand in the same place in all messages, and there is no key beside them."""
         return len({path[:-1] for part, path in self._paths if part in _IMAGES}) == 1 and "key" not in self.names
 
     def are_together(self, record: Mapping[str, Any], key: Sequence[str] | None) -> bool:
-        """Return whether all parts that a record has are where its rows are, but for the key, which has just these names."""
+        """Return whether all parts of a record are where its rows are; a key with these names may be elsewhere."""
         found = [(part, path) for part, path in self._paths if at(record, *path) is not None]
         places = {path[:-1] for part, path in found if part in _IMAGES}
         if any(list(at(record, *path)) != list(key or ()) for part, path in found if part == "key"):

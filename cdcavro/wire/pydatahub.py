@@ -22,9 +22,10 @@ NAME: Final = "datahub_tuple"
 
 
 class RecordField(Protocol):
-    """A field of a pydatahub schema: its name, and its type, which is an enum member."""
+    """A field of a pydatahub schema."""
 
     name: str
+    # A member of an enum.
     type: Any
 
 
@@ -120,7 +121,7 @@ def _to_decimal(value: Any) -> Decimal | None:
 
 
 def _read_decimal(digits: str) -> Decimal | None:
-    """Return a number exactly; None if its exponent is beyond Python's decimals."""
+    """Return a number exactly, or None if its exponent is too large for Python's decimals."""
     try:
         return Decimal(digits)
     except InvalidOperation:

@@ -31,9 +31,11 @@ class ItemRenames:
 
 @dataclass(frozen=True, slots=True)
 class MemberRenames:
-    """The renames of a record's members (new name and renames within, by old name), and the defaults of new ones."""
+    """The renames of a record's members, and the defaults of new ones."""
 
+    # The new name, and the renames within the member, by old name.
     names: Mapping[str, tuple[str, Renames | None]]
+    # The type and the default, by name.
     defaults: Mapping[str, tuple[Type, Any]]
 
 
@@ -108,7 +110,7 @@ def _members(value: dict[str, Any], members: MemberRenames, pointer: str) -> dic
 
 
 def _value(declared: Type, default: Any) -> Any:
-    """Return a default in the form of a schema's JSON as a JSON value of a message."""
+    """Return a default as the JSON value of a message; a schema's JSON writes some defaults in another way."""
     match declared:
         case Union(branches):
             return _value(branches[0], default)

@@ -6,8 +6,8 @@ or a scalar where the schema has another of the three, nor may anything else sta
 an object or an array, because other producers use some of the same names. A Kafka record is told by its
 value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
 first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
-`__light_type`. What is known by sight and not supported fits no format, unless it fits one whose messages
-have columns as members, which may have any names.
+`__light_type`. A message of a format that is recognized but not supported fits no format, unless it fits one
+whose messages have columns as members, which may have any names.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
 
 
 class _Marks(NamedTuple):
-    """How a wire schema is identified; `shapes` has the JSON container at each path, None for a scalar."""
+    """The members by which a wire schema is identified."""
 
     required: set[MemberPath]
     tells: list[tuple[MemberPath, Tells]]
+    # The JSON container at each path, None for a scalar.
     shapes: list[tuple[MemberPath, type | None]]
 
 
@@ -62,13 +63,13 @@ def sniff(message: bytes | str) -> str:
     if scores:
         return best_format([scores])
     nearest, got = _nearest_format(value)
-    # What is wrong with a message is found in other values, for which these make room.
+    # The message is parsed again to find what is wrong with it, so this value is freed first.
     del value
     raise _unknown_error(message, nearest, got)
 
 
 def _nearest_format(value: Any) -> tuple[str, str]:
-    """Return the format of which a message has all members, if there is one, and what the message is."""
+    """Return the format of which a message has all members, or "", and a description of the message."""
     is_record = is_kafka_record(value)
     value = value[VALUE] if is_record else value
     nearest = best_format([{name: score for name in REGISTRY if (score := _score(value, name, _any_shape))}])
@@ -88,7 +89,7 @@ def _unknown_error(message: bytes | str, nearest: str, got: str) -> MessageError
 def fitting_formats(message: bytes | str) -> dict[str, int]:
     """Return the formats that fit a message, each with the number of members that identify it.
 
-    What a Kafka record is depends on its value alone. Raises `TextError`, and `UnknownMessageError` for JSON that
+    A Kafka record fits what its value fits. Raises `TextError`, and `UnknownMessageError` for JSON that
     is not an object, and for a message that is known by sight and not supported, which the error names.
     """
     return _fitting_value(_parse(message))
@@ -107,7 +108,7 @@ def _fitting_value(value: Any) -> dict[str, int]:
 
 
 def _accepts(record: dict[str, Any], name: str) -> bool:
-    """Return whether a format that describes Kafka records itself has such a record as this; others take any."""
+    """Return whether a Kafka record fits a format that describes such records itself; other formats take any."""
     if not is_kafka_record(record) or REGISTRY[name].message_in(record) is not record:
         return True
     return all(_has_shape(_at(record, place), shape) for place, shape in _marks(name).shapes)
@@ -140,9 +141,9 @@ def best_format(messages: Iterable[dict[str, int]]) -> str:
 
 
 def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
-    """Return what messages look like that somebody calls messages of a format: another one, or one that is not supported.
+    """Return which format, supported or not, messages look like that were passed as messages of another format.
 
-    Return None if any of them fits the format, and if nothing is known of them.
+    Return None if any of them fits the format that they were passed as, or if they look like none.
 
     >>> other_format(['{"type":"INSERT","table":"t","data":[],"id":1}'], "debezium")
     'canal'
@@ -251,7 +252,7 @@ def _describe(value: Any) -> str:
     return f"an object with {names}{more}" if value else "an empty object"
 
 
-# Formats that are known by sight, so that an error can name them, and that are not supported.
+# Formats that are recognized so that an error can name them, but that are not supported.
 _MAXWELL: Final = frozenset(
     {
         *("insert", "update", "delete", "bootstrap-start", "bootstrap-insert", "bootstrap-complete"),
@@ -264,7 +265,7 @@ _SIGNALS: Final = frozenset(
 
 
 def unsupported_format(value: Any) -> str | None:
-    """Return the name of the unsupported format that a JSON value is a message of; None if it is of none of them.
+    """Return the name of the unsupported format that a JSON value is a message of; None if there is none.
 
     >>> unsupported_format({"database": "d", "table": "t", "type": "insert", "ts": 1, "data": {"id": 1}})
     'a message of Maxwell'
@@ -288,7 +289,7 @@ def _is_ticdc(message: dict[str, Any]) -> bool:
 
 
 def _is_cockroach(message: dict[str, Any]) -> bool:
-    """Return whether a message is one of CockroachDB, enriched (with Debezium's members, but another source) or wrapped.
+    """Return whether a message is one of CockroachDB: enriched, with a source unlike Debezium's, or wrapped.
 
     Source: CockroachDB documentation, "Changefeed Message Envelope".
     """
@@ -303,7 +304,7 @@ def _is_cockroach(message: dict[str, Any]) -> bool:
 
 
 _OF_COCKROACH: Final = frozenset({"after", "before", "key", "topic", "updated", "resolved", "mvcc_timestamp"})
-# Members of CockroachDB's source that Debezium's has not.
+# Members of CockroachDB's source that Debezium's does not have.
 _SOURCES: Final = frozenset({"changefeed_sink", "cluster_id", "mvcc_timestamp", "primary_keys", "table_name", "ts_hlc"})
 _HYBRID_TIME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{10}", re.ASCII)
 _UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {

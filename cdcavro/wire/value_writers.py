@@ -41,7 +41,7 @@ class ValueWriter:
 
 
 class ScalarWriter(ValueWriter):
-    """A writer of a boolean, int, long or string; another scalar is converted if that is exact, and noted.
+    """A writer of a boolean, int, long or string; a scalar of another type is converted if that is exact, and noted.
 
     Attributes: `expected` (str), the name of the Avro type; `json_type` (type), the Python type of its JSON values.
     """
@@ -232,7 +232,7 @@ class OptionalWriter(ValueWriter):
 
 
 class VariantWriter(ValueWriter):
-    """A writer of null or one of several scalars: the branch of the JSON type itself, else the first that converts."""
+    """A writer of null or one of several scalars, in the branch of the JSON type, or else the first that converts."""
 
     __slots__ = ("_branches", "_by_type", "_null", "_null_is_usual", "_pointer")
 
