@@ -272,10 +272,10 @@ NEEDS_JVM = {
     "job/job.py": "the main job, which replaces folders by Hadoop",
     "job/line_frame.py": "the main job, which reads the heads of files by Hadoop",
     "lake/sinks.py": "Delta Lake's log is looked at by Hadoop, and Iceberg's snapshots have no Python interface",
-    "pipeline/shared.py": "a pipeline asks all machines whether they share its folders",
-    "pipeline/outputs/kafka_admin.py": "a pipeline creates topics by Kafka's client for Java",
-    "pipeline/progress/stream_log.py": "Spark's log of streams is silenced by Log4j",
-    "pipeline/outputs/reject_places.py": "a pipeline matches topics by a pattern of Java",
+    "pipeline/shared_folders.py": "a pipeline asks all machines whether they share its folders",
+    "pipeline/outputs/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",
+    "pipeline/pipeline.py": "Spark's log of streams is silenced by Log4j",
+    "pipeline/rejects.py": "a pipeline matches topics by a pattern of Java",
 }
 OF_THE_JVM = {"_jvm", "_jdf", "_jsc", "_jc", "_jsparkSession", "sparkContext", "rdd"}
 

@@ -1,7 +1,11 @@
-"""Names in a lake: quoted for SQL, and escaped injectively where a lake cannot have the true ones.
+"""Names of tables and columns in a lake, and of topics: escaped injectively where the true ones are not possible there.
 
-An escaped character is its code point in hexadecimal digits between tildes, as in `~2f~` for a slash. A
-tilde that begins what looks like that is escaped itself, so that two names never become one.
+In a lake, an escaped character is its code point in hexadecimal digits between tildes, as in `~2f~` for a slash. A tilde
+that begins what looks like that is escaped itself, so that two names never become one.
+
+A topic's name has letters, digits, `_` and `-`; any other character in a part of a table's name is its code point between
+`_x` and `_`, as in `_x2f_` for a slash, and a `_` that begins what looks like that is escaped itself. Dots stand between
+the parts, and so in none of them.
 """
 
 from __future__ import annotations
@@ -22,6 +26,19 @@ MAX_BYTES: Final = 200
 _CONTROL: Final = r"\x00-\x1f\x7f\ud800-\udfff"
 # What has a meaning in paths and addresses.
 _MEANING: Final = r"/\\:*?\"'<>|%#{}^`\[\]=,;&$!@+"
+# Of tildes, only that of a number behind a name (`orders~2`) stays: no escape ends a name without a tilde of its own.
+_UNFIT_FOLDER: Final = re.compile(rf"~(?![0-9]+\Z)|[{_CONTROL}{_MEANING}]|\A[._ ]|[. ]\Z")
+# Printable, but nothing is seen; Jamo, which normal forms put together; marks, of which any number fits on a letter.
+_UNSEEN: Final = re.compile(r"[\u1100-\u11ff\u2800\ua960-\ua97f\ud7b0-\ud7ff\U0001d159]")
+_EMPTY: Final = "~~"
+# Behind an empty name, and behind that of a schema, so that no table's folder is around those of a schema of its name.
+_NAMELESS: Final = f"{_EMPTY}empty"
+_SCHEMA: Final = _EMPTY
+# What stands for the name of a table in that of its topic.
+TABLE_NAME: Final = "{name}"
+MAX_TOPIC_LENGTH: Final = 249
+_UNFIT_TOPIC: Final = re.compile(r"_(?=x[0-9a-f]*[^A-Za-z0-9-])|[^A-Za-z0-9_-]|^\Z")
+_PLAIN_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]*\Z")
 
 
 def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
@@ -34,14 +51,6 @@ def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = r
 _UNFIT_COLUMN: Final = _unfit(_CONTROL, "^_(?=cdc_)", r"\$(?=\{)", end=r"\$\{", flags=re.IGNORECASE)
 # Beside that, what hides a folder, and what Windows cannot have at the end.
 _UNFIT_OLDER: Final = _unfit(_CONTROL + _MEANING, "^[._ ]", "[. ]$", end="[. ]$")
-# Of tildes, only that of a number behind a name (`orders~2`) stays: no escape ends a name without a tilde of its own.
-_UNFIT_FOLDER: Final = re.compile(rf"~(?![0-9]+\Z)|[{_CONTROL}{_MEANING}]|\A[._ ]|[. ]\Z")
-# Printable, but nothing is seen; Jamo, which normal forms put together; marks, of which any number fits on a letter.
-_UNSEEN: Final = re.compile(r"[\u1100-\u11ff\u2800\ua960-\ua97f\ud7b0-\ud7ff\U0001d159]")
-_EMPTY: Final = "~~"
-# Behind an empty name, and behind that of a schema, so that no table's folder is around those of a schema of its name.
-_NAMELESS: Final = f"{_EMPTY}empty"
-_SCHEMA: Final = _EMPTY
 
 
 def quoted(*names: str) -> str:
@@ -147,3 +156,36 @@ def _code(character: str) -> str:
 
 def _is_cased(character: str) -> bool:
     return character.lower() != character or character.upper() != character
+
+
+def check_topic_template(template: str) -> None:
+    """Raise `ValueError` unless a template names topics: with `{name}` once for the name of the table, or one topic for all."""
+    if not template or not _PLAIN_TOPIC.match(template.replace(TABLE_NAME, "", 1)) or template in (".", ".."):
+        raise ValueError(
+            f"a topic has letters, digits, dots, _ and -, and {TABLE_NAME} for the name of the table, not {shown(template)}"
+        )
+
+
+def topic_name(template: str, table: TableName) -> str:
+    """Return the topic of a table. Raises `SchemaError` for a name of more than 249 characters.
+
+    >>> from cdcavro.table import TableName
+    >>> topic_name("cdc.{name}", TableName("shop", None, "orders_v2")), topic_name("{name}", TableName(None, "s", "a.b"))
+    ('cdc.shop.orders_v2', '_x_.s.a_x2e_b')
+    """
+    parts = [
+        _UNFIT_TOPIC.sub(_escape_topic, part)
+        for part in (table.database, table.schema, table.table)
+        if part is not None
+    ]
+    if table.schema is not None and not table.database:
+        # A database that is not known differs from one whose name is empty.
+        parts = ["_x_", *parts] if table.database is None else ["_x__", *parts[1:]]
+    topic = template.replace(TABLE_NAME, ".".join(parts))
+    if len(topic) > MAX_TOPIC_LENGTH:
+        raise SchemaError(table.table, f"{shown(topic)} is longer than {MAX_TOPIC_LENGTH} characters, and no topic")
+    return topic
+
+
+def _escape_topic(match: re.Match[str]) -> str:
+    return f"_x{ord(match[0]):x}_" if match[0] else "_x_"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdcavro.errors import SchemaError
-from cdcavro.lake.names import column_names, folder_names, quoted
+from cdcavro.lake.names import check_topic_template, column_names, folder_names, quoted, topic_name
 from cdcavro.lake.statements import literal
 from cdcavro.table import TableName
 from support.names import FORMS, HOSTILE, names, paths, tables
@@ -85,3 +86,46 @@ def test_quoted_names_and_texts_end_where_they_end():
     assert quoted("a`; DROP TABLE x") == "`a``; DROP TABLE x`"
     assert literal("'; DROP TABLE x; \\") == "'\\'; DROP TABLE x; \\\\'"
     assert "${" not in literal("${env:HOME}") + "".join(column_names(["${env:HOME}", "$${x}"]))
+
+
+PARTS = st.text(st.sampled_from("_x2f/-.a\x02é"), max_size=6)
+NAMES = st.builds(TableName, st.none() | PARTS, st.none() | PARTS, PARTS)
+
+
+@given(NAMES, NAMES)
+@example(TableName(None, None, "_x/"), TableName(None, None, "_x_x2f_"))
+@example(TableName("a.b", None, "c"), TableName("a", "b", "c"))
+@example(TableName(None, "a", "b"), TableName("a", None, "b"))
+@example(TableName(None, "a", "b"), TableName("", "a", "b"))
+def test_two_tables_never_have_one_topic(first: TableName, second: TableName):
+    """Also where names hold what escapes look like; every name is one that Kafka takes."""
+    names = [topic_name("p-{name}", table) for table in (first, second)]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names)
+    assert (names[0] == names[1]) == (first == second)
+
+
+def test_an_escaped_name_can_be_read_back():
+    """Groups of hexadecimal digits are characters; nothing else is one."""
+    for part in ("_x2f_", "_x/", "__x_", "a_x2f", "/_", "", "_", "é"):
+        topic = topic_name("{name}", TableName(None, None, part))
+        read = re.sub(r"_x([0-9a-f]*)_", lambda found: chr(int(found[1], 16)) if found[1] else "", topic)
+        assert read == part
+
+
+def test_one_topic_can_be_for_all_tables():
+    """A template without the name."""
+    assert topic_name("all", TableName("shop", None, "orders")) == "all"
+
+
+def test_a_name_that_is_too_long_is_refused():
+    """Kafka has 249 characters."""
+    assert len(topic_name("{name}", TableName(None, None, "a" * 249))) == 249
+    with pytest.raises(SchemaError, match="longer than 249 characters"):
+        topic_name("{name}", TableName(None, None, "a" * 250))
+
+
+@pytest.mark.parametrize("template", ["", ".", "a b", "{table}", "{name}{name}", "é"])
+def test_a_template_that_names_no_topics_is_refused(template: str):
+    """Before anything is written."""
+    with pytest.raises(ValueError, match="a topic has letters"):
+        check_topic_template(template)

@@ -11,7 +11,7 @@ import cdcavro
 from cdcavro import registry
 from cdcavro.errors import IncompatibleError
 from cdcavro.spark.pipeline import RegistrySettings
-from cdcavro.spark.pipeline.registries.publishing import Publisher
+from cdcavro.spark.pipeline.outputs.publishing import Publisher
 from support.pipelines import canal
 
 pytestmark = pytest.mark.timeout(300)

@@ -28,11 +28,11 @@ from pyspark.sql import SparkSession
 
 from cdcavro import registry
 from cdcavro.lake.job_state import JobState
+from cdcavro.lake.names import topic_name
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Files, KafkaTopics, RegistrySettings, batches
 from cdcavro.spark.pipeline.outputs.avro_files import AvroFileWriter
 from cdcavro.spark.pipeline.outputs.kafka_topics import JOB, ORDER, TABLE, KafkaWriter
-from cdcavro.spark.pipeline.outputs.topic_names import topic_name
 from cdcavro.table import TableName
 from support.kafka_server import Broker, broker, spark_settings
 from support.pipelines import Job

@@ -39,9 +39,9 @@ from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
 from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, batches
-from cdcavro.spark.pipeline.lake_tables import LakeTables
-from cdcavro.spark.pipeline.outputs import waiting
-from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
+from cdcavro.spark.pipeline.outputs import table_rows as waiting
+from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
+from cdcavro.spark.pipeline.outputs.table_rows import WaitingRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.table.tables import KEEP, REJECT
 from support.kafka_server import Broker, Record, broker, spark_settings

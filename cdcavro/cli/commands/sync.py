@@ -110,7 +110,7 @@ def sync(
 
 def _check_places(config: Config, pipeline: Pipeline) -> None:
     """Check what can be checked before Spark starts, which takes a while. Raises `FileError`."""
-    from cdcavro.spark.pipeline.shared import local_folder  # noqa: PLC0415  pyspark takes a second to import
+    from cdcavro.spark.pipeline.shared_folders import local_folder  # noqa: PLC0415  pyspark takes a second to import
 
     places = [config.state, config.rejects]
     if config.lake is not None:

@@ -1,4 +1,4 @@
-"""One batch after another: messages converted once, what they state learned, and the rows written to their tables."""
+"""Batches of a pipeline, one after another: messages are converted, what they state is learned, and rows are written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from cdcavro.lake.report.account import BatchFacts, NewVersions
 from cdcavro.spark.job.line_frame import marked_files
 from cdcavro.spark.lake.sinks import Attempt
 from cdcavro.spark.pipeline.conversion.rounds import convert
-from cdcavro.spark.pipeline.lake_tables import LakeNames
-from cdcavro.spark.pipeline.outputs.reject_places import Rejects, write_elsewhere
-from cdcavro.spark.pipeline.outputs.table_rows import TableRows
-from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
-from cdcavro.spark.pipeline.progress.reasons import look_of, rejects_by_reason
-from cdcavro.spark.pipeline.rejects import rejects_of, write_rejects
+from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
+from cdcavro.spark.pipeline.outputs.table_rows import WAITING, TableRows, WaitingRows
+from cdcavro.spark.pipeline.progress import other_look, rejects_by_reason
+from cdcavro.spark.pipeline.rejects import Rejects, rejects_of, write_rejects, write_to_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,48 +32,48 @@ if TYPE_CHECKING:
     from cdcavro.lake.report.account import AccountFile, Reject
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.spark.pipeline.conversion.outcomes import Outcomes
-    from cdcavro.spark.pipeline.lake_tables import Written
-    from cdcavro.spark.pipeline.outputs.reject_places import RejectTable, RejectTopic
-    from cdcavro.spark.pipeline.outputs.writer import Writer
-    from cdcavro.spark.pipeline.progress.lag import Lag
+    from cdcavro.spark.pipeline.outputs.writer import Writer, WriteResult
+    from cdcavro.spark.pipeline.progress import Lag
+    from cdcavro.spark.pipeline.rejects import RejectTable, RejectTopic
     from cdcavro.spark.pipeline.settings import Settings
     from cdcavro.table.history import Table
     from cdcavro.table.tables import Tables
 
-# What a report tells the account.
-_TOLD: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
-# How many reasons are told of too many rejects.
+# What the account has of a report.
+_ACCOUNTED: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
+# How many reasons an error about too many rejects names.
 _EXAMPLES: Final = 3
-# What a message can be; each is exactly one of these but the first.
+# What becomes of messages: each is read, and is exactly one of the others.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
 
 @dataclass
 class BatchReport:
-    """What a batch did.
-
-    Attributes: `number` (int); `counts` (dict), the messages by what became of them, as in `COUNTS`; `operations` (dict
-    from table to a dict), the rows by operation, as in the envelope; `steps` (list of str), how lake tables changed;
-    `waiting` (dict from table to str), the tables whose rows wait, and why; `seconds` (dict), how long its parts took;
-    `rejects` (list of `Reject`), why messages were rejected; `lag` (`Lag` or None), how much was left to read behind it;
-    `look` (str or None), what the messages look like that were all rejected, if that is another format; `notes` (list of
-    str), what is to be said of files.
-    """
+    """What a batch did."""
 
     number: int
+    # The messages by what became of them, as in `COUNTS`.
     counts: dict[str, int]
+    # The rows by operation, as in the envelope, by table.
     operations: dict[str, dict[str, int]] = field(default_factory=dict)
+    # How lake tables changed.
     steps: list[str] = field(default_factory=list)
+    # The tables whose rows wait, and why.
     waiting: dict[str, str] = field(default_factory=dict)
+    # How long the parts of the batch took.
     seconds: dict[str, float] = field(default_factory=dict)
+    # Why messages were rejected.
     rejects: list[Reject] = field(default_factory=list)
+    # How much was left to read behind the batch.
     lag: Lag | None = None
+    # The format that the messages look like, if all were rejected and it is another one.
     look: str | None = None
+    # What is to be said of files.
     notes: list[str] = field(default_factory=list)
 
 
 class Batches:
-    """Runs the batches of a pipeline; `run` is what Spark calls with each."""
+    """Runs the batches of a pipeline; Spark calls `run` with each."""
 
     def __init__(
         self,
@@ -97,16 +95,16 @@ class Batches:
         self.failure: Exception | None = None
 
     def run(self, frame: DataFrame, number: int) -> None:
-        """Run a batch, which may have been run before, in part or as a whole. Raises `JobError` and others, which end a stream."""
+        """Run a batch, which may have been run before in part or completely. Raises `JobError` and others, which end a stream."""
         try:
             self._say(self._run(frame, number))
         except Exception as error:
-            # Spark tells only its text.
+            # Spark passes only its text on.
             self.failure = error
             raise
 
     def _run(self, frame: DataFrame, number: int) -> BatchReport:
-        began, maker, since = time.time(), self._resumed(number), self._tried(number)
+        began, maker, since = time.time(), self._resume(number), self._first_attempt(number)
         seconds: dict[str, float] = {}
         with _timed(seconds, "convert"):
             outcomes, learned = convert(frame, maker, self._settings, is_reduced=not self._writer.has_changes)
@@ -114,7 +112,7 @@ class Batches:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
             report.notes = [*outcomes.notes, *marked_files(frame.sparkSession, _files_of(outcomes.lanes))]
             self._check(report, outcomes)
-            maker.clock = _merged(maker.clock, outcomes.clock)
+            maker.clock = _merge_clock(maker.clock, outcomes.clock)
             tables = maker.tables.tables
             wanted = [tables[one] for one in sorted(outcomes.tables)]
             for table in wanted:
@@ -143,8 +141,8 @@ class Batches:
             outcomes.frame.unpersist()
         return report
 
-    def _resumed(self, number: int) -> TypedRows:
-        """Return what knows all that the batches before said."""
+    def _resume(self, number: int) -> TypedRows:
+        """Return what has learned all that the batches before said."""
         if self._maker is None or self._next != number:
             later = [one for one in self._state.batches() if one > number]
             if later:
@@ -157,8 +155,8 @@ class Batches:
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
         return self._maker
 
-    def _tried(self, number: int) -> datetime | None:
-        """Return when a batch was first begun to be written, None if it was not."""
+    def _first_attempt(self, number: int) -> datetime | None:
+        """Return when a batch was first begun to be written; None if it never was."""
         if number not in self._state.batches():
             return None
         return datetime.fromisoformat(self._state.facts(number + 1)["begun"])
@@ -189,25 +187,25 @@ class Batches:
                 folder = f"file://{Path(folder).absolute()}"
             found = Rejects(rejects_of(outcomes.frame), report.number, datetime.now(UTC), Attempt(since is None, since))
             write_rejects(outcomes.frame, folder, report.number, found.time, report.counts["rejected"])
-            write_elsewhere(self._rejects, found)
+            write_to_places(self._rejects, found)
             report.rejects = rejects_by_reason(outcomes.frame)
             if is_all_rejected(report.counts):
-                report.look = look_of(outcomes.frame, self._settings.formats)
+                report.look = other_look(outcomes.frame, self._settings.formats)
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
-        """Add a batch, all of which is written, to the account."""
+        """Add a batch that is written completely to the account."""
         now = time.time()
         versions = self._versions.find(
             tables, learned, report.number, now, self._names.label, self._settings.chosen.has
         )
-        own = {name: getattr(report, name) for name in _TOLD}
+        own = {name: getattr(report, name) for name in _ACCOUNTED}
         self._account.add(BatchFacts(report.number, began, now, versions=versions, **own))
 
     def finish(self, spark: SparkSession) -> None:
-        """Write the rows that wait for one of the next batches, where there will be none for now."""
+        """Write the rows that wait for a later batch, as no batch will come for now."""
         if self._rows.are_delayed:
             number = max(self._state.batches()) + 1
-            tables = self._resumed(number).tables.tables
+            tables = self._resume(number).tables.tables
             report = BatchReport(number, dict.fromkeys(COUNTS, 0))
             with _timed(report.seconds, "write"):
                 written = self._rows.write_delayed(spark, number, tables, self._names)
@@ -215,7 +213,7 @@ class Batches:
             self._account.note_written(number, report.steps, report.waiting)
             self._say(report)
 
-    def _tell(self, report: BatchReport, written: Sequence[Written], tables: Sequence[Table]) -> None:
+    def _tell(self, report: BatchReport, written: Sequence[WriteResult], tables: Sequence[Table]) -> None:
         for one in written:
             name = self._names.label(tables[one.number])
             report.steps += [f"{name}: {step}" for step in one.steps]
@@ -223,7 +221,7 @@ class Batches:
                 report.waiting[name] = one.error
 
     def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:
-        """Return the rows by operation of each lake table, in which several tables may be one after another."""
+        """Return the rows by operation of each lake table, which several tables may have had one after another."""
         rows: dict[str, Counter[str]] = {}
         for table in wanted:
             rows.setdefault(self._names.label(table), Counter()).update(outcomes.tables[table.number]["ops"])
@@ -234,7 +232,7 @@ def _files_of(lanes: Sequence[Sequence[Any]]) -> list[str]:
     return [file for _, _, file, *_ in lanes if file is not None]
 
 
-def _merged(clock: Clock, lanes: Sequence[Any]) -> Clock:
+def _merge_clock(clock: Clock, lanes: Sequence[Any]) -> Clock:
     """Return a clock with the lanes that tasks moved on."""
     # A file is read once, as a whole: its time is of no use behind the batch.
     known = {tuple(lane[0]): lane for lane in clock.state if not lane[0][2]}

@@ -20,34 +20,35 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import msgspec
 from msgspec import Struct
 
-from cdcavro.errors import FileError, shown
+from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import zone_called
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect_columns import PLACEHOLDER
-from cdcavro.spark.lake.sinks import lake_settings
-from cdcavro.spark.pipeline.outputs.sections import (  # noqa: TC001  msgspec reads the types
-    AvroConfig,
-    KafkaConfig,
-    LakeConfig,
-    RegistryConfig,
-)
+from cdcavro.lake.evolution import BEHAVIORS, LENIENT
+from cdcavro.lake.names import TABLE_NAME
+from cdcavro.registry.client import TIMEOUT
+from cdcavro.spark.lake.sinks import Delta, Iceberg, lake_settings
+from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
+from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
+from cdcavro.spark.pipeline.outputs.lake_tables import LakeSettings
 from cdcavro.spark.pipeline.pipeline import Pipeline
-from cdcavro.spark.pipeline.registries.secrets import (
+from cdcavro.spark.pipeline.secrets import (
     FromVariable,
     Redaction,
     check_addresses,
     from_variables,
-    hiding,
     redaction_of,
+    redaction_pattern,
     safe_repr,
 )
-from cdcavro.spark.pipeline.settings import Chosen, Formats, Settings
+from cdcavro.spark.pipeline.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
 from cdcavro.spark.session import REDACTED
 from cdcavro.table.columns.overrides import TypeOverrides
@@ -58,21 +59,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from cdcavro.registry.subjects import Strategy
     from cdcavro.spark.pipeline.pipeline import AnySink
-    from cdcavro.spark.pipeline.registries.access import RegistrySettings
+
 
 PACKAGES: Final = "spark.jars.packages"
-# An interval of Spark's that is as long at any time; only seconds may have a fraction.
+# An interval of Spark's whose length never varies; only seconds may have a fraction.
 _PART: Final = r"(?:[0-9]{1,9}\s+(?:micro|milli)?seconds?|[0-9]{1,9}[.][0-9]{1,9}\s+seconds?|[0-9]{1,6}\s+(?:minute|hour|day|week)s?)"
 _EVERY: Final = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE | re.ASCII)
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-# What reads TOML takes the square of the parts of a key, and a level of Python's stack for each bracket.
+# Reading TOML takes the square of the parts of a key, and a level of Python's stack for each bracket.
 MAX_SIZE: Final = 256 << 10
 _MOST_PARTS: Final = 32
 _LONG_KEY: Final = re.compile(
     rf"""(?:(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}"""
 )
-
 # What msgspec says, and how TOML states a section and a setting.
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
@@ -88,6 +89,119 @@ _TYPES: Final = {
     "array": "a list",
     "object": "a section",
 }
+
+
+class LakeConfig(Struct, forbid_unknown_fields=True):
+    """Where tables go: `delta` (a folder), or `iceberg` (the name of a catalog) with `warehouse`, if that is a folder."""
+
+    delta: str | None = None
+    iceberg: str | None = None
+    warehouse: str | None = None
+    current: bool = True
+    changelog: bool = False
+    behavior: str = LENIENT
+    guard_days: float = 7
+    parallel: int = 4
+    adopt: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"delta": self.delta, "warehouse": self.warehouse})
+
+    def sink(self, file: str) -> LakeSettings:
+        """Return the lake that is configured. Raises `FileError`, which names the file."""
+        if (self.delta is None) == (self.iceberg is None):
+            raise FileError(file, "either delta or iceberg in [lake]", "none" if self.delta is None else "both")
+        if self.behavior not in BEHAVIORS:
+            raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(self.behavior))
+        if not (self.current or self.changelog):
+            raise FileError(file, "current or changelog in [lake]", "neither")
+        sink = Delta(self.delta) if self.delta is not None else Iceberg(self.iceberg or "")
+        try:
+            guard = timedelta(days=self.guard_days)
+        except (ValueError, OverflowError) as error:
+            raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
+        return LakeSettings(sink, self.current, self.changelog, self.behavior, guard, max(1, self.parallel), self.adopt)
+
+
+class KafkaConfig(Struct, forbid_unknown_fields=True):
+    """Topics of Kafka: the settings of `KafkaTopics`."""
+
+    servers: str
+    topic: str = TABLE_NAME
+    options: dict[str, str] = {}
+    shards: str | None = None
+    tombstones: bool = True
+    truncates: bool = True
+    partitions: int | None = None
+    replication: int | None = None
+    parallel: int = 4
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"kafka": self.servers})
+
+    def __repr__(self) -> str:
+        return safe_repr(self, "options")
+
+    def sink(self, file: str) -> KafkaTopics:
+        """Return the topics that are configured. Raises `FileError`, which names the file."""
+        settings = {name: getattr(self, name) for name in self.__struct_fields__}
+        try:
+            return KafkaTopics(**{**settings, "parallel": max(1, self.parallel)})
+        except ValueError as error:
+            raise FileError(file, "topics in [kafka]", str(error)) from error
+
+
+class AvroConfig(Struct, forbid_unknown_fields=True):
+    """Avro files: `folder`, `codec` (deflate or null), and how many tables are written at a time."""
+
+    folder: str
+    codec: str = "deflate"
+    parallel: int = 4
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"folder": self.folder})
+
+    def sink(self, file: str) -> AvroFiles:
+        """Return the files that are configured. Raises `FileError`, which names the file."""
+        try:
+            return AvroFiles(self.folder, self.codec, max(1, self.parallel))
+        except ValueError as error:
+            raise FileError(file, "Avro files in [avro]", str(error)) from error
+
+
+class RegistryConfig(Struct, forbid_unknown_fields=True):
+    """A registry: `url`, how subjects are named, and who asks; `timeout` and `patience` are seconds."""
+
+    url: str
+    strategy: str | None = None
+    topic: str | None = None
+    compatibility: str | None = None
+    user: str | None = None
+    password: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    timeout: float = TIMEOUT
+    patience: float = 60
+
+    def __repr__(self) -> str:
+        return f"RegistryConfig(strategy={self.strategy!r}, ...)"
+
+    def settings(self, file: str, section: str) -> RegistrySettings:
+        """Return the registry that is configured in a section. Raises `FileError`, which names the file."""
+        auth = (self.user or "", self.password or "") if self.user or self.password else None
+        # It is checked there.
+        strategy: Strategy | None = self.strategy  # type: ignore[assignment]
+        named = strategy, self.topic, self.compatibility
+        try:
+            return RegistrySettings(
+                self.url, *named, auth, self.ca, self.certificate, self.key, self.timeout, self.patience
+            )
+        except (ValueError, RegistryError) as error:
+            raise FileError(file, f"a registry in [{section}]", str(error)) from error
 
 
 class SourceConfig(Struct, forbid_unknown_fields=True):
@@ -129,25 +243,27 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 
 
 class Config(Struct, forbid_unknown_fields=True):
-    """A configuration: `every` is how often a batch begins, `merge_every` with how many of them tables are written.
-
-    `rejects` is their folder, and `rejects_table` and `rejects_topic` are where they go besides; `spark` are Spark's settings. Rows go to one of `lake`, `kafka` and `avro`.
-    """
+    """A configuration of a pipeline."""
 
     state: str
     source: SourceConfig
+    # Rows go to one of these.
     lake: LakeConfig | None = None
     kafka: KafkaConfig | None = None
     avro: AvroConfig | None = None
     registry: RegistryConfig | None = None
     format: str | dict[str, str] = MIXED
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
+    # The folder for rejects, and where they go besides.
     rejects: str | None = None
     rejects_table: str | None = None
     rejects_topic: str | None = None
     max_rejects: str | int | None = None
+    # How often a batch begins.
     every: str = "10 seconds"
+    # Of how many batches one writes tables.
     merge_every: int = 1
+    # Settings of Spark.
     spark: dict[str, str] = {}
 
     def __post_init__(self) -> None:
@@ -210,14 +326,14 @@ class Config(Struct, forbid_unknown_fields=True):
         return self.registry.settings(file, "registry")
 
     def _sink(self, file: str) -> AnySink:
-        told = [one for one in (self.lake, self.kafka, self.avro) if one is not None]
-        if len(told) != 1:
-            raise FileError(file, "one of [lake], [kafka] and [avro]", "several" if told else "none")
-        return told[0].sink(file)
+        stated = [one for one in (self.lake, self.kafka, self.avro) if one is not None]
+        if len(stated) != 1:
+            raise FileError(file, "one of [lake], [kafka] and [avro]", "several" if stated else "none")
+        return stated[0].sink(file)
 
 
 def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> Config:
-    """Read a configuration; `instead` has members that count instead of those of the file, if there is one.
+    """Read a configuration; the members of `instead` replace those of the file, if there is one.
 
     Raises `FileError`, which names the place of what is wrong, and never a value of `options` or from a variable.
     """
@@ -248,19 +364,19 @@ def _mistake(name: str, text: str, said: str) -> FileError:
         known = [field.encode_name for field in msgspec.structs.fields(_section(place))]
         near = get_close_matches(unknown[1], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        sentence = f"{_called(place)} has no setting {shown(unknown[1])}: {hint}"
+        sentence = f"{_section_name(place)} has no setting {shown(unknown[1])}: {hint}"
     elif missing:
-        sentence = f"{_called(place)} lacks {missing[1]}"
+        sentence = f"{_section_name(place)} lacks {missing[1]}"
     elif other and place:
         types = " or ".join(_TYPES.get(kind, kind) for kind in other[1].split(" | ") if kind != "null")
-        sentence = f"{place[-1]} in {_called(place[:-1])} is {_TYPES.get(other[2], other[2])}, not {types}"
+        sentence = f"{place[-1]} in {_section_name(place[:-1])} is {_TYPES.get(other[2], other[2])}, not {types}"
     else:
-        sentence = f"{reason}, in {_called(place)}" if place else reason
+        sentence = f"{reason}, in {_section_name(place)}" if place else reason
     line = _line_of(text, where)
     return FileError(name, "a configuration", sentence if line is None else f"line {line}: {sentence}")
 
 
-def _called(place: Sequence[str]) -> str:
+def _section_name(place: Sequence[str]) -> str:
     return f"[{'.'.join(place)}]" if place else "it"
 
 
@@ -312,7 +428,7 @@ def _read(text: str, path: str) -> Any:
     """Return the members of a text of TOML, with variables replaced and Spark told to hide what they stand in."""
     try:
         stated = tomllib.loads(text)
-        filled = _filled(stated, path)
+        filled = _fill_variables(stated, path)
     except RecursionError as error:
         raise FileError(path, "TOML", "more levels of brackets than it can have here") from error
     except tomllib.TOMLDecodeError as error:
@@ -326,16 +442,16 @@ def _read(text: str, path: str) -> Any:
     options = [section.get("options") for section in sections if isinstance(section, dict)]
     names = [name for section in (stated.get("spark"), *options) for name in from_variables(section, _VARIABLE)]
     if names and isinstance(spark := filled.setdefault("spark", {}), dict):
-        spark[REDACTED] = hiding(names, spark.get(REDACTED))
+        spark[REDACTED] = redaction_pattern(names, spark.get(REDACTED))
     return filled
 
 
-def _filled(value: Any, path: str) -> Any:
+def _fill_variables(value: Any, path: str) -> Any:
     """Return a value with its variables replaced. Raises `FileError` for one that is not set."""
     if isinstance(value, dict):
-        return {name: _filled(one, path) for name, one in value.items()}
+        return {name: _fill_variables(one, path) for name, one in value.items()}
     if isinstance(value, list):
-        return [_filled(one, path) for one in value]
+        return [_fill_variables(one, path) for one in value]
     if not isinstance(value, str) or _VARIABLE.search(value) is None:
         return value
     variables = {name: _variable(name, path) for name in _VARIABLE.findall(value)}
@@ -372,8 +488,8 @@ def _options(file: str, config: TablesConfig) -> Any:
         raise FileError(file, "a time zone as zone in [tables]", str(error)) from error
     given = TypeOverrides.from_mapping(config.types, file=f"{file}: [tables.types]")
     stated = {name: getattr(config, name) for name in ("table", "decimals", "times", "binaries")}
-    told = {name: value for name, value in stated.items() if value is not None}
-    return {"given": given, "zone": zone, "on_misfit": config.on_misfit, **told}
+    options = {name: value for name, value in stated.items() if value is not None}
+    return {"given": given, "zone": zone, "on_misfit": config.on_misfit, **options}
 
 
 def kafka_package() -> str:

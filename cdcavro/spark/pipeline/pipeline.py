@@ -1,14 +1,16 @@
-"""A pipeline: messages of a source, in batches, into the tables of a lake, topics or files."""
+"""Pipeline: messages of a source, in batches, into the tables of a lake, topics or files."""
 
 from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import math
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -21,16 +23,14 @@ from cdcavro.lake.report.account import AccountFile
 from cdcavro.spark.job.line_frame import first_line, whole_files
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.outcomes import PIECES
-from cdcavro.spark.pipeline.lake_tables import Job, LakeNames, LakeSettings, LakeTables
-from cdcavro.spark.pipeline.outputs.reject_places import Apart, RejectPlaces
-from cdcavro.spark.pipeline.outputs.waiting import WAITING, WaitingRows
-from cdcavro.spark.pipeline.progress.lag import check_unchanged, lag_of
-from cdcavro.spark.pipeline.progress.reports import Reports
-from cdcavro.spark.pipeline.progress.stream_log import hushed
-from cdcavro.spark.pipeline.registries.publishing import Publisher, Publishing
-from cdcavro.spark.pipeline.registries.secrets import Redaction
+from cdcavro.spark.pipeline.outputs.lake_tables import Job, LakeNames, LakeSettings, LakeTables
+from cdcavro.spark.pipeline.outputs.publishing import Publisher, PublishingWriter
+from cdcavro.spark.pipeline.outputs.table_rows import WAITING, WaitingRows
+from cdcavro.spark.pipeline.progress import Reports, check_unchanged, lag_of
+from cdcavro.spark.pipeline.rejects import RejectPlaces, SeparatingWriter
+from cdcavro.spark.pipeline.secrets import Redaction
 from cdcavro.spark.pipeline.settings import Settings
-from cdcavro.spark.pipeline.shared import check_shared
+from cdcavro.spark.pipeline.shared_folders import check_shared
 from cdcavro.spark.pipeline.sources import Files, replayed
 from cdcavro.spark.session import classic
 from cdcavro.table.ddl.steps import TableName
@@ -45,40 +45,45 @@ if TYPE_CHECKING:
     from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
     from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
     from cdcavro.spark.pipeline.outputs.writer import Writer
-    from cdcavro.spark.pipeline.registries.access import RegistrySettings
+    from cdcavro.spark.pipeline.settings import RegistrySettings
     from cdcavro.spark.pipeline.sources import Kafka
 
     AnySink = LakeSettings | KafkaTopics | AvroFiles
 
 _POLL: Final = 1
-# How often files are looked at that were read, in seconds, or in times of how long that takes.
+# How often files that were read are looked at, in seconds, or as a multiple of the time that this takes.
 _LOOK: Final = 30
 _SHARE: Final = 50
 _JOB: Final = "job.json"
 _UNMARKED: Final = "unmarked"
-# Where rejects are put that are read again.
+# The folder for rejects that are read again.
 REPLAY: Final = "replay"
+_STREAMS: Final = "org.apache.spark.sql.execution.streaming"
+_BRIDGE: Final = "py4j.clientserver"
+_NEVER: Final = logging.CRITICAL + 1
+# What is raised where Spark logs by something else than Log4j.
+_NO_LOG4J: Final = (Py4JError, TypeError)
+# Levels are the process's: of two streams that end at once, the first puts them back.
+_SILENCING: Final = Lock()
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline from a source into a sink.
-
-    Attributes: `source` (`Kafka` or `Files`); `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`); `state` (str), a folder for all that it remembers:
-    how far it has read, what it learned of tables, rows that wait, and rejects, which all machines of Spark see under the
-    same path if there are several; `settings` (`Settings`); `registry` (`RegistrySettings` or None), where the schemas of
-    tables are published; `redaction` (`Redaction`), which hides what came from variables in errors and reports.
-    """
+    """A pipeline from a source into a sink."""
 
     source: Kafka | Files
     sink: AnySink
+    # A folder for all that it remembers: how far it has read, what it learned of tables, rows that wait, and rejects. If
+    # Spark has several machines, all see it under the same path.
     state: str
     settings: Settings = field(default_factory=Settings)
+    # Where the schemas of tables are published.
     registry: RegistrySettings | None = None
+    # What hides values of variables in errors and reports.
     redaction: Redaction = field(default_factory=Redaction, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for subjects and places of rejects that cannot be, and for framed payloads without a registry or in lines."""
+        """Raise `ValueError` for impossible subjects and places of rejects, and for framed payloads in lines or without a registry."""
         _ = self._places
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")
@@ -88,7 +93,7 @@ class Pipeline:
             return
         if self.sink.topic is not None and self.registry.topic is not None:
             raise ValueError("subjects are named after the topics of Kafka: the registry takes no topic of its own")
-        self.registry.chosen(self.sink.topic or self.registry.topic)
+        self.registry.strategy_for(self.sink.topic or self.registry.topic)
 
     @property
     def rejects(self) -> str:
@@ -107,9 +112,9 @@ class Pipeline:
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        A lake whose tables are another pipeline's is told, too, as far as names are known: those that the state has, or,
-        of a state that begins, all in the lake that are chosen. Raises `FileError`, `JobError` and `RegistryError`, and
-        `SetupError` over Spark Connect.
+        Also that lake tables are no other pipeline's, if their names are known: those that the state has or, for a state
+        that begins, all in the lake that are chosen. Raises `FileError`, `JobError` and `RegistryError`, and `SetupError`
+        over Spark Connect.
         """
         classic(spark, "a pipeline")
         with self.redaction.errors(), _locked(Path(self.state)):
@@ -119,9 +124,9 @@ class Pipeline:
                 try:
                     part.check(spark)
                 except (PySparkException, Py4JError) as error:
-                    said = first_line(error)
-                    said = self.source.explain(said) if part is self.source else said
-                    raise JobError(f"{name} cannot be reached: {said}") from error
+                    reason = first_line(error)
+                    reason = self.source.explain(reason) if part is self.source else reason
+                    raise JobError(f"{name} cannot be reached: {reason}") from error
             for registry in (self.settings.framed, self.registry):
                 if registry is not None:
                     registry.check()
@@ -143,11 +148,11 @@ class Pipeline:
         every: str = "10 seconds",
         say: Callable[[BatchReport], None] = lambda _: None,
     ) -> None:
-        """Run until the stream ends: all that there is now if `once`, else until the process does.
+        """Run until the stream ends: with `once` when all that there is now is read, else when the process ends.
 
         `every` is how often a batch begins, in Spark's words; `say` is called with the report of each batch. A run goes
-        on where the one before stopped, or was killed. Raises `JobError` for what no message is to blame for, `FileError`
-        for a folder of another job, and for one that not all machines of Spark share, and `SetupError` over Spark Connect.
+        on where the one before stopped or was killed. Raises `JobError` for faults of no message, `FileError` for a folder
+        of another job or one that not all machines of Spark share, and `SetupError` over Spark Connect.
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)
@@ -158,8 +163,8 @@ class Pipeline:
             if isinstance(writer, LakeTables):
                 writer.unmarked = job.unmarked
             if publisher is not None:
-                writer = Publishing(writer, publisher)
-            writer = Apart(writer, self._places, self.sink.topic)
+                writer = PublishingWriter(writer, publisher)
+            writer = SeparatingWriter(writer, self._places, self.sink.topic)
             account = AccountFile(folder, self.redaction.of)
             reports = Reports(
                 lambda report: say(self.redaction.of(report)), account, lag_of(self.source, folder / "checkpoint")
@@ -171,15 +176,15 @@ class Pipeline:
                 try:
                     self._stream(spark, batches, reports, once=once, every=every)
                 except PySparkException as error:
-                    if batches.failure is not None or not _is_of_metrics(error):
+                    if batches.failure is not None or not _is_lag_bug(error):
                         raise
                     self._stream(spark, batches, reports, once=once, every=every)
             except PySparkException as error:
-                raise _failure(batches.failure or error, self.source) from error
+                raise _error_of(batches.failure or error, self.source) from error
 
     def _stream(self, spark: SparkSession, batches: Batches, reports: Reports, *, once: bool, every: str) -> None:
         """Run a stream to its end."""
-        with hushed(spark, batches.run) as run:
+        with quiet_logger(spark, batches.run) as run:
             query = self._start(spark, run, once=once, every=every)
             try:
                 try:
@@ -191,7 +196,7 @@ class Pipeline:
                 query.stop()
 
     def _await(self, spark: SparkSession, query: StreamingQuery, reports: Reports, *, once: bool) -> None:
-        """Tell the reports of batches until the stream ends. Raises `FileError` for files that change behind their reading."""
+        """Pass on the reports of batches until the stream ends. Raises `FileError` for files that change after they were read."""
         look, is_over = math.inf if once else time.monotonic(), False
         while not is_over:
             is_over = bool(query.awaitTermination(_POLL))
@@ -199,7 +204,7 @@ class Pipeline:
             began = time.monotonic()
             if isinstance(self.source, Files) and (is_over or began >= look):
                 check_unchanged(spark, self.source, Path(self.state).resolve() / "checkpoint")
-                # Where there are many files, looking at them is a small part of the work.
+                # However many files there are, looking at them is a small part of the work.
                 look = time.monotonic() + max(_LOOK, _SHARE * (time.monotonic() - began))
 
     def _check_shared(self, spark: SparkSession) -> None:
@@ -228,8 +233,8 @@ class Pipeline:
         return writer.start()
 
 
-def _is_of_metrics(error: PySparkException) -> bool:
-    """Return whether a stream ended in Spark 4.1's own mistake: behind a batch that is run again, Kafka's source knows no lag.
+def _is_lag_bug(error: PySparkException) -> bool:
+    """Return whether a stream ended by a bug of Spark 4.1: behind a batch that is run again, Kafka's source knows no lag.
 
     Source: https://github.com/apache/spark/issues/55236.
     """
@@ -241,7 +246,7 @@ def _is_of_metrics(error: PySparkException) -> bool:
     return False
 
 
-def _failure(error: Exception, source: Kafka | Files) -> CdcAvroError:
+def _error_of(error: Exception, source: Kafka | Files) -> CdcAvroError:
     """Return what ended a stream as an error of this project."""
     return (
         error
@@ -265,7 +270,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _last_facts(folder: Path) -> dict[str, Any]:
+def _facts_of_last_batch(folder: Path) -> dict[str, Any]:
     """Return the facts of the last batch of a state."""
     state = JobState(folder / "batches")
     return state.facts(max(state.batches(), default=-1) + 1)
@@ -279,10 +284,10 @@ def _job(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     path = folder / _JOB
     if not path.exists():
         replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
-    names = LakeNames.of(_last_facts(folder).get("names", [])).names.values()
+    names = LakeNames.of(_facts_of_last_batch(folder).get("names", [])).names.values()
     try:
         said = json.loads(path.read_bytes())
-        # A state that is older than the marks has none.
+        # A state from before there were marks has none.
         unmarked = said.get(_UNMARKED, [[name.database, name.schema, name.table] for name in names])
         job, other, known = str(said["job"]), str(said["sink"]), frozenset(TableName(*name) for name in unmarked)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -292,3 +297,49 @@ def _job(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     if other != sink:
         raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
     return Job(job, known)
+
+
+@contextmanager
+def quiet_logger(
+    spark: SparkSession, run: Callable[[DataFrame, int], None]
+) -> Iterator[Callable[[DataFrame, int], None]]:
+    """Yield a function that runs batches as `run` does, and whose errors of this project Spark does not log.
+
+    Such errors are sentences, and are raised when the stream has ended; for each, Spark and its bridge to Python would log
+    some hundred lines on where they saw it. Other errors are logged as ever, and so is everything behind the block.
+    """
+    with ExitStack() as stack:
+
+        def run_quietly(frame: DataFrame, number: int) -> None:
+            try:
+                run(frame, number)
+            except CdcAvroError:
+                # A log of another kind is no reason to fail.
+                with suppress(*_NO_LOG4J):
+                    _silence(spark, stack)
+                raise
+
+        yield run_quietly
+
+
+def _silence(spark: SparkSession, stack: ExitStack) -> None:
+    """Silence both loggers, until the stack is left. Raises `_NO_LOG4J`."""
+    if not _SILENCING.acquire(blocking=False):
+        return
+    stack.callback(_SILENCING.release)
+    bridge = logging.getLogger(_BRIDGE)
+    stack.callback(bridge.setLevel, bridge.level)
+    bridge.setLevel(_NEVER)
+    jvm: Any = spark._jvm  # noqa: SLF001  Spark's log has no Python interface but for its root
+    log4j = jvm.org.apache.logging.log4j
+    context = log4j.LogManager.getContext(False)  # noqa: FBT003  that which is in use
+    put, own = log4j.core.config.Configurator.setLevel, context.getConfiguration().getLoggers().containsKey(_STREAMS)
+    before = log4j.LogManager.getLogger(_STREAMS).getLevel()
+    put(_STREAMS, log4j.Level.OFF)
+    stack.callback(put, _STREAMS, before) if own else stack.callback(_forget, context)
+
+
+def _forget(context: Any) -> None:
+    """Let streams log at the level of all again."""
+    context.getConfiguration().removeLogger(_STREAMS)
+    context.updateLoggers()

@@ -1,23 +1,38 @@
-"""What a pipeline does, apart from where its messages come from: formats, tables, rejects."""
+"""Settings of a pipeline, apart from where messages come from and rows go: formats, tables, rejects, and its registry."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from cdcavro.errors import JobError, RegistryError
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
+from cdcavro.lake.names import TABLE_NAME, check_topic_template
+from cdcavro.registry import connect
+from cdcavro.registry.backend import UnusableError
+from cdcavro.registry.client import TIMEOUT
+from cdcavro.registry.subjects import STRATEGIES, parse_level
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.spark.pipeline.registries.access import RegistrySettings
+    from cdcavro.registry import Registry
+    from cdcavro.registry.subjects import Strategy
     from cdcavro.spark.typed_tables import TableOptions
     from cdcavro.table.ddl.steps import TableName
+
+
+T = TypeVar("T")
+_PROBE: Final = "cdcavro"
+_PAUSE: Final = 1.0
+_FAILED: Final = 500
+_TOO_MANY: Final = 429
 
 
 def _no_options() -> TableOptions:
@@ -26,12 +41,10 @@ def _no_options() -> TableOptions:
 
 @dataclass(frozen=True)
 class Formats:
-    """The formats of messages: `given` is one for all, "mixed" to tell it of each message, or one by pattern.
+    """The formats of messages. Raises `UnknownFormatError`."""
 
-    A pattern is that of topics, or of paths of files (`*`, `?`, `[…]`); the first that fits counts, and what fits none
-    is told of each message. Raises `UnknownFormatError`.
-    """
-
+    # One for all, "mixed" if each message tells its own, or one by pattern of topics or of paths of files (`*`, `?`, `[…]`):
+    # the first pattern that fits counts, and messages that none fits tell their own.
     given: str | Mapping[str, str] = MIXED
 
     def __post_init__(self) -> None:
@@ -41,7 +54,7 @@ class Formats:
                 get_format(name)
 
     def told(self, name: str | None) -> str:
-        """Return the format of messages from a topic or file, "mixed" if it has to be told of each."""
+        """Return the format of messages from a topic or file; "mixed" if each message tells its own."""
         if isinstance(self.given, str):
             return self.given
         return next((format for pattern, format in self.given.items() if fnmatchcase(name or "", pattern)), MIXED)
@@ -49,11 +62,9 @@ class Formats:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which tables are wanted: those whose name fits a pattern of `include`, if there are any, and none of `exclude`.
+    """Which tables are wanted: those whose name fits a pattern of `include`, if there are any, and none of `exclude`."""
 
-    A name is `table`, `database.table` or `database.schema.table`, whichever has as many dots as the pattern.
-    """
-
+    # A name is `table`, `database.table` or `database.schema.table`, whichever has as many dots as the pattern.
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
@@ -76,30 +87,28 @@ def _fits(table: TableName, patterns: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """How messages become rows.
-
-    Attributes: `formats` (`Formats`); `chosen` (`Chosen`); `options` (dict), the arguments of `cdcavro.Tables`;
-    `unavailable` (str or None), as in `to_changes`; `rejects` (str or None), the folder for rejects, by default one in
-    that of the state; `max_rejects` (`MaxRejects` or None), how many are allowed in all; `merge_every` (int), with how
-    many batches rows are written to their tables: those of the others wait in the folder of the state; `framed`
-    (`RegistrySettings` or None), the registry whose schemas frame the messages of topics, if they are payloads of wire
-    schemas and no text; `rejects_table` and `rejects_topic` (str or None), a lake table, `database.table`, and a topic of
-    Kafka where rejects go besides.
-    """
+    """How messages become rows."""
 
     formats: Formats = Formats()
     chosen: Chosen = Chosen()
+    # The arguments of `cdcavro.Tables`.
     options: TableOptions = field(default_factory=_no_options)
+    # As in `to_changes`.
     unavailable: str | None = PLACEHOLDER
+    # The folder for rejects, by default one in that of the state.
     rejects: str | None = None
+    # How many rejects are allowed in all.
     max_rejects: MaxRejects | None = None
+    # Of how many batches one writes rows to their tables; rows of the others wait in the folder of the state.
     merge_every: int = 1
+    # The registry whose schemas frame the messages of topics, if they are payloads of wire schemas and no text.
     framed: RegistrySettings | None = None
+    # A lake table, `database.table`, and a topic of Kafka where rejects go besides.
     rejects_table: str | None = None
     rejects_topic: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for options that `Tables` refuses, or a word for unavailable values that is none."""
+        """Raise `ValueError` for options that `Tables` refuses, and for a word that cannot stand for unavailable values."""
         if self.merge_every < 1:
             raise ValueError(
                 f"rows are written with every batch, every second one and so on, not every {self.merge_every}"
@@ -110,3 +119,84 @@ class Settings:
     def tables(self) -> Tables:
         """Return tables that know nothing yet."""
         return Tables(**self.options)
+
+
+@dataclass(frozen=True)
+class RegistrySettings:
+    """A registry and how it is used. Raises `ValueError` and `RegistryError`."""
+
+    # As `registry.connect` takes it.
+    url: str = field(repr=False)
+    # As in `subject_name`; by default topic if there is one for each table, topic-record if one is for all, else record.
+    strategy: Strategy | None = None
+    # The topic that subjects are named after, with `{name}` for the name of the table; that of `KafkaTopics` if rows go there.
+    topic: str | None = None
+    # The level that subjects are given, by default none.
+    compatibility: str | None = None
+    # User and password, and the rest as `registry.connect` takes it.
+    auth: tuple[str, str] | None = field(default=None, repr=False)
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    timeout: float = TIMEOUT
+    # How many seconds a server may give no answer.
+    patience: float = 60
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if self.strategy is not None and self.strategy not in STRATEGIES:
+            raise ValueError(f"the strategies are {', '.join(STRATEGIES)}, not {self.strategy!r:.80}")
+        if self.compatibility is not None:
+            parse_level(self.compatibility)
+        if self.topic is not None:
+            self.strategy_for(self.topic)
+        self.connect().close()
+
+    def connect(self) -> Registry:
+        """Return the registry, of which nothing is asked yet. Raises `RegistryError` and `SetupError`."""
+        return connect(
+            self.url,
+            auth=self.auth,
+            ca=self.ca,
+            certificate=self.certificate,
+            key=self.key,
+            timeout=self.timeout,
+        )
+
+    def check(self) -> None:
+        """Ask the registry for something. Raises `JobError` if it is down, and `RegistryError`."""
+        with self.connect() as registry:
+            self.ask_patiently(lambda: registry.compatibility(_PROBE))
+
+    def strategy_for(self, topic: str | None) -> Strategy:
+        """Return the strategy for tables with these topics. Raises `ValueError` for a strategy that does not fit them."""
+        if topic is None:
+            if self.strategy not in (None, "record"):
+                raise ValueError(f"the strategy {self.strategy} needs a topic")
+            return "record"
+        check_topic_template(topic)
+        strategy: Strategy = self.strategy or ("topic" if TABLE_NAME in topic else "topic-record")
+        if strategy == "topic" and TABLE_NAME not in topic:
+            raise ValueError(
+                f"the subject of a topic holds the versions of one table: say {TABLE_NAME} in the topic, or another strategy"
+            )
+        return strategy
+
+    def ask_patiently(self, ask: Callable[[], T]) -> T:
+        """Ask a registry, and again as long as it is down. Raises `JobError` if that is too long."""
+        until, is_folder = time.monotonic() + self.patience, self.url.lower().startswith("file:")
+        while True:
+            try:
+                return ask()
+            except RegistryError as error:
+                if is_folder or not _is_down(error):
+                    raise
+                if time.monotonic() + _PAUSE > until:
+                    raise JobError(f"{error}, for {self.patience:g} seconds") from None
+            time.sleep(_PAUSE)
+
+
+def _is_down(error: RegistryError) -> bool:
+    if isinstance(error, UnusableError):
+        return False
+    return error.status is None or error.status == _TOO_MANY or error.status >= _FAILED

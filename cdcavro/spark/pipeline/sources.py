@@ -1,4 +1,4 @@
-"""Where messages come from: Kafka topics, and files and folders of JSON lines, as frames of raw messages."""
+"""Sources of messages: Kafka topics, and files and folders of JSON lines, as frames of raw messages."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.pipeline import BatchReport, Formats
-from cdcavro.spark.pipeline.lake_tables import NO_KEY
+from cdcavro.spark.pipeline.outputs.lake_tables import NO_KEY
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.pipelines import Job, canal

@@ -25,8 +25,9 @@ from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.current_state import RowFacts
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.outcomes import PIECES
-from cdcavro.spark.pipeline.lake_tables import LakeSettings, LakeTables, Part
-from cdcavro.spark.pipeline.outputs.waiting import WaitingRows
+from cdcavro.spark.pipeline.outputs.lake_tables import LakeSettings, LakeTables
+from cdcavro.spark.pipeline.outputs.table_rows import WaitingRows
+from cdcavro.spark.pipeline.outputs.writer import BatchRows
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
 from cdcavro.spark.pipeline.sources import Files, Kafka
@@ -351,7 +352,7 @@ def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(
     monkeypatch.setattr(DataFrameWriter, "parquet", lambda self, _: own(self, next(elsewhere)))
     said = "0 of 2 rows that were written to .* are there: it must be one that all"
     with pytest.raises(JobError, match=said):
-        waiting.keep(1, Part(0, rows, facts))
+        waiting.keep(1, BatchRows(0, rows, facts))
     with pytest.raises(JobError, match=said):
         waiting.keep_all(0, rows, {1: facts, 2: facts}, {1: "1", 2: "2"})
     assert waiting.read(spark, 1, 1) == waiting.read(spark, 2, 1) == []

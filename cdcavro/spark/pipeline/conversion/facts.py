@@ -13,8 +13,7 @@ from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.spark.pipeline.settings import Chosen
 
 if TYPE_CHECKING:
-    from cdcavro.spark.pipeline.registries.access import RegistrySettings
-    from cdcavro.spark.pipeline.settings import Formats
+    from cdcavro.spark.pipeline.settings import Formats, RegistrySettings
     from cdcavro.table.tables import Tables
 
 # Why a message is refused: format, path, message.

@@ -24,10 +24,10 @@ from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.spark.functions import error_fields, refusal_fields
 from cdcavro.spark.job.packed_lines import unpack_lines
 from cdcavro.spark.pipeline.conversion.asking import Asking
+from cdcavro.spark.pipeline.conversion.framed_messages import opening
 from cdcavro.spark.pipeline.conversion.keeping import Keeping
 from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, SCHEMA, SUMMARY, Message, failed, told
 from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, Run, check_key, replayed, runs_of
-from cdcavro.spark.pipeline.registries.framed import opening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

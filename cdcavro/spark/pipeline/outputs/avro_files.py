@@ -2,8 +2,8 @@
 
     ROOT/shop/orders/batch=7/table=3/v2-00000.avro
 
-The folders of a table are called as those of a lake; 3 is its number among all tables that there ever were, and v2 its
-version. The payloads go into the files as they are.
+The folders of a table have the names that they have in a lake; 3 is the number of the table among all that there ever
+were, and v2 its version. The payloads go into the files as they are.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.names import folder_names
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.pipeline.lake_tables import Written
-from cdcavro.spark.pipeline.shared import check_written
+from cdcavro.spark.pipeline.outputs.writer import WriteResult
+from cdcavro.spark.pipeline.shared_folders import check_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,19 +48,18 @@ _COUNT: Final = pa.schema([("files", pa.int32())])
 
 @dataclass(frozen=True)
 class AvroFiles:
-    """Avro object container files.
+    """Avro object container files. Raises `ValueError`."""
 
-    Attributes: `root` (str), a folder that all machines of Spark see under the same path, and that no other pipeline
-    writes to; `codec` (str), deflate or null; `parallel` (int), how many tables are written at a time. Raises `ValueError`.
-    """
-
+    # A folder that all machines of Spark see under the same path, and that no other pipeline writes to.
     root: str
+    # deflate or null.
     codec: str = "deflate"
+    # How many tables are written at a time.
     parallel: int = 4
     topic = None
 
     def __post_init__(self) -> None:
-        """Check what is told."""
+        """Check the settings."""
         if _SCHEME.match(self.root):
             raise ValueError(f"Avro files are written to a folder, not to an address such as {shown(self.root)}")
         if self.codec not in CODECS:
@@ -77,7 +76,7 @@ class AvroFiles:
         return f"Avro files in {self.folder}"
 
     def identity(self, spark: SparkSession) -> str:  # noqa: ARG002  as that of topics
-        """Return what tells the files from others."""
+        """Return what identifies the files."""
         return self.name
 
     def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of a lake
@@ -105,7 +104,7 @@ class AvroFileWriter:
 
     has_changes = True
 
-    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:  # noqa: ARG002  as all writers
+    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:  # noqa: ARG002  as all writers
         """Write the rows of tables, several at a time. Raises `FileError` for a folder of another pipeline."""
         self._claim()
         with ThreadPoolExecutor(self.settings.parallel) as pool:
@@ -127,17 +126,17 @@ class AvroFileWriter:
             raise FileError(str(path.parent), "a folder of this pipeline", "one that another pipeline has written to")
         self._is_ours = True
 
-    def _write(self, rows: Rows) -> Written:
+    def _write(self, rows: Rows) -> WriteResult:
         table, name, waiting = rows
         try:
             own, older = (self.settings.folder.joinpath(*folder_names(name, is_older=one)) for one in (False, True))
-            # A folder that has the name that it had at first is gone on with.
+            # A folder under its first name goes on being used.
             own = older if not own.exists() and any(older.glob("batch=*")) else own
             for batch, frame, *_ in waiting:
                 self._replace(own / f"batch={batch}" / f"table={table.number}", table, frame)
         except SchemaError as error:
-            return Written(table.number, [], str(error))
-        return Written(table.number, [], None)
+            return WriteResult(table.number, [], str(error))
+        return WriteResult(table.number, [], None)
 
     def _replace(self, target: Path, table: Table, frame: DataFrame) -> None:
         """Write the rows of a batch, instead of those that it wrote when it was run before."""
@@ -150,8 +149,8 @@ class AvroFileWriter:
         schemas = {schema.version: schema.envelope.json for schema in table.versions}
         # A DROP has no payload.
         changes = frame.where(sf.col("operation") != DROP).orderBy("version", "order").select("version", "payload")
-        writing = in_worker(_writing(str(fresh), schemas, self.settings.codec))
-        written = changes.mapInArrow(writing, "files int").collect()
+        task = in_worker(_write_task(str(fresh), schemas, self.settings.codec))
+        written = changes.mapInArrow(task, "files int").collect()
         count = sum(row["files"] for row in written)
         check_written(fresh, len(list(fresh.glob("*.avro"))), count, "files")
         if target.exists():
@@ -163,17 +162,17 @@ class AvroFileWriter:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _writing(
+def _write_task(
     folder: str, schemas: Mapping[int, str], codec: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of a task that writes rows, sorted by their version, to a file for each version."""
 
-    def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context: Any = TaskContext.get()
         number, attempt = context.partitionId(), context.taskAttemptId()
         files: dict[int, _File] = {}
         for batch in batches:
-            for version, payloads in _runs(batch):
+            for version, payloads in _version_runs(batch):
                 if version not in files:
                     for file in files.values():
                         file.finish()
@@ -184,10 +183,10 @@ def _writing(
             file.finish()
         yield pa.RecordBatch.from_pylist([{"files": len(files)}], schema=_COUNT)
 
-    return written
+    return write
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Array]]:
+def _version_runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Array]]:
     """Yield the versions of a batch with their payloads, one run of equal versions after another."""
     ends = pc.run_end_encode(batch.column("version"))
     start = 0

@@ -1,37 +1,50 @@
-"""Topics of Kafka: the changes of each table as records of framed Avro, in a topic of its own or in one for all.
+"""Kafka topics: the changes of each table as records of framed Avro, in a topic of its own or in one for all.
 
-Spark's sink writes at least once: what a batch wrote before it was killed is there again when it is run again. So each
-record has headers that say which one it is, and a reader drops what it has.
+Spark's sink writes at least once: what a batch wrote before it was killed is written again when the batch is run again. So
+the headers of each record identify it, and a reader drops what it has already. Topics are looked for and created by the
+client that Spark's sink brings along.
 """
 
 from __future__ import annotations
 
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JError
+import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from cdcavro.avro.binary import Decoder
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.types import Primitive, Record, Union
 from cdcavro.errors import CdcAvroError, JobError, shown
+from cdcavro.exact.jsontext import render
+from cdcavro.lake.names import check_topic_template, topic_name
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.registry import frame
+from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.job.line_frame import first_line
-from cdcavro.spark.pipeline.lake_tables import Written
-from cdcavro.spark.pipeline.outputs.kafka_admin import REFUSALS, KafkaAdmin, TopicRefusedError
-from cdcavro.spark.pipeline.outputs.shards import STRATEGIES, shard_column
-from cdcavro.spark.pipeline.outputs.topic_names import check_template, topic_name
+from cdcavro.spark.pipeline.outputs.writer import WriteResult
+from cdcavro.table.schema import UNPARSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
 
     from pyspark.sql import Column, SparkSession
 
+    from cdcavro.avro.schema import Schema
+    from cdcavro.avro.types import Type
+    from cdcavro.spark.pipeline.outputs.publishing import Publisher
     from cdcavro.spark.pipeline.outputs.writer import Rows
-    from cdcavro.spark.pipeline.registries.publishing import Publisher
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
@@ -39,39 +52,55 @@ JOB: Final = "cdcavro.job"
 TABLE: Final = "cdcavro.table"
 BATCH: Final = "cdcavro.batch"
 ORDER: Final = "cdcavro.order"
-# A tombstone comes behind its delete and before whatever comes behind that: no order begins another.
+# A tombstone comes right behind its delete: no order is the beginning of another.
 _BEHIND: Final = bytearray(b"\0")
 _REFUSED: Final = frozenset({"topic", "includeheaders", "kafka.bootstrap.servers"})
-# As long as a check of a source of Kafka waits, in milliseconds.
+# In milliseconds, as for a check of a source of Kafka.
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
+BLOB: Final = "blob"
+TUPLE: Final = "tuple"
+STRATEGIES: Final = (BLOB, TUPLE)
+_EXACT: Final = Context(prec=1_000_000)
+_PREFIX: Final = "kafka."
+_UNKNOWN_TOPIC: Final = "UnknownTopicOrPartitionException"
+_EXISTS: Final = "TopicExistsException"
+# How a broker refuses one topic, or the records for it.
+REFUSALS: Final = (
+    "InvalidRecordException",
+    "InvalidTopicException",
+    "PolicyViolationException",
+    "RecordTooLargeException",
+    "TopicAuthorizationException",
+    _UNKNOWN_TOPIC,
+)
+_DEFAULT: Final = -1
 
 
 @dataclass(frozen=True)
 class KafkaTopics:
-    """Topics of a Kafka cluster, for which a pipeline needs a registry.
+    """Topics of a Kafka cluster, for which a pipeline needs a registry. Raises `ValueError`."""
 
-    Attributes: `servers` (str), `host:port` of some brokers, separated by commas; `topic` (str), what topics are called,
-    with `{name}` for the name of the table, or one topic for all; `options`, those of Spark's sink of Kafka, such as
-    `kafka.security.protocol` (their values are not shown); `shards` (str or None), `blob` or `tuple`, by whose rule the
-    partition is chosen, by default Kafka's own; `tombstones` and `truncates` (bool), whether a record without a value
-    follows a delete, and whether a TRUNCATE is a record; `partitions` and `replication` (int or None), of topics that
-    are created, by default as the brokers say; `parallel` (int), how many tables are written at a time. Raises
-    `ValueError`.
-    """
-
+    # `host:port` of some brokers, separated by commas.
     servers: str
+    # What topics are called, with `{name}` for the name of the table, or one topic for all.
     topic: str = "{name}"
+    # Those of Spark's sink of Kafka, such as `kafka.security.protocol`; their values are not shown.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # `blob` or `tuple`, the rule by which the partition is chosen; by default Kafka's own.
     shards: str | None = None
+    # Whether a record without a value follows a delete.
     tombstones: bool = True
+    # Whether a TRUNCATE is a record.
     truncates: bool = True
+    # Of topics that are created; by default as the brokers say.
     partitions: int | None = None
     replication: int | None = None
+    # How many tables are written at a time.
     parallel: int = 4
 
     def __post_init__(self) -> None:
-        """Check what is told."""
-        check_template(self.topic)
+        """Check the settings."""
+        check_topic_template(self.topic)
         if self.shards not in (None, *STRATEGIES):
             raise ValueError(f"shards are those of {' or '.join(STRATEGIES)}, not {shown(self.shards)}")
         refused = sorted(name for name in self.options if name.lower() in _REFUSED)
@@ -84,7 +113,7 @@ class KafkaTopics:
         return f"the topics {self.topic} of Kafka at {self.servers}"
 
     def identity(self, spark: SparkSession) -> str:
-        """Return what tells the topics from others, whatever brokers are named. Raises `JobError`."""
+        """Return what identifies the topics, whatever brokers are named. Raises `JobError`."""
         with self.admin(spark) as admin:
             return f"the topics {self.topic} of the Kafka cluster {admin.cluster()}"
 
@@ -119,14 +148,14 @@ class KafkaWriter:
 
     has_changes = True
 
-    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:
+    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time."""
         if not tables:
             return []
         with self.settings.admin(spark) as admin, ThreadPoolExecutor(self.settings.parallel) as pool:
             return list(pool.map(partial(self._write, admin), tables))
 
-    def _write(self, admin: KafkaAdmin, rows: Rows) -> Written:
+    def _write(self, admin: KafkaAdmin, rows: Rows) -> WriteResult:
         table, name, waiting = rows
         try:
             topic = topic_name(self.settings.topic, name)
@@ -139,17 +168,17 @@ class KafkaWriter:
         except (PySparkException, Py4JError) as error:
             if not any(f".{refusal}" in str(error) for refusal in REFUSALS):
                 raise
-            return Written(table.number, [], said(error))
+            return WriteResult(table.number, [], kafka_reason(error))
         except JobError as error:
             if not isinstance(error, TopicRefusedError):
                 raise
-            return Written(table.number, [], str(error))
+            return WriteResult(table.number, [], str(error))
         except CdcAvroError as error:
-            return Written(table.number, [], str(error))
-        return Written(table.number, [], None)
+            return WriteResult(table.number, [], str(error))
+        return WriteResult(table.number, [], None)
 
     def _records(self, table: Table, name: TableName, batch: int, rows: DataFrame, partitions: int) -> DataFrame:
-        """Return the records of a batch's rows: key, value, headers, where they belong, and their order."""
+        """Return the records of a batch's rows: key, value, headers, lane and order."""
         ids = self.publisher.known(table)
         values = {version: frame(b"", own.value) for version, own in ids.items()}
         keys = {version: frame(b"", own.key) for version, own in ids.items() if own.key is not None}
@@ -170,7 +199,7 @@ class KafkaWriter:
         )
 
     def _lane(self, table: Table, name: TableName, partitions: int) -> Column:
-        """Return what rows that must keep their order have in common: the partition, or else the key."""
+        """Return what is the same for rows that must keep their order: the partition, or else the key."""
         if partitions == 1:
             return sf.lit(0)
         if self.settings.shards is None:
@@ -204,13 +233,148 @@ def _prefix(framing: Mapping[int, bytes]) -> Column:
 
 def headers(texts: Mapping[str, str], order: Column | None = None) -> Column:
     """Return the headers of records, the order among them if there is one."""
-    told = {name: sf.lit(bytearray(text.encode())) for name, text in texts.items()}
-    told |= {} if order is None else {ORDER: order}
-    return sf.array(*[sf.struct(sf.lit(name).alias("key"), value.alias("value")) for name, value in told.items()])
+    found = {name: sf.lit(bytearray(text.encode())) for name, text in texts.items()}
+    found |= {} if order is None else {ORDER: order}
+    return sf.array(*[sf.struct(sf.lit(name).alias("key"), value.alias("value")) for name, value in found.items()])
 
 
-def said(error: Exception) -> str:
-    """Return what Kafka said of records, which stands deep in Spark's message."""
+def kafka_reason(error: Exception) -> str:
+    """Return why Kafka refused records, which stands deep in Spark's message."""
     lines = [line.strip() for line in str(error).splitlines()]
     found = (line for line in lines if any(f".{refusal}" in line for refusal in REFUSALS))
     return next(found, first_line(error))
+
+
+def shard_column(strategy: str, count: int, table: TableName, keys: Mapping[int, str]) -> Column:
+    """Return the column of the shards of rows, ints from 0 to `count` - 1, made of their version, key and order.
+
+    By the rules of DataHub, the shard is that of the key's values. They are those of `cdcavro.shard` for a key of integers,
+    texts and decimals; a key with any other value is taken as it is encoded. `keys` has the texts of the keys' schemas by
+    version. Without a key, the shard is that of the table's name; with `tuple` it is any, but chosen by the row's order,
+    so that it is the same if a batch is run again.
+    """
+
+    def shards(versions: pa.Array, payloads: pa.Array, orders: pa.Array) -> pa.Array:
+        parsed = {version: parse_schema(text) for version, text in keys.items()}
+        name = [table.database, table.schema, table.table]
+        rows = zip(versions.to_pylist(), raw_bytes(payloads), raw_bytes(orders), strict=True)
+        found = [
+            zlib.crc32(render([*name, *key_texts(key, parsed[version])]))
+            if key is not None
+            else zlib.crc32(render(name) if strategy == BLOB else order or b"")
+            for version, key, order in rows
+        ]
+        return pa.array([one % count for one in found], pa.int32())
+
+    return column_function(shards, "int", "cdc_shard", from_json={0: pa.array})("version", "key", "order")
+
+
+def key_texts(payload: bytes, schema: Schema) -> list[str]:
+    """Return the values of a key as texts; its bytes as one text if `cdcavro.shard` spells some value in another way."""
+    record, source, texts = schema.root, Decoder(payload), []
+    for part in record.fields if isinstance(record, Record) else ():
+        if part.name == UNPARSED:
+            continue
+        branches = part.type.branches if isinstance(part.type, Union) else (part.type,)
+        branch = branches[source.read_index(len(branches), "a branch")] if len(branches) > 1 else branches[0]
+        text = _key_text(source, branch)
+        if text is None:
+            return [payload.hex()]
+        texts.append(text)
+    return texts
+
+
+def _key_text(source: Decoder, declared: Type) -> str | None:
+    """Read a value as text, None if it is of another type."""
+    if not isinstance(declared, Primitive):
+        return None
+    logical = logical_type(declared)
+    if declared.name in ("int", "long") and logical is None:
+        return str(source.read_long())
+    if declared.name == "string" and logical is None:
+        return source.read_bytes().decode()
+    if declared.name == "bytes" and logical is not None:
+        unscaled = Decimal(int.from_bytes(source.read_bytes(), "big", signed=True))
+        return format(unscaled.scaleb(-logical.scale, _EXACT), "f")
+    return None
+
+
+class TopicRefusedError(JobError):
+    """The cluster refuses to create or to show a topic."""
+
+
+class KafkaAdmin:
+    """A client of a cluster, to be used as a context manager.
+
+    `servers` are some brokers, `options` those of Spark's sink, such as `kafka.security.protocol`. Its methods raise
+    `JobError`.
+    """
+
+    def __init__(self, spark: SparkSession, servers: str, options: Mapping[str, str]) -> None:
+        jvm: Any = spark._jvm  # noqa: SLF001  Kafka's client has no Python interface in Spark
+        self._jvm, self._servers = jvm, servers
+        properties = jvm.java.util.Properties()
+        own = {name.removeprefix(_PREFIX): value for name, value in options.items() if name.startswith(_PREFIX)}
+        for name, value in {**own, "bootstrap.servers": servers}.items():
+            properties.setProperty(name, value)
+        try:
+            self._client = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+        except Py4JJavaError as error:
+            raise self._error_of(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._client.close(self._jvm.java.time.Duration.ofSeconds(5))
+
+    def cluster(self) -> str:
+        """Return the id of the cluster."""
+        return str(self._answer(self._client.describeCluster().clusterId()))
+
+    def partitions(self, topic: str, count: int | None, replication: int | None) -> int:
+        """Return how many partitions a topic has; if it is not there, it is created, by default as the brokers say.
+
+        Raises `TopicRefusedError` if the cluster refuses the topic.
+        """
+        names = self._jvm.java.util.ArrayList()
+        names.add(topic)
+        for is_last in (False, True):
+            try:
+                described = self._client.describeTopics(names).topicNameValues().get(topic).get()
+                return int(described.partitions().size())
+            except Py4JJavaError as error:
+                if _java_name(error) != _UNKNOWN_TOPIC or is_last:
+                    raise self._error_of(error) from error
+            made = self._create(topic, count or _DEFAULT, replication or _DEFAULT)
+            if made is not None:
+                return made
+        raise AssertionError("the second round ends the loop")
+
+    def _create(self, topic: str, count: int, replication: int) -> int | None:
+        """Create a topic; return its number of partitions, None if somebody else has created it."""
+        topics = self._jvm.java.util.ArrayList()
+        topics.add(self._jvm.org.apache.kafka.clients.admin.NewTopic(topic, count, replication))
+        made = self._client.createTopics(topics)
+        try:
+            return int(made.numPartitions(topic).get())
+        except Py4JJavaError as error:
+            if _java_name(error) == _EXISTS:
+                return None
+            raise self._error_of(error) from error
+
+    def _answer(self, future: Any) -> Any:
+        try:
+            return future.get()
+        except Py4JJavaError as error:
+            raise self._error_of(error) from error
+
+    def _error_of(self, error: Py4JJavaError) -> JobError:
+        cause = error.java_exception.getCause() or error.java_exception
+        sentence = f"Kafka at {self._servers}: {cause.getMessage() or first_line(error)}"
+        return TopicRefusedError(sentence) if _java_name(error) in REFUSALS else JobError(sentence)
+
+
+def _java_name(error: Py4JJavaError) -> str:
+    cause = error.java_exception.getCause() or error.java_exception
+    return str(cause.getClass().getSimpleName())

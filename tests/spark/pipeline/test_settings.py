@@ -26,7 +26,7 @@ PASSWORD = "hunter2 behind seven seals"
 )
 def test_subjects_are_named_after_topics_where_there_are_some(given: dict[str, Any], topic: str | None, strategy: str):
     """As `cdcavro publish` does; the subject of one topic for all tables cannot be that of one table."""
-    assert RegistrySettings("file:x", **given).chosen(topic) == strategy
+    assert RegistrySettings("file:x", **given).strategy_for(topic) == strategy
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_cannot_be_is_refused_at_once(given: dict[str, Any], said: str):
     with pytest.raises(RegistryError):
         RegistrySettings("ftp://x")
     with pytest.raises(ValueError, match="the strategy topic needs a topic"):
-        RegistrySettings("file:x", strategy="topic").chosen(None)
+        RegistrySettings("file:x", strategy="topic").strategy_for(None)
 
 
 def test_a_registry_that_comes_back_is_waited_for():
@@ -54,7 +54,7 @@ def test_a_registry_that_comes_back_is_waited_for():
     with serving([*down, Answer(200, {"compatibilityLevel": "FULL"})]) as server:
         access = RegistrySettings(server.url, patience=30)
         with access.connect() as registry:
-            assert access.patiently(lambda: registry.compatibility("s")) == "FULL"
+            assert access.ask_patiently(lambda: registry.compatibility("s")) == "FULL"
 
 
 def test_one_that_stays_down_longer_than_its_patience_is_an_error_without_the_password():
@@ -62,11 +62,11 @@ def test_one_that_stays_down_longer_than_its_patience_is_an_error_without_the_pa
     access = RegistrySettings("http://127.0.0.1:9", auth=("me", PASSWORD), patience=1.5)
     since = time.monotonic()
     with access.connect() as registry, pytest.raises(JobError, match=r"cannot be reached.*, for 1\.5 seconds") as gone:
-        access.patiently(lambda: registry.compatibility("s"))
+        access.ask_patiently(lambda: registry.compatibility("s"))
     assert time.monotonic() - since < 20
     assert PASSWORD not in str(gone.value) + repr(access)
     with serving([Answer(401, {"message": "who?"})]) as server:
         secured = RegistrySettings(server.url, auth=("me", PASSWORD))
         with secured.connect() as registry, pytest.raises(RegistryError, match="user and password"):
-            secured.patiently(lambda: registry.compatibility("s"))
+            secured.ask_patiently(lambda: registry.compatibility("s"))
         assert len(server.asked) == 1

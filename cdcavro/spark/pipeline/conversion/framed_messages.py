@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from cdcavro.engine.arrow_column import Batch
     from cdcavro.registry import Registry
-    from cdcavro.spark.pipeline.registries.access import RegistrySettings
-    from cdcavro.spark.pipeline.settings import Formats
+    from cdcavro.spark.pipeline.settings import Formats, RegistrySettings
 
     Convert = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -146,7 +145,7 @@ class Opener:
 
     def _found(self, told: str, prefix: bytes) -> Reading:
         identifier, _ = unframe(prefix)
-        found = self._access.patiently(lambda: looked_up([prefix], _client(self._access))[prefix])
+        found = self._access.ask_patiently(lambda: looked_up([prefix], _client(self._access))[prefix])
         if found.schema is None:
             raise PayloadError(*found.fault)
         writer = parse_schema(found.schema)

@@ -34,13 +34,12 @@ _LOOKED_AT: Final = 400
 
 
 class FromVariable(str):
-    """A text with what variables of the environment have. Its repr is the text as the configuration states it.
-
-    Attributes: `stated` (str); `variables` (dict), the values of the variables by name.
-    """
+    """A text with the values of variables of the environment. Its repr is the text as the configuration states it."""
 
     __slots__ = ("stated", "variables")
+    # The text as the configuration states it.
     stated: str
+    # The values of the variables by name.
     variables: Mapping[str, str]
 
     def __new__(cls, text: str, stated: str, variables: Mapping[str, str]) -> Self:
@@ -58,7 +57,7 @@ class FromVariable(str):
 
 
 class Redaction:
-    """Replaces what came from variables by their names, in any text: as it is, escaped, or cut."""
+    """Replaces values of variables by the variables' names in any text, whether they are plain, escaped or cut there."""
 
     def __init__(self, texts: Iterable[FromVariable] = ()) -> None:
         self._names: dict[str, str] = {}
@@ -73,13 +72,13 @@ class Redaction:
         self._pattern = re.compile("|".join(map(_pattern, longest_first))) if longest_first else None
 
     def of(self, value: T) -> T:
-        """Return a value in all of whose texts nothing is shown: a text, a list, a dict, a dataclass or a `Struct`."""
-        made: Any = value if self._pattern is None else self._without(value)
+        """Return a value whose texts show no secret: a text, a list, a dict, a dataclass or a `Struct`."""
+        made: Any = value if self._pattern is None else self._redact(value)
         return made  # type: ignore[no-any-return]
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Let errors of the block show nothing, neither by themselves nor by what they were raised from."""
+        """Let errors of the block show no secret, neither themselves nor by what they were raised from."""
         try:
             yield
         except (CdcAvroError, OSError) as error:
@@ -92,38 +91,38 @@ class Redaction:
                 error.filename = self.of(str(error.filename))
             raise error from None
 
-    def _without(self, value: Any) -> Any:
+    def _redact(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            return self._redact_text(value)
         if isinstance(value, dict):
             made: dict[Any, Any] = {}
             for name, one in value.items():
-                key = self._without(name)
+                key = self._redact(name)
                 while key in made:
                     key += "'"
-                made[key] = self._without(one)
+                made[key] = self._redact(one)
             return made
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*map(self._without, value))
+            return type(value)(*map(self._redact, value))
         if isinstance(value, (list, tuple)):
-            return type(value)(map(self._without, value))
+            return type(value)(map(self._redact, value))
         if isinstance(value, Struct):
             return msgspec.structs.replace(
-                value, **{name: self._without(getattr(value, name)) for name in value.__struct_fields__}
+                value, **{name: self._redact(getattr(value, name)) for name in value.__struct_fields__}
             )
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             own = [field.name for field in dataclasses.fields(value)]
-            return dataclasses.replace(value, **{name: self._without(getattr(value, name)) for name in own})
+            return dataclasses.replace(value, **{name: self._redact(getattr(value, name)) for name in own})
         return value
 
-    def _text(self, text: str) -> str:
+    def _redact_text(self, text: str) -> str:
         if self._pattern is None:
             return text
         parts = self._pattern.sub(lambda found: self._names[found[0]], text).split(_CUT)
-        return _CUT.join([*map(self._uncut, parts[:-1]), parts[-1]])
+        return _CUT.join([*map(self._redact_end, parts[:-1]), parts[-1]])
 
-    def _uncut(self, text: str) -> str:
-        """Return a text that was cut at its end, without the beginning of what is hidden there."""
+    def _redact_end(self, text: str) -> str:
+        """Return a text that was cut at its end, without the beginning of a secret there."""
         for form, name in self._names.items():
             for length in range(min(len(form), len(text), _LOOKED_AT), _LONG - 1, -1):
                 if text.endswith(form[:length]):
@@ -180,14 +179,14 @@ def check_addresses(addresses: Mapping[str, str | None]) -> None:
 
 
 def safe_repr(config: Struct, hidden: str) -> str:
-    """Return the representation of a configuration, of whose settings under one name the values are not shown."""
+    """Return the representation of a configuration without the values of the settings under one name."""
     values = {name: getattr(config, name) for name in config.__struct_fields__}
     values[hidden] = dict.fromkeys(values[hidden], "...")
     return f"{type(config).__name__}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
-def hiding(names: Iterable[str], own: str | None) -> str:
-    """Return the regular expression by which Spark hides settings with these names, beside its user's `own`."""
+def redaction_pattern(names: Iterable[str], own: str | None) -> str:
+    """Return the regular expression by which Spark hides settings with these names, besides the user's `own`."""
     return "|".join([*([own] if own else []), *map(re.escape, names)])
 
 

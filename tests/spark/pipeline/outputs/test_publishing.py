@@ -12,7 +12,7 @@ from cdcavro import registry
 from cdcavro.errors import IncompatibleError, JobError, RegistryError
 from cdcavro.registry.backend import UnusableError
 from cdcavro.spark.pipeline import AvroFiles, Formats, RegistrySettings
-from cdcavro.spark.pipeline.registries.publishing import _is_of_a_schema
+from cdcavro.spark.pipeline.outputs.publishing import _is_of_a_schema
 from support.pipelines import Job, canal
 
 pytestmark = pytest.mark.timeout(600)

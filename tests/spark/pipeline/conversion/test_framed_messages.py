@@ -18,9 +18,9 @@ from cdcavro.errors import JobError
 from cdcavro.lake.learning import Learner
 from cdcavro.registry.framing import Fingerprint
 from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, RegistrySettings
+from cdcavro.spark.pipeline.conversion import framed_messages as framed
 from cdcavro.spark.pipeline.conversion.facts import Knowledge
 from cdcavro.spark.pipeline.conversion.outcome_columns import FAILURE, REJECT, ROW
-from cdcavro.spark.pipeline.registries import framed
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format

@@ -20,14 +20,15 @@ from cdcavro import to_changes
 from cdcavro.change.model import Change, Source
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
+from cdcavro.lake.names import topic_name
 from cdcavro.lake.statements import literal
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import RowFacts, facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
 from cdcavro.spark.pipeline import LakeSettings
-from cdcavro.spark.pipeline.lake_tables import Job as PipelineId
-from cdcavro.spark.pipeline.lake_tables import LakeNames, Part
-from cdcavro.spark.pipeline.outputs.topic_names import topic_name
+from cdcavro.spark.pipeline.outputs.lake_tables import Job as PipelineId
+from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
+from cdcavro.spark.pipeline.outputs.writer import BatchRows
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table import TableName
 from cdcavro.table.names import parse_table_name
@@ -51,7 +52,7 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
     def written(number: int) -> list[str | None]:
         message = canal("INSERT", [{"id": str(number), "n": "7", "m": "8"}], id=number)
         rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
-        part = Part(number, rows, RowFacts(None, 0, 0, 0, []))
+        part = BatchRows(number, rows, RowFacts(None, 0, 0, 0, []))
         return [one.error for one in tables.write(spark, [(maker.tables.tables[0], NAME, [part])])]
 
     def write(number: int) -> None:
@@ -86,7 +87,7 @@ def test_a_first_batch_is_appended_in_one_step_behind_the_creation(spark: SparkS
         message = canal("INSERT", [{"id": str(number)}], id=number + 1)
         rows = maker.of_batch([to_changes(message, "canal")]).rows
         begins = sorted({row.order[:2] for row in rows})
-        part = Part(number, frame_of(spark, rows), RowFacts(None, 0, 0, 0, begins))
+        part = BatchRows(number, frame_of(spark, rows), RowFacts(None, 0, 0, 0, begins))
         (written,) = tables.write(spark, [(maker.tables.tables[0], NAME, [part])])
         assert written.error is None
     history = spark.sql(f"DESCRIBE HISTORY {sink.identifier(NAME)}").orderBy("version").collect()
@@ -106,7 +107,7 @@ def write_row(spark: SparkSession, sink: Sink, name: TableName, id: int = 1) -> 
     maker = TypedRows(Tables())
     message = canal("INSERT", [{"id": str(id)}], id=id)
     rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
-    part = Part(id, rows, facts_of(rows, maker.tables.tables[0].versions))
+    part = BatchRows(id, rows, facts_of(rows, maker.tables.tables[0].versions))
     tables = LakeSettings(sink, is_changelog=True).writer("the job", None)
     return tables.write(spark, [(maker.tables.tables[0], name, [part])])[0].error
 

@@ -1,4 +1,4 @@
-"""Folders that Spark's machines share: whether all of them see the same, and whether all that they wrote is there."""
+"""Shared folders of Spark's machines: whether all of them see the same, and whether all that they wrote is there."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ASKED: Final = 4
 def check_shared(spark: SparkSession, folders: Iterable[str | Path]) -> None:
     """Check that all machines of Spark see the same folders as this one, and can write to them.
 
-    What they wrote to disks of their own would be lost. Addresses of other file systems are not looked at; of a folder
-    that is not there yet, the one in which it will be is. Raises `FileError`, which names a machine.
+    What they write to disks of their own would be lost. Addresses of other file systems are not checked; for a folder that
+    is not there yet, the folder around it is. Raises `FileError`, which names a machine.
     """
     context: Any = spark.sparkContext
     local = dict.fromkeys(path for path in map(local_folder, folders) if path is not None)
@@ -37,8 +37,8 @@ def check_shared(spark: SparkSession, folders: Iterable[str | Path]) -> None:
         mark.touch()
         try:
             tasks = max(1, context.defaultParallelism) * _ASKED
-            said = context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(_looking(str(mark))).collect()
-            fault = next((one for one in said if one[2] or not Path(one[1]).exists()), None)
+            answers = context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(_look_task(str(mark))).collect()
+            fault = next((one for one in answers if one[2] or not Path(one[1]).exists()), None)
         finally:
             for one in there.glob(f"{mark.name}*"):
                 one.unlink(missing_ok=True)
@@ -67,8 +67,8 @@ def check_written(folder: str | Path, found: int, wanted: int, what: str = "rows
         )
 
 
-def _looking(mark: str) -> Any:
-    """Return what a task does: say its machine, the file that it wrote beside a mark, and why it cannot see it or write."""
+def _look_task(mark: str) -> Any:
+    """Return a function that returns a task's machine, the file that it wrote beside a mark, and why it cannot see or write."""
 
     def look(index: int, _: Iterator[int]) -> Iterator[tuple[str, str, str | None]]:
         own, host = Path(f"{mark}-{index}"), socket.gethostname()

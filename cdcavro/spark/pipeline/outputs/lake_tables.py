@@ -1,4 +1,4 @@
-"""The lake tables of a pipeline: what each is called, and a batch written to all of them, each for itself."""
+"""Lake tables of a pipeline: what each is called, and how a batch is written to all of them, each by itself."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame
 from cdcavro.errors import CdcAvroError, SchemaError
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.names import caseless_name
-from cdcavro.lake.typed_rows import DELETE
 from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.columns import properties_of
-from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache, RowFacts
+from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache
 from cdcavro.spark.lake.ownership import adopted_until, claim, foreign_table_error, foreign_tables, rows_not_held
-from cdcavro.spark.lake.sinks import NAME, OWNER, UNKNOWN_ATTEMPT, Attempt, check_separate, locate, retry
+from cdcavro.spark.lake.sinks import NAME, OWNER, check_separate, locate, retry
+from cdcavro.spark.pipeline.outputs.writer import BatchRows, WriteResult, facts_of_parts
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -38,13 +38,12 @@ if TYPE_CHECKING:
 
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.spark.pipeline.outputs.writer import Rows, Waiting
     from cdcavro.spark.pipeline.settings import Chosen
     from cdcavro.table.history import Table
 
-    Waiting = Sequence["Part"]
 
-
-# What one table is to blame for. With `ignore`, a value may be too large for its column in the lake.
+# Faults of one table. With `ignore`, a value may be too large for its column in the lake.
 _REFUSALS: Final = (
     CdcAvroError,
     AnalysisException,
@@ -53,41 +52,32 @@ _REFUSALS: Final = (
     NumberFormatException,
     DateTimeException,
 )
-# What is told of a table of which there is no current state.
+# What is said of a table that has no current state.
 NO_KEY: Final = "no primary key is known: only a changelog is written"
 
 
-class Part(NamedTuple):
-    """A table's rows of one batch, what is known of them, and how often they were tried to be written."""
-
-    batch: int
-    rows: DataFrame
-    facts: RowFacts
-    attempt: Attempt = UNKNOWN_ATTEMPT
-
-
 class Job(NamedTuple):
-    """What tells a pipeline from all others, and the tables that it wrote when lake tables did not say whose they are."""
+    """What identifies a pipeline."""
 
     id: str
+    # The tables that it wrote when lake tables did not say whose they are.
     unmarked: frozenset[TableName]
 
 
 @dataclass(frozen=True)
 class LakeSettings:
-    """What is written to which lake.
-
-    Attributes: `sink` (`Delta` or `Iceberg`); `is_current` and `is_changelog` (bool), whether a table's current state
-    and its changelog are written; `behavior` (str) and `guard` (timedelta), as in `CurrentState`; `parallel` (int), how
-    many tables are written at a time; `is_adopting` (bool), whether lake tables of other pipelines are adopted.
-    """
+    """What is written to which lake."""
 
     sink: Sink
+    # Whether a table's current state is written, and its changelog.
     is_current: bool = True
     is_changelog: bool = False
+    # As in `CurrentState`.
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
+    # How many tables are written at a time.
     parallel: int = 4
+    # Whether lake tables of other pipelines are adopted.
     is_adopting: bool = False
     topic = None
 
@@ -97,11 +87,11 @@ class LakeSettings:
         return self.sink.name
 
     def identity(self, spark: SparkSession) -> str:  # noqa: ARG002  as that of topics
-        """Return what tells the lake from others."""
+        """Return what identifies the lake."""
         return self.sink.name
 
     def folders(self, spark: SparkSession) -> list[str]:
-        """Return where the tables are, as far as it is known."""
+        """Return the folders in which the tables are, if they are known."""
         return self.sink.folders(spark)
 
     def check(self, spark: SparkSession) -> None:
@@ -109,9 +99,10 @@ class LakeSettings:
         self.sink.check(spark)
 
     def check_owner(self, spark: SparkSession, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
-        """Look for lake tables of other pipelines: of tables of these names, or if there are none, of all that are chosen.
+        """Look for lake tables of other pipelines: those of tables of these names, or without names all that are chosen.
 
-        Nothing is looked for if they are to be adopted. Raises `FileError`, and `SchemaError` as `check_separate` does.
+        If such tables are to be adopted, nothing is looked for. Raises `FileError`, and `SchemaError` as
+        `check_separate` does.
         """
         if self.is_adopting:
             return
@@ -138,16 +129,16 @@ class LakeSettings:
 class LakeNames:
     """What each table is called in the lake; `names` maps numbers to names, as another one had them.
 
-    A table keeps the name that it had when it was first written. One that takes the name of a table that was dropped
-    goes on with its lake table; one that takes the name of a table that there still is, or one that differs from that of
-    another in letter case or in the normal form of Unicode only, gets a number behind it.
+    A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped goes
+    on with its lake table. A number is put behind a name that another table still has, or that differs from another's
+    only in letter case or in the normal form of Unicode.
     """
 
     def __init__(self, names: Mapping[int, TableName] | None = None) -> None:
         self.names: dict[int, TableName] = dict(names or {})
-        self._alike: dict[tuple[str | None, ...], list[int]] = {}
+        self._numbers: dict[tuple[str | None, ...], list[int]] = {}
         for number, name in self.names.items():
-            self._alike.setdefault(caseless_name(name), []).append(number)
+            self._numbers.setdefault(caseless_name(name), []).append(number)
 
     def name(self, table: Table, tables: Sequence[Table]) -> TableName:
         """Return the name of a table in the lake."""
@@ -160,16 +151,16 @@ class LakeNames:
             count += 1
             name = TableName(own.database, own.schema, f"{own.table}~{count}")
         self.names[table.number] = name
-        self._alike.setdefault(caseless_name(name), []).append(table.number)
+        self._numbers.setdefault(caseless_name(name), []).append(table.number)
         return name
 
     def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
-        """Return whether a name is that of a table that there is, or differs from any in letter case or normal form only."""
-        numbers = self._alike.get(caseless_name(name), ())
+        """Return whether an existing table has a name, or any has one that differs only in letter case or normal form."""
+        numbers = self._numbers.get(caseless_name(name), ())
         return any(name != self.names[number] or not tables[number].is_gone for number in numbers)
 
     def label(self, table: Table) -> str:
-        """Return the name of a table in the lake, as it is told: its own if it is not written yet."""
+        """Return the name of a table in the lake for people: its own if it is not written yet."""
         name = self.names.get(table.number, table.schema.table)
         return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
 
@@ -184,24 +175,14 @@ class LakeNames:
         return cls({number: TableName(*parts) for number, *parts in state})
 
 
-class Written(NamedTuple):
-    """What became of a table's rows: `steps` (list of str), how its lake table changed; `error` (str), why they wait."""
-
-    number: int
-    steps: list[str]
-    error: str | None
-
-
 @dataclass
 class LakeTables:
-    """Writes batches to the tables of a lake.
-
-    Attributes: `job` (str) is unique to the pipeline; `unmarked` (frozenset of `TableName`) are the tables that it wrote
-    when lake tables did not say whose they are.
-    """
+    """Writes batches to the tables of a lake."""
 
     settings: LakeSettings
+    # What is unique to the pipeline.
     job: str
+    # The tables that it wrote when lake tables did not say whose they are.
     unmarked: frozenset[TableName] = frozenset()
     _sinks: dict[TableName, Sink] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
@@ -215,13 +196,13 @@ class LakeTables:
         """Whether every change is wanted, and not only the last of each key."""
         return self.settings.is_changelog
 
-    def write(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
+    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
 
-        Raises `FileError` for a lake table of another pipeline, with nothing written.
-        `spark` is the session of their frames, which is that of the stream.
+        `spark` is the session of their frames, which is that of the stream. Raises `FileError` for a lake table of another
+        pipeline, and writes nothing.
         """
-        groups: dict[TableName, list[tuple[Table, TableName, Waiting]]] = {}
+        groups: dict[TableName, list[Rows]] = {}
         for one in tables:
             groups.setdefault(one[1], []).append(one)
         with ThreadPoolExecutor(self.settings.parallel) as pool:
@@ -235,20 +216,20 @@ class LakeTables:
         try:
             sink = locate(spark, replace(self.settings.sink, owner=self.job), name)
         except SchemaError:
-            # Whatever writes it refuses such a name.
+            # The write refuses such a name.
             sink = self.settings.sink
         else:
             is_known = name in self.unmarked
             claim(spark, sink, name, is_known=is_known, is_adopting=self.settings.is_adopting)
         self._sinks[name] = sink
 
-    def _write_all(self, spark: SparkSession, tables: Sequence[tuple[Table, TableName, Waiting]]) -> list[Written]:
+    def _write_all(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
         return [self._write(spark, *one) for one in tables]
 
-    def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> Written:
+    def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> WriteResult:
         steps: list[str] = []
         sink = self._sinks[name]
-        # What is late of a table that was dropped must take nothing from the one that goes on with its lake table.
+        # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior = LENIENT if table.is_gone else self.settings.behavior
         try:
             # A table that got its key later has rows without one, of which there is no current state.
@@ -265,13 +246,13 @@ class LakeTables:
         except _REFUSALS as error:
             # Somebody may mend the lake table.
             self._known.pop(name, None)
-            return Written(table.number, steps, first_line(error))
-        return Written(table.number, steps, None)
+            return WriteResult(table.number, steps, first_line(error))
+        return WriteResult(table.number, steps, None)
 
     def _merge(
         self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
     ) -> None:
-        facts = _all_facts([part.facts for part in waiting]) if waiting else None
+        facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
         self._prepare(
             "state",
             state.table,
@@ -291,11 +272,11 @@ class LakeTables:
         if log.table not in self._until:
             self._until[log.table] = adopted_until(properties_of(spark, log.identifier))
         for part in waiting:
-            # Each for itself: what was appended before it is not tried again.
+            # Each by itself: what was appended before is not written again.
             retry(partial(self._append_part, spark, log, table, part))
 
-    def _append_part(self, spark: SparkSession, log: Changelog, table: Table, part: Part) -> None:
-        """Append rows, read as those before them unless the table, or somebody its lake table, has changed."""
+    def _append_part(self, spark: SparkSession, log: Changelog, table: Table, part: BatchRows) -> None:
+        """Append rows, read as those before unless the table has changed, or somebody has changed its lake table."""
         lake = spark.table(log.identifier)
         key = table.number, table.schema.version, lake.schema
         known = self._readings.get(log.table)
@@ -306,23 +287,8 @@ class LakeTables:
         log.append(rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
-        """Prepare a lake table for the newest version, unless it is, or a later table goes on with it."""
+        """Prepare a lake table for the newest version, unless that is done, or a later table goes on with it."""
         wanted = table.number, table.schema.version
         if self._prepared.get((name, kind), (-1, 0)) < wanted:
             prepare()
             self._prepared[name, kind] = wanted
-
-
-def _all_facts(facts: Sequence[RowFacts]) -> RowFacts:
-    """Return what several batches hold together."""
-    floors = [one.floor for one in facts if one.floor is not None]
-    begins = sorted({begin for one in facts for begin in one.begins})
-    deletes, keyless, partial = (sum(numbers) for numbers in zip(*[one[1:4] for one in facts], strict=True))
-    return RowFacts(max(floors, default=None), deletes, keyless, partial, begins)
-
-
-def facts_of_summary(summary: Mapping[str, Any]) -> RowFacts:
-    """Return what a batch holds of a table, as the task's summary has it."""
-    floor = bytes.fromhex(summary["floor"]) or None
-    begins = [bytes.fromhex(begin) for begin in summary["begins"]]
-    return RowFacts(floor, summary["ops"].get(DELETE, 0), summary["keyless"], summary["partial"], begins)

@@ -1,4 +1,4 @@
-"""Schemas of tables, published to a registry before rows are written with them."""
+"""Publishing of the schemas of tables in a registry, before rows are written with them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.errors import RegistryError
+from cdcavro.lake.names import topic_name
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
-from cdcavro.spark.pipeline.lake_tables import Written
-from cdcavro.spark.pipeline.outputs.topic_names import topic_name
+from cdcavro.spark.pipeline.outputs.writer import WriteResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.schema import Schema
     from cdcavro.registry import Registry
-    from cdcavro.spark.pipeline.lake_tables import Waiting
-    from cdcavro.spark.pipeline.outputs.writer import Rows, Writer
-    from cdcavro.spark.pipeline.registries.access import RegistrySettings
+    from cdcavro.spark.pipeline.outputs.writer import Rows, Waiting, Writer
+    from cdcavro.spark.pipeline.settings import RegistrySettings
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
-# What a server answers if it refuses one schema, and not whoever asks.
+# The answers by which a server refuses one schema, and not the client.
 _OF_A_SCHEMA: Final = frozenset({409, 422})
 
 
 class SchemaIds(NamedTuple):
-    """The ids of a version's schemas in a registry: of its envelope, and of its key, None without one."""
+    """The ids of a version's schemas in a registry."""
 
+    # Of its envelope.
     value: int
+    # Of its key, None without one.
     key: int | None
 
 
@@ -41,7 +42,7 @@ class Publisher:
     def __init__(self, settings: RegistrySettings, topic: str | None = None) -> None:
         self._settings = settings
         self._topic = topic or settings.topic
-        self._strategy = settings.chosen(self._topic)
+        self._strategy = settings.strategy_for(self._topic)
         self._registry: Registry = settings.connect()
         self._known: dict[int, dict[int, SchemaIds]] = {}
 
@@ -60,24 +61,24 @@ class Publisher:
         """
         schema = next(one for one in table.versions if one.version == version)
         steps: list[str] = []
-        value = self._published(schema.envelope, name, steps, is_key=False)
-        key = None if schema.key is None else self._published(schema.key, name, steps, is_key=True)
+        value = self._publish(schema.envelope, name, steps, is_key=False)
+        key = None if schema.key is None else self._publish(schema.key, name, steps, is_key=True)
         self._known.setdefault(table.number, {})[version] = SchemaIds(value, key)
         return steps
 
-    def _published(self, schema: Schema, name: TableName, steps: list[str], *, is_key: bool) -> int:
+    def _publish(self, schema: Schema, name: TableName, steps: list[str], *, is_key: bool) -> int:
         topic = None if self._topic is None else topic_name(self._topic, name)
         subject = subject_name(self._strategy, schema, topic=topic, is_key=is_key)
         level = self._settings.compatibility
-        made = self._settings.patiently(lambda: self._registry.publish(schema, subject, compatibility=level))
+        made = self._settings.ask_patiently(lambda: self._registry.publish(schema, subject, compatibility=level))
         if made.is_new:
             steps.append(f"version {made.version} of subject {subject} is published, with id {made.id}")
         return made.id or 0
 
 
 @dataclass
-class Publishing:
-    """A writer that publishes the schemas of the versions of rows first. Attributes: `writer`, `publisher`."""
+class PublishingWriter:
+    """A writer that first publishes the schemas of the versions of rows."""
 
     writer: Writer
     publisher: Publisher
@@ -87,9 +88,9 @@ class Publishing:
         """Whether every change is wanted."""
         return self.writer.has_changes
 
-    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[Written]:
+    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
         """Publish, and write the rows of the tables of which no schema was refused."""
-        refused: list[Written] = []
+        refused: list[WriteResult] = []
         steps: dict[int, list[str]] = {}
         for table, name, waiting in tables:
             try:
@@ -98,13 +99,13 @@ class Publishing:
             except (ValueError, RegistryError) as error:
                 if not _is_of_a_schema(error):
                     raise
-                refused.append(Written(table.number, steps.pop(table.number, []), one_line(error)))
+                refused.append(WriteResult(table.number, steps.pop(table.number, []), one_line(error)))
         numbers = {one.number for one in refused}
         written = self.writer.write(spark, [one for one in tables if one[0].number not in numbers])
         return refused + [one._replace(steps=[*steps.get(one.number, []), *one.steps]) for one in written]
 
     def _new_versions(self, table: Table, waiting: Waiting) -> list[int]:
-        """Return the versions of rows that are not published yet, as far as is known, in order."""
+        """Return the versions of rows that are not known to be published, in order."""
         known = self.publisher.known(table)
         if len(known) == len(table.versions):
             return []

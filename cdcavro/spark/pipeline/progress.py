@@ -1,0 +1,290 @@
+"""Progress of a pipeline: what is left to read behind a batch, why messages were rejected, and reports of batches.
+
+Spark's source of Kafka says how many messages are left; files are counted. What is written into a file that was read
+already will never be read, which is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import deque
+from contextlib import suppress
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from cdcavro.errors import FileError
+from cdcavro.lake.report.account import Reject
+from cdcavro.spark.job.line_frame import plain_path
+from cdcavro.spark.pipeline.rejects import rejects_of
+from cdcavro.spark.pipeline.sources import Files
+from cdcavro.wire.sniff import MIXED, other_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from cdcavro.lake.report.account import AccountFile
+    from cdcavro.spark.pipeline.batches import BatchReport
+    from cdcavro.spark.pipeline.settings import Formats
+    from cdcavro.spark.pipeline.sources import Kafka
+
+    Progress = Mapping[str, Any]
+
+
+_CHUNK: Final = 1 << 16
+_COMPACT: Final = ".compact"
+_HIDDEN: Final = ("_", ".")
+_MILLISECOND: Final = 1_000_000
+_MOST_REASONS: Final = 200
+_LONGEST: Final = 500
+_LOOKED_AT: Final = 20
+_GOT: Final = ", got "
+# What a sentence shows of a message: quoted, or a number, also a byte's (0xef) and a character's (U+FEFF).
+_SHOWN_VALUE: Final = (
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|0x[0-9A-Fa-f]+|U\+[0-9A-Fa-f]+|-?[0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?"""
+)
+_INDEX: Final = r"\[[0-9]+\]"
+_LOGIN: Final = re.compile(r"//[^/@]*@")
+_PLACE: Final = ("topic", "partition", "offset", "file", "line")
+
+
+class Reports:
+    """Takes the report of each batch in Spark's thread, and passes it on in the thread that calls `tell`.
+
+    `say` is called with each report; `account` notes the lag, which `lag` returns for Spark's progress.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[BatchReport], None],
+        account: AccountFile,
+        lag: Callable[[Mapping[str, Any]], Lag | None],
+    ) -> None:
+        self._say, self._account, self._lag = say, account, lag
+        self._queue: deque[BatchReport] = deque()
+
+    def add(self, report: BatchReport) -> None:
+        """Take the report of a batch."""
+        self._queue.append(report)
+
+    def tell(self, query: StreamingQuery, *, is_over: bool = False) -> None:
+        """Pass on the reports of batches that are done; all if the stream is over."""
+        if not self._queue:
+            return
+        try:
+            # Spark 3.5 gives values of JSON; in 4.0, offsets are texts in what it gives, but not in its JSON.
+            every = [json.loads(one.json) if hasattr(one, "json") else one for one in query.recentProgress]
+        except (PySparkException, Py4JError, OSError):
+            # A stopped session says nothing more.
+            every, is_over = [], True
+        # Spark reports triggers without a batch, too, under the number of the next one.
+        done = {one["batchId"]: one for one in every if "addBatch" in one["durationMs"]}
+        while self._queue:
+            report = self._queue[0]
+            progress = done.get(report.number)
+            if progress is None and not is_over and not any(number > report.number for number in done):
+                return
+            self._queue.popleft()
+            report.lag = None if progress is None else self._lag(progress)
+            if report.lag is not None:
+                self._account.note_lag(report.number, *report.lag)
+            self._say(report)
+
+
+class Lag(NamedTuple):
+    """How much is left to read."""
+
+    left: int
+    # "messages" or "files".
+    unit: str
+
+
+def lag_of(source: Kafka | Files, checkpoint: Path) -> Callable[[Progress], Lag | None]:
+    """Return a function that returns the lag behind a batch by Spark's progress with it as JSON; None if that is not known."""
+    if not isinstance(source, Files):
+        return messages_left
+    files = FilesLeft(source.path, checkpoint)
+    return files.left
+
+
+def messages_left(progress: Progress) -> Lag | None:
+    """Return how many messages the topics had behind those of a batch when it began."""
+    for source in progress["sources"]:
+        latest, end = _offsets(source["latestOffset"]), _offsets(source["endOffset"])
+        if latest and end:
+            behind = [
+                max(0, offset - end.get(topic, {}).get(partition, offset))
+                for topic, partitions in latest.items()
+                for partition, offset in partitions.items()
+            ]
+            return Lag(sum(behind), "messages")
+    return None
+
+
+def _offsets(value: Any) -> dict[str, dict[str, int]]:
+    """Return offsets by topic and partition; none for another value, as sources of files have it."""
+    is_such = isinstance(value, dict) and all(isinstance(partitions, dict) for partitions in value.values())
+    return value if is_such else {}
+
+
+class FilesLeft:
+    """Counts the files of a path that Spark has not taken, as its checkpoint tells which it has."""
+
+    def __init__(self, path: str, checkpoint: Path) -> None:
+        self._path = path
+        self._checkpoint = checkpoint
+        self._taken: dict[str, int] = {}
+        self._read: dict[Path, int] = {}
+
+    def left(self, progress: Progress) -> Lag | None:
+        """Return how many files are left behind a batch; None for a path of another machine, or a log that is not understood."""
+        if "://" in self._path or "{" in self._path:
+            return None
+        try:
+            for i, source in enumerate(progress["sources"]):
+                if source["endOffset"] is not None:
+                    self._take(self._checkpoint / "sources" / str(i), source["endOffset"]["logOffset"])
+            there = set(_files(self._path))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        # Files that are gone are of no use.
+        self._taken = {path: time for path, time in self._taken.items() if path in there}
+        return Lag(len(there - self._taken.keys()), "files")
+
+    def taken(self) -> dict[str, int]:
+        """Return the files that Spark has taken, with the times at which they were modified then, in milliseconds."""
+        for folder in sorted((self._checkpoint / "sources").glob("*")):
+            logs = [int(path.name.removesuffix(_COMPACT)) for path in folder.iterdir() if path.name[0].isdecimal()]
+            self._take(folder, max(logs, default=-1))
+        return self._taken
+
+    def _take(self, folder: Path, last_log: int) -> None:
+        """Note the files that are in the logs of a source since the last time, up to one of them."""
+        last = self._read.get(folder, -1)
+        if last_log <= last:
+            return
+        found = {int(path.name.removesuffix(_COMPACT)): path for path in folder.iterdir() if path.name[0].isdecimal()}
+        logs = {number: path for number, path in found.items() if number <= last_log}
+        # A compacted log has all entries of the logs before it.
+        first = max((number for number, path in logs.items() if path.name.endswith(_COMPACT)), default=0)
+        for number, path in sorted(logs.items()):
+            if number > last and (last >= 0 or number >= first):
+                self._taken.update((plain_path(entry["path"]), entry["timestamp"]) for entry in _entries(path, last))
+                self._read[folder] = number
+
+
+def check_unchanged(spark: SparkSession, source: Files, checkpoint: Path) -> None:
+    """Raise `FileError` for a file that has changed since Spark has taken it, which Spark will not read again.
+
+    The checkpoint has the files, by whatever links or patterns they were found. A log of another Spark that is not
+    understood counts for nothing.
+    """
+    try:
+        taken = FilesLeft(source.path, checkpoint).taken()
+        there = _modified(spark, source.path, taken)
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    changed = sorted(path for path, time in taken.items() if there.get(path, time) != time)
+    if changed:
+        more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
+        expected = (
+            "the file as it was when it was read: what was added since is not read. Put that into a file of its own"
+        )
+        raise FileError(changed[0], f"{expected}, and move this one away", f"one that has changed{more}")
+
+
+def _modified(spark: SparkSession, path: str, taken: Iterable[str]) -> dict[str, int]:
+    """Return the files among those that were taken which are there, with the times at which they were modified."""
+    times: dict[str, int] = {}
+    is_local = True
+    for file in taken:
+        if "://" in file:
+            is_local = False
+            continue
+        # A file that is gone by now is left out.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            times[file] = Path(file).stat().st_mtime_ns // _MILLISECOND
+    if not is_local:
+        found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        rows = found.selectExpr("path", "unix_millis(modificationTime) AS time").collect()
+        times |= {plain_path(row["path"]): row["time"] for row in rows}
+    return times
+
+
+def _entries(path: Path, last: int) -> list[dict[str, Any]]:
+    """Return the entries of a log of batches behind one; they are at its end."""
+    with path.open("rb") as file:
+        length, size = file.seek(0, os.SEEK_END), _CHUNK
+        while True:
+            file.seek(max(0, length - size))
+            # The first line is cut, or has the version.
+            entries = [json.loads(line) for line in file.read().splitlines()[1:]]
+            if size >= length or (entries and entries[0]["batchId"] <= last):
+                return [entry for entry in entries if entry["batchId"] > last]
+            size *= 4
+
+
+def _files(path: str) -> Iterator[str]:
+    """Yield the files that Spark would read, by their real paths."""
+    roots = [path] if Path(path).exists() else glob(path)  # noqa: PTH207  a pattern may be absolute
+    for root in map(os.path.realpath, roots):
+        if Path(root).is_file():
+            yield root
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+            yield from (os.path.join(folder, name) for name in names if not name.startswith(_HIDDEN))  # noqa: PTH118
+
+
+def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
+    """Return the rejects of a batch by reason, at most 200 reasons, each with an example; all of the batch is learned.
+
+    Values of messages are left out of a reason, so that there are few reasons.
+    """
+    reason = sf.coalesce("reason", sf.lit(""))
+    prefix = sf.concat(sf.coalesce("format", sf.lit("message")), sf.lit(": "), sf.coalesce("path", sf.lit("$")))
+    prefix = sf.concat(prefix, sf.lit(": "))
+    sentence = sf.when(sf.startswith(reason, prefix), sf.substr(reason, sf.length(prefix) + 1)).otherwise(reason)
+    found = rejects_of(outcomes).select(
+        sf.coalesce("format", sf.lit("")).alias("own"),
+        sf.regexp_replace(sf.coalesce("path", sf.lit("")), _INDEX, "[*]").alias("at"),
+        kind_of(sentence).alias("kind"),
+        sf.struct(*_PLACE, sf.substring(sentence, 1, _LONGEST).alias("said")).alias("one"),
+    )
+    counted = found.groupBy("own", "at", "kind").agg(sf.count("*").alias("count"), sf.min("one").alias("one"))
+    return [
+        Reject(row["own"], row["at"], row["kind"], row["count"], place_of(row["one"].asDict()), row["one"]["said"])
+        for row in counted.orderBy(sf.desc("count")).limit(_MOST_REASONS).collect()
+    ]
+
+
+def other_look(outcomes: DataFrame, formats: Formats) -> str | None:
+    """Return the format that the first rejects of a batch look like, if they were read as another one."""
+    given = formats.given
+    if not isinstance(given, str) or given == MIXED:
+        return None
+    return other_format([row["raw"] for row in rejects_of(outcomes).select("raw").take(_LOOKED_AT)], given)
+
+
+def kind_of(sentence: Column) -> Column:
+    """Return a sentence without its values, which stand behind what was expected."""
+    at = sf.locate(_GOT, sentence)
+    got = sf.regexp_replace(sf.substr(sentence, at), _SHOWN_VALUE, "…")
+    whole = sf.when(at > 0, sf.concat(sf.substr(sentence, sf.lit(1), at - 1), got)).otherwise(sentence)
+    return sf.substring(whole, 1, _LONGEST)
+
+
+def place_of(one: dict[str, Any]) -> str:
+    """Return where a message arrived, without a login."""
+    if one["file"] is not None:
+        # The address of a bucket may have a login.
+        return f"{_LOGIN.sub('//', plain_path(one['file']))} line {one['line']}"
+    return "" if one["topic"] is None else f"{one['topic']} partition {one['partition']} offset {one['offset']}"
