@@ -33,8 +33,8 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import changelog as logs
 from cdcavro.spark.lake import current_state, lake_settings
 from cdcavro.spark.pipeline import batches
-from cdcavro.spark.pipeline.conversion import outcomes
-from cdcavro.spark.pipeline.conversion.facts import Knowledge
+from cdcavro.spark.pipeline.conversion import rounds as outcomes
+from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
 from support.cluster import Cluster, cluster, environment, kill_group
 from support.places import TESTS
 from support.sync_kills import Trial, session_for

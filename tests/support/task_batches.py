@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdcavro.spark.pipeline.conversion.facts import Knowledge
-from cdcavro.spark.pipeline.conversion.outcome_columns import SUMMARY
+from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
+from cdcavro.spark.pipeline.conversion.outcome_rows import SUMMARY
 from cdcavro.spark.pipeline.conversion.task import converter
 
 Record = tuple[bytes | None, bytes | None]

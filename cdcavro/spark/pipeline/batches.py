@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.job_state import JobState
     from cdcavro.lake.report.account import AccountFile, Reject
     from cdcavro.lake.typed_rows import TypedRows
-    from cdcavro.spark.pipeline.conversion.outcomes import Outcomes
+    from cdcavro.spark.pipeline.conversion.rounds import Outcomes
     from cdcavro.spark.pipeline.outputs.writer import Writer, WriteResult
     from cdcavro.spark.pipeline.progress import Lag
     from cdcavro.spark.pipeline.rejects import RejectTable, RejectTopic

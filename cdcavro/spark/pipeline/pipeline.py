@@ -22,7 +22,7 @@ from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account import AccountFile
 from cdcavro.spark.job.line_frame import first_line, whole_files
 from cdcavro.spark.pipeline.batches import Batches
-from cdcavro.spark.pipeline.conversion.outcomes import PIECES
+from cdcavro.spark.pipeline.conversion.rounds import PIECES
 from cdcavro.spark.pipeline.outputs.lake_tables import Job, LakeNames, LakeSettings, LakeTables
 from cdcavro.spark.pipeline.outputs.publishing import Publisher, PublishingWriter
 from cdcavro.spark.pipeline.outputs.table_rows import WAITING, WaitingRows

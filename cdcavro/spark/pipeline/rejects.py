@@ -20,7 +20,7 @@ from cdcavro.lake.statements import create_table
 from cdcavro.spark.lake.columns import properties_of, put_properties
 from cdcavro.spark.lake.ownership import foreign_table_error
 from cdcavro.spark.lake.sinks import OWNER, locate, retry
-from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, STATEMENT
+from cdcavro.spark.pipeline.conversion.outcome_rows import REJECT, STATEMENT
 from cdcavro.spark.pipeline.outputs.kafka_topics import BATCH, JOB, KafkaTopics, headers, kafka_reason, send
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeSettings
 from cdcavro.spark.pipeline.outputs.writer import WriteResult

@@ -24,7 +24,7 @@ from cdcavro.lake.report.account import read_account
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.current_state import RowFacts
 from cdcavro.spark.pipeline.batches import Batches
-from cdcavro.spark.pipeline.conversion.outcomes import PIECES
+from cdcavro.spark.pipeline.conversion.rounds import PIECES
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeSettings, LakeTables
 from cdcavro.spark.pipeline.outputs.table_rows import WaitingRows
 from cdcavro.spark.pipeline.outputs.writer import BatchRows

@@ -1,7 +1,7 @@
-"""Framed payloads of wire schemas, turned back into the texts of their messages before they are converted.
+"""Framed messages: payloads of wire schemas, turned back into the texts of messages before these are converted.
 
-What `cdcavro decode` does with a container file is done with each value: the schema that wrote it is found in the
-registry by what stands before it, and names the format. A payload of any other schema is a reject.
+Each value is treated as `cdcavro decode` treats a container file: the schema that wrote it is found in the registry by what
+stands before the payload, and names the format. A payload of any other schema is a reject.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdcavro.registry.backend import normal_form
 from cdcavro.registry.framing import unframe
 from cdcavro.spark.arrow_udf import converted
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES
-from cdcavro.spark.pipeline.conversion.outcome_columns import failed
+from cdcavro.spark.pipeline.conversion.outcome_rows import failure_summary
 from cdcavro.spark.registry import looked_up
 from cdcavro.wire.formats import format_of, get_format
 from cdcavro.wire.sniff import MIXED
@@ -38,34 +38,36 @@ if TYPE_CHECKING:
 TEXT: Final = "text"
 _SIZES: Final = {magic[0]: size for magic, size in PREFIXES.items()}
 _SHOWN: Final = 2
-# What a message says, its format as far as it is known, and if it says nothing what was expected and what came.
+# The text of a message, its format if it is known, and if there is no text what was expected and what came.
 OPENED: Final = (TEXT, "format", "expected", "got")
 
 
-def opening(convert: Convert, access: RegistrySettings, formats: Formats) -> Convert:
+def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) -> Convert:
     """Return the function of a task that opens batches of `sources.COLUMNS` for the one that converts them."""
 
     def converted_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = iter(batches)
         try:
-            yield from convert(map(Opener(access, formats).opened, messages))
+            yield from convert(map(Opener(access, formats).open, messages))
         except (JobError, RegistryError) as error:
-            yield failed(error)
-            # Spark wants all to be read.
+            yield failure_summary(error)
+            # Spark wants all batches to be read.
             deque(messages, maxlen=0)
 
     return converted_batches
 
 
-class Reading(NamedTuple):
-    """How payloads become texts: their format, one by one, and if the format's own schema wrote them in whole columns."""
+class PayloadReader(NamedTuple):
+    """How payloads become texts."""
 
+    # Their format.
     format: str
     decode: Callable[[bytes], bytes]
+    # Decodes whole columns, if the format's own schema wrote them.
     column: Batch | None
 
     def texts(self, payloads: pa.Array, faults: dict[int, MessageError], indexes: Sequence[int]) -> pa.Array:
-        """Return the texts of payloads, null of those that are none, of which `faults` is told under their indexes."""
+        """Return the texts of payloads; null for a payload that cannot be read, whose error `faults` gets under its index."""
 
         def caught(place: int, error: MessageError) -> None:
             error.format = self.format
@@ -75,41 +77,41 @@ class Reading(NamedTuple):
 
 
 class Opener:
-    """Opens messages for one task; `access` is the registry, `formats` are those that are told of topics."""
+    """Opens messages for one task; `access` is the registry, `formats` are those of topics."""
 
     def __init__(self, access: RegistrySettings, formats: Formats) -> None:
         self._access, self._formats = access, formats
-        self._known: dict[tuple[str, bytes], Reading | PayloadError] = {}
+        self._known: dict[tuple[str, bytes], PayloadReader | PayloadError] = {}
 
-    def opened(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def open(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of `sources.COLUMNS` with the columns of `OPENED`.
 
         Raises `JobError` and `RegistryError` for a registry that is down or refuses to answer.
         """
         faults: dict[int, MessageError] = {}
-        made = self._alike(batch, faults) or self._one_by_one(batch, faults)
+        made = self._open_alike(batch, faults) or self._open_one_by_one(batch, faults)
         expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)] if faults else None
         got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None
         none = pa.nulls(batch.num_rows, pa.string())
         said = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
         return pa.RecordBatch.from_arrays([*batch.columns, *made, *said], [*batch.schema.names, *OPENED])
 
-    def _alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
-        """Return the texts and formats of messages of one topic and one schema, which most batches are; None of others."""
+    def _open_alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
+        """Return the texts and formats of messages of one topic and one schema, as in most batches; None for others."""
         raw, topics = batch.column("raw"), batch.column("topic").unique()
         if raw.null_count == len(raw) or len(topics) > 1:
             return None
         prefix = _prefix_of(raw.drop_null()[0].as_py())
         is_whole = pc.less_equal(batch.column("length"), pc.binary_length(raw).cast(pa.int64()))
         is_alike = pc.and_(pc.starts_with(raw, prefix), is_whole)
-        reading = self._reading(self._formats.told(topics[0].as_py()), prefix) if pc.all(is_alike).as_py() else None
-        if not isinstance(reading, Reading):
+        reader = self._reader(self._formats.told(topics[0].as_py()), prefix) if pc.all(is_alike).as_py() else None
+        if not isinstance(reader, PayloadReader):
             return None
         payloads = pc.binary_replace_slice(raw, 0, len(prefix), b"")
-        texts = reading.texts(payloads, faults, range(len(raw)))
-        return texts, pc.if_else(raw.is_valid(), pa.scalar(reading.format), pa.scalar(None, pa.string()))
+        texts = reader.texts(payloads, faults, range(len(raw)))
+        return texts, pc.if_else(raw.is_valid(), pa.scalar(reader.format), pa.scalar(None, pa.string()))
 
-    def _one_by_one(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array]:
+    def _open_one_by_one(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array]:
         texts: list[bytes | None] = [None] * batch.num_rows
         formats: list[str | None] = [None] * batch.num_rows
         groups: dict[tuple[str | None, bytes], list[int]] = {}
@@ -121,21 +123,21 @@ class Opener:
             elif raw is not None:
                 groups.setdefault((topic, _prefix_of(raw)), []).append(i)
         for (topic, prefix), indexes in groups.items():
-            reading = self._reading(self._formats.told(topic), prefix)
-            if isinstance(reading, PayloadError):
-                faults.update(dict.fromkeys(indexes, reading))
+            reader = self._reader(self._formats.told(topic), prefix)
+            if isinstance(reader, PayloadError):
+                faults.update(dict.fromkeys(indexes, reader))
                 continue
             payloads = pa.array([raws[i][len(prefix) :] for i in indexes], pa.binary())
-            for i, text in zip(indexes, reading.texts(payloads, faults, indexes).to_pylist(), strict=True):
-                texts[i], formats[i] = text, reading.format
+            for i, text in zip(indexes, reader.texts(payloads, faults, indexes).to_pylist(), strict=True):
+                texts[i], formats[i] = text, reader.format
         return pa.array(texts, pa.binary()), pa.array(formats, pa.string())
 
-    def _reading(self, told: str, prefix: bytes) -> Reading | PayloadError:
-        """Return how payloads behind a prefix are read, or why they cannot be."""
+    def _reader(self, told: str, prefix: bytes) -> PayloadReader | PayloadError:
+        """Return the reader of payloads behind a prefix, or why they cannot be read."""
         known = self._known.get((told, prefix))
         if known is None:
             try:
-                known = self._found(told, prefix)
+                known = self._find_reader(told, prefix)
             except PayloadError as error:
                 known = error
             if len(self._known) >= MAX_SCHEMAS:
@@ -143,7 +145,7 @@ class Opener:
             self._known[told, prefix] = known
         return known
 
-    def _found(self, told: str, prefix: bytes) -> Reading:
+    def _find_reader(self, told: str, prefix: bytes) -> PayloadReader:
         identifier, _ = unframe(prefix)
         found = self._access.ask_patiently(lambda: looked_up([prefix], _client(self._access))[prefix])
         if found.schema is None:
@@ -154,19 +156,19 @@ class Opener:
             name = getattr(writer.root, "name", "a schema without a name")
             raise PayloadError("a payload of a wire schema", f"one of {shown(name)}, {identifier}")
         if normal_form(writer.json) == normal_form(own.schema.json):
-            return Reading(own.name, own.decode, own.decode_column)
+            return PayloadReader(own.name, own.decode, own.decode_column)
         decode = partial(own.decode, writer=writer)
         try:
-            # An empty payload is none, but the schema can be read.
+            # An empty payload is an error; a schema that cannot be read is another one.
             with suppress(MessageError):
                 decode(b"")
         except SchemaError as error:
             raise PayloadError(f"a payload that {own.name} reads", f"one of {identifier}: {error}") from error
-        return Reading(own.name, decode, None)
+        return PayloadReader(own.name, decode, None)
 
 
 def _prefix_of(raw: bytes) -> bytes:
-    """Return what stands before a payload, or the beginning of what is none."""
+    """Return what stands before a payload, or the beginning of a value that is none."""
     return raw[: _SIZES.get(raw[0], _SHOWN)] if raw else raw
 
 

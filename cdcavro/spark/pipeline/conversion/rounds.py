@@ -1,30 +1,43 @@
-"""A batch converted: once, with what was known before and the tables that begin with it, or again with all that it says."""
+"""Rounds of the conversion of a batch: one with what is known and the tables that begin with it, more with all that it says.
+
+The outcomes of tasks are kept, and their summaries are put together.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as sf
 
 from cdcavro.change.model import DDL, Change
+from cdcavro.errors import JobError
 from cdcavro.lake.learning import Learned, NewTables, identity_of
+from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.functions import refusal_fields
-from cdcavro.spark.pipeline.conversion.facts import Knowledge
-from cdcavro.spark.pipeline.conversion.outcomes import asked, outcomes_of
+from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
+from cdcavro.spark.pipeline.conversion.outcome_rows import COLUMNS, FAILURE, STATEMENT, SUMMARY
+from cdcavro.spark.pipeline.conversion.task import converter
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.tables import ERROR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from cdcavro.lake.typed_rows import TypedRows
-    from cdcavro.spark.pipeline.conversion.outcomes import Outcomes
     from cdcavro.spark.pipeline.settings import Settings
 
-# How often a batch is converted again, each time with something new.
+# How often a batch is converted again at most, each time with something new.
 _ROUNDS: Final = 4
+# A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows; each table reads
+# all pieces with a row of its own. With 20 files and 20 tables, writing took a tenth longer.
+PIECES: Final = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
 
 
 def convert(
@@ -32,28 +45,28 @@ def convert(
 ) -> tuple[Outcomes, list[Change]]:
     """Return the outcomes of a batch, and what it said of tables, which `maker` learns; `is_reduced` is as in `Knowledge`.
 
-    It is converted with what was known before. Where it says something new, tasks learn it themselves; if that is nothing
-    but new tables, of which driver and tasks know the same then, that is all. Otherwise it is converted again with all that
-    was learned; what is then not placed may be of a table that began behind a statement, and is learned in its turn.
+    The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables, the
+    driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again with
+    all that was learned; a message that is then not placed may be of a table that began behind a statement, and is learned
+    in the next round.
 
-    A misfit that is to end the job ends it when nothing is learned any more: Spark raises `PythonException` then, with its
-    text.
+    A misfit that is to end the job ends it when nothing more is learned: Spark then raises `PythonException` with its text.
     """
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
     outcomes = outcomes_of(frame, _knowledge(maker, settings, None, is_reduced=is_reduced))
     for _ in range(_ROUNDS):
         edits = maker.tables.edits
-        more = maker.learner.learn(asked(outcomes.frame))
+        more = maker.learner.learn(questions_of(outcomes.frame))
         own = {identity_of(change): refusal_fields(change, error) for change, error in more.faults if change.op in DDL}
         learned.changes.extend(more.changes)
         learned.dropped.update(more.dropped)
         faults.update(own)
-        # Rows that a TRUNCATE ends are ended by a row of its own, though it edits no table.
+        # A TRUNCATE edits no table, but its row ends other rows.
         is_ending = any(map(empties, more.changes))
         is_new = maker.tables.edits != edits or own or is_ending
         if not (is_new or outcomes.counts["given up"] or outcomes.begun):
             break
-        known = None if more.faults or _has_statements(learned) else outcomes.numbered(new.marks)
+        known = None if more.faults or _has_statements(learned) else outcomes.with_numbers(new.marks)
         if known is not None:
             outcomes = known
             break
@@ -63,7 +76,7 @@ def convert(
         outcomes.frame.unpersist()
         strict = replace(_knowledge(maker, settings, (learned, faults), is_reduced=is_reduced), is_strict=True)
         outcomes = outcomes_of(frame, strict)
-    # What was not placed, and about which nothing was learned, is a reject.
+    # A message that was not placed, and about which nothing was learned, is a reject.
     outcomes.counts["rejected"] += outcomes.counts["unplaced"]
     return outcomes, learned.changes
 
@@ -94,3 +107,91 @@ def _knowledge(
         is_reduced=is_reduced,
         framed=settings.framed,
     )
+
+
+class Outcomes(NamedTuple):
+    """The outcomes of a batch, kept, and the summaries of its tasks together."""
+
+    frame: DataFrame
+    # How many messages there were, by what became of them.
+    counts: Counter[str]
+    # Each lane with the first and the last place that was read.
+    lanes: list[list[Any]]
+    # As `Clock.state`, of the lanes that were moved on.
+    clock: list[Any]
+    # The facts of rows by table.
+    tables: dict[int, dict[str, Any]]
+    # The names of tables in the frame.
+    names: dict[int, str]
+    # The facts of tables without a number, by mark.
+    begun: dict[str, dict[str, Any]]
+    # What is to be said of files.
+    notes: list[str]
+
+    def with_numbers(self, marks: Mapping[int, str] | None) -> Outcomes | None:
+        """Return the same with numbers for new tables; `marks` has their marks by number.
+
+        Return None if tasks did not place all messages of tables, or know tables that have no mark.
+        """
+        if (
+            marks is None
+            or self.counts["unplaced"]
+            or self.counts["given up"]
+            or not self.begun.keys() <= {*marks.values()}
+        ):
+            return None
+        came = {number: mark for number, mark in marks.items() if mark in self.begun}
+        tables = self.tables | {number: self.begun[mark] for number, mark in came.items()}
+        return self._replace(tables=tables, names=self.names | came, begun={})
+
+
+def outcomes_of(frame: DataFrame, knowledge: Knowledge) -> Outcomes:
+    """Convert a batch of messages; the frame of outcomes stays until it is unpersisted. Raises as `_merge_notes` does."""
+    outcomes = frame.mapInArrow(in_worker(converter(knowledge)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        notes = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
+        return _merge_notes(outcomes, [json.loads(row["note"]) for row in notes])
+    except BaseException:
+        outcomes.unpersist()
+        raise
+
+
+def questions_of(outcomes: DataFrame) -> list[Change]:
+    """Return the changes that tasks ask to learn."""
+    rows = outcomes.where(sf.col("what") == STATEMENT).select(sf.explode("outlines").alias("outline")).collect()
+    return [Change.from_avro(bytes(row["outline"])) for row in rows]
+
+
+def _merge_notes(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
+    """Return the summaries of all tasks together. Raises `JobError` if one failed, or two read of one partition or file."""
+    counts: Counter[str] = Counter()
+    lanes: dict[tuple[Any, ...], list[int]] = {}
+    clock: list[Any] = []
+    tables: dict[str, dict[str, Any]] = {}
+    said = sorted(one for note in notes for one in note.get("notes", ()))
+    for note in notes:
+        if FAILURE in note:
+            raise JobError(note[FAILURE])
+        counts.update(note["counts"])
+        clock += note["clock"]
+        for *lane, first, last in note["lanes"]:
+            if tuple(lane) in lanes:
+                raise JobError(
+                    f"{lane[2] or f'partition {lane[1]} of {lane[0]}'} was read by two tasks: its order is not known"
+                )
+            lanes[tuple(lane)] = [first, last]
+        for name, facts in note["tables"].items():
+            _add(tables.setdefault(name, {"floor": "", "begins": [], "partial": 0, "keyless": 0, "ops": {}}), facts)
+    numbers = {int(name): name for name in tables if name.isdecimal()}
+    known = {number: tables.pop(name) for number, name in numbers.items()}
+    return Outcomes(
+        frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables, said
+    )
+
+
+def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:
+    whole["floor"] = max(whole["floor"], facts["floor"])
+    whole["begins"] = sorted({*whole["begins"], *facts["begins"]})
+    whole["ops"] = dict(Counter(whole["ops"]) + Counter(facts["ops"]))
+    whole["partial"] += facts["partial"]
+    whole["keyless"] += facts["keyless"]

@@ -1,4 +1,4 @@
-"""Messages of a batch in runs: those of one lane (topic partition or file) and one format, one behind another."""
+"""Runs of messages in a batch: successive messages of one lane (topic partition or file) and one format."""
 
 from __future__ import annotations
 
@@ -22,31 +22,32 @@ from cdcavro.wire.sniff import MIXED, sniff
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cdcavro.spark.pipeline.conversion.outcome_columns import Message
+    from cdcavro.spark.pipeline.conversion.outcome_rows import Message
     from cdcavro.spark.pipeline.settings import Formats
 
-# The format of a run of messages of which none is known.
+# The format of a run whose messages have no known format.
 MIXED_RUN: Final = ""
 _LANE: Final = ("topic", "partition", "file")
-# Reads to the end of one JSON value, and makes nothing of it.
+# Reads to the end of one JSON value, without making anything of it.
 _ONE: Final = msgspec.json.Decoder(msgspec.Raw)
 
 
 @dataclass(frozen=True)
-class Run:
-    """Messages of one lane and one format.
+class MessageRun:
+    """Messages of one lane and one format."""
 
-    Attributes: `lane` (tuple of topic, partition and file); `format` (str), `MIXED_RUN` if none is known, and then
-    `errors` (list of pairs of an index and the error); `first` and `last` (int), their offsets or lines; `messages`
-    (RecordBatch), what is converted, and the places; `batch` (RecordBatch), as they came.
-    """
-
+    # Topic, partition and file.
     lane: tuple[str | None, int | None, str | None]
+    # `MIXED_RUN` if none is known.
     format: str
+    # The errors of messages without a format, each with its index.
     errors: list[tuple[int, MessageError]]
+    # Offsets or lines.
     first: int
     last: int
+    # What is converted, and the places.
     messages: pa.RecordBatch
+    # The messages as they came.
     batch: pa.RecordBatch
 
     @property
@@ -78,7 +79,7 @@ class Run:
         return Arrival(**self.messages.column("place")[i].as_py())
 
 
-def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> Iterator[Run]:
+def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> Iterator[MessageRun]:
     """Yield the runs of a batch of `sources.COLUMNS`; `lines` has how many lines of each file came before, and is told."""
     for start, end in _cuts(batch):
         part = batch.slice(start, end - start)
@@ -92,26 +93,26 @@ def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> I
         told = formats.told(file if topic is None else topic)
         for format, errors, begin, stop in _formats(part, told):
             own, at = part.slice(begin, stop - begin), numbers.slice(begin, stop - begin)
-            yield Run(
+            yield MessageRun(
                 (topic, partition, file),
                 format,
                 errors,
                 at[0].as_py(),
                 at[-1].as_py(),
-                _messages(own, at, topic, partition, file, format),
+                _messages_and_places(own, at, topic, partition, file, format),
                 own,
             )
 
 
-def replayed(message: Message, formats: Formats, row: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Return the format of a message that is read again, and what is converted; `row` has what was opened of it, if it was.
+def replayed_text(message: Message, formats: Formats, row: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return the format of a message that is read again, and what is converted; `row` has its text if it was opened.
 
-    Raises `UnknownMessageError`, and `PayloadError` for what could not be opened.
+    Raises `UnknownMessageError`, and `PayloadError` if the message could not be opened.
     """
     place, text = message.place, message.raw
     told = formats.told(None if place is None else place.file if place.topic is None else place.topic)
     if TEXT in row:
-        error = _named(row["format"], row["expected"], row["got"])
+        error = _opened_format(row["format"], row["expected"], row["got"])
         if isinstance(error, MessageError):
             raise error
         text, told = row[TEXT], row["format"]
@@ -153,38 +154,41 @@ def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
 def _formats(part: pa.RecordBatch, told: str) -> Iterator[tuple[str, list[tuple[int, MessageError]], int, int]]:
     """Yield the format of messages, the errors of those that have none, and from where to where."""
     if TEXT in part.schema.names:
-        named = [_named(*facts) for facts in zip(*[part.column(name).to_pylist() for name in OPENED[1:]], strict=True)]
+        named = [
+            _opened_format(*facts)
+            for facts in zip(*[part.column(name).to_pylist() for name in OPENED[1:]], strict=True)
+        ]
     elif told != MIXED:
         yield told, [], 0, part.num_rows
         return
     else:
-        named = [_sniffed(raw) for raw in part.column("raw").to_pylist()]
+        named = [_sniff(raw) for raw in part.column("raw").to_pylist()]
     begin = 0
     for i in range(1, len(named) + 1):
-        if i < len(named) and (named[i] is None or _name(named[i]) == _name(named[begin])):
+        if i < len(named) and (named[i] is None or _format_name(named[i]) == _format_name(named[begin])):
             continue
         errors = [(j - begin, one) for j, one in enumerate(named[begin:i], begin) if isinstance(one, MessageError)]
-        yield _name(named[begin]), errors, begin, i
+        yield _format_name(named[begin]), errors, begin, i
         begin = i
 
 
-def _sniffed(raw: bytes | None) -> str | MessageError | None:
+def _sniff(raw: bytes | None) -> str | MessageError | None:
     try:
         return None if raw is None else sniff(raw)
     except MessageError as error:
         return error
 
 
-def _named(format: str | None, expected: str | None, got: str | None) -> str | MessageError | None:
-    """Return what is known of a message that was opened: its format, why it could not be, or nothing of none."""
+def _opened_format(format: str | None, expected: str | None, got: str | None) -> str | MessageError | None:
+    """Return the format of a message that was opened, why it could not be opened, or None without a message."""
     return format if expected is None else PayloadError(expected, got or "none", format=format)
 
 
-def _name(told: str | MessageError | None) -> str:
+def _format_name(told: str | MessageError | None) -> str:
     return told if isinstance(told, str) else MIXED_RUN
 
 
-def _messages(
+def _messages_and_places(
     part: pa.RecordBatch, numbers: pa.Array, topic: str | None, partition: int | None, file: str | None, format: str
 ) -> pa.RecordBatch:
     """Return messages and their places."""
@@ -208,30 +212,30 @@ def _messages(
 def _records(topic: str, keys: pa.Array, texts: pa.Array) -> pa.Array:
     """Return the JSON of Kafka records, for a format that reads a record's key; null without a message.
 
-    Of a value that is not one JSON text there is the value alone, which is refused, and of such a key nothing is: what
-    closes its member and goes on would be a record that nobody sent.
+    A value that is not one JSON text stands alone, and is refused; a key that is none gives an empty text: a text that
+    closes its member and goes on would make a record that nobody sent.
     """
     head = b'{"topic":' + json.dumps(topic).encode() + b',"key":'
     parts = [_literal(head), pc.fill_null(keys, b"null"), _literal(b',"value":'), texts, _literal(b"}")]
     joined = pc.binary_join_element_wise(*parts, _literal(b""), null_handling="emit_null")
     for one, otherwise in ((texts, texts), (keys, _literal(b""))):
-        broken = _broken(one)
+        broken = _are_broken(one)
         if any(broken):
             joined = pc.if_else(pa.array(broken), otherwise, joined)
     return joined
 
 
-def _broken(texts: pa.Array) -> list[bool]:
-    """Return of each text whether it is something else than one JSON text; a null is not."""
+def _are_broken(texts: pa.Array) -> list[bool]:
+    """Return for each text whether it is anything but one JSON text; False for null."""
     ends = memoryview(texts.buffers()[1]).cast("i")[texts.offset : texts.offset + len(texts) + 1]
     data = memoryview(texts.buffers()[2] or b"")
     there = texts.is_valid().to_pylist()
     return [
-        is_there and not _is_one(data[start:end]) for is_there, (start, end) in zip(there, pairwise(ends), strict=True)
+        is_there and not _is_json(data[start:end]) for is_there, (start, end) in zip(there, pairwise(ends), strict=True)
     ]
 
 
-def _is_one(text: memoryview) -> bool:
+def _is_json(text: memoryview) -> bool:
     try:
         _ONE.decode(text)
     except (msgspec.MsgspecError, RecursionError):

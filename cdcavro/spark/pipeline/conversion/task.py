@@ -1,15 +1,16 @@
-"""A task's part of a batch: messages to typed rows with their order, and what becomes of all others.
+"""Task of a batch: it converts messages to typed rows with their order, and says what becomes of all others.
 
-Messages of known patterns go through the engine in columns, the others the exact way. What the driver has to learn is told
-to it; where that is nothing but new tables, the task has learned of them what the driver will, and its rows count.
+Messages of known patterns go through the engine in columns, the others the exact way. The task asks the driver to learn
+what is new. If that is only new tables, the task has learned of them what the driver will, and its rows count.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -20,29 +21,41 @@ from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, shown
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
-from cdcavro.lake.placing import Placing, rows_batch
+from cdcavro.lake.placing import Placing, group_by_table, rows_batch
 from cdcavro.spark.functions import error_fields, refusal_fields
 from cdcavro.spark.job.packed_lines import unpack_lines
-from cdcavro.spark.pipeline.conversion.asking import Asking
-from cdcavro.spark.pipeline.conversion.framed_messages import opening
-from cdcavro.spark.pipeline.conversion.keeping import Keeping
-from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, SCHEMA, SUMMARY, Message, failed, told
-from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, Run, check_key, replayed, runs_of
+from cdcavro.spark.pipeline.conversion.framed_messages import open_framed
+from cdcavro.spark.pipeline.conversion.knowledge import Questions
+from cdcavro.spark.pipeline.conversion.outcome_rows import (
+    OF_ROWS,
+    REJECT,
+    ROW,
+    SCHEMA,
+    SUMMARY,
+    Message,
+    TaskFacts,
+    failure_summary,
+    message_row,
+    question_row,
+    row_batches,
+)
+from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
-    from cdcavro.spark.pipeline.conversion.facts import Fault, Knowledge
-    from cdcavro.spark.pipeline.conversion.keeping import Made
+    from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
+    from cdcavro.spark.pipeline.conversion.outcome_rows import Fault
 
-
-# How many messages are converted before what they said is learned, at first and at most.
+# How many messages are converted before what they say is learned, at first and at most.
 _FIRST: Final = 256
 _MOST: Final = 1 << 20
 _PLACE: Final = ("topic", "partition", "offset", "file", "line")
 _RANKS: Final = range(3)
+# How many bytes of rows a task holds before it hands them over.
+_HELD: Final = 1 << 26
 
 
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -52,16 +65,16 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
         task, messages = _Task(knowledge), iter(batches)
         try:
             for batch in unpack_lines(messages, task.notes.append):
-                yield from task.converted(batch)
+                yield from task.convert(batch)
         except FileError as error:
-            yield failed(error)
+            yield failure_summary(error)
             # Spark wants all to be read.
             deque(messages, maxlen=0)
             return
         yield from task.rows()
         yield task.summary()
 
-    return converted if knowledge.framed is None else opening(converted, knowledge.framed, knowledge.formats)
+    return converted if knowledge.framed is None else open_framed(converted, knowledge.framed, knowledge.formats)
 
 
 class _Task:
@@ -77,23 +90,23 @@ class _Task:
         self._placings: dict[str, Placing] = {}
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
         self._lines: dict[str, int] = {}
-        self._asking = Asking(knowledge)
-        self._keeping = Keeping(knowledge, self._asking)
+        self._questions = Questions(knowledge)
+        self._output = TaskOutput(knowledge, self._questions)
         self._exact: list[tuple[int, TypedRow]] = []
         self._size = _FIRST
 
-    def converted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def convert(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a batch of messages."""
         is_replayed = batch.column("clock").is_valid()
         if pc.any(is_replayed).as_py():
-            self._learning(partial(self._replayed, batch.filter(is_replayed)))
+            self._convert_and_learn(partial(self._replay, batch.filter(is_replayed)))
             batch = batch.filter(pc.invert(is_replayed))
         for piece in self._pieces(batch):
-            self._learning(partial(self._runs, piece))
-        yield from self._keeping.ready()
+            self._convert_and_learn(partial(self._convert_runs, piece))
+        yield from self._output.ready()
 
     def _pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the parts of a batch: small ones as long as they say something new."""
+        """Yield the parts of a batch, small ones as long as they say something new."""
         start = 0
         while start < batch.num_rows:
             edits, size = self._knowledge.tables.edits, self._size
@@ -101,46 +114,46 @@ class _Task:
             start += size
             self._size = min(size * 2, _MOST) if self._knowledge.tables.edits == edits else _FIRST
 
-    def _learning(self, convert: Callable[[], None]) -> None:
-        """Convert some messages, and learn what the driver is asked to learn, so that it is not asked of each like them.
+    def _convert_and_learn(self, convert: Callable[[], None]) -> None:
+        """Convert some messages, and learn what the driver is asked, so that it is not asked the same again.
 
-        What is new gives more of them a place, so they are converted once more with it.
+        If anything was new, more of the messages have a place, so they are converted once more.
         """
         while True:
             clock, lines = self._clock.copy(), dict(self._lines)
             convert()
-            is_new = self._asking.learn()
+            is_new = self._questions.learn()
             if is_new:
-                # They take it that nothing more is learned.
+                # They were made for tables that learn nothing more.
                 self._placings.clear()
-            if not is_new or self._asking.is_ahead:
+            if not is_new or self._questions.is_ahead:
                 break
             self._clock, self._lines = clock, lines
-            self._keeping.take_back()
+            self._output.take_back()
         if is_new:
-            self._made.counts["given up"] += 1
-        self._keeping.settle()
+            self._current.counts["given up"] += 1
+        self._output.commit()
 
     @property
-    def _made(self) -> Made:
-        return self._keeping.made
+    def _current(self) -> Converted:
+        return self._output.current
 
-    def _runs(self, piece: pa.RecordBatch) -> None:
+    def _convert_runs(self, piece: pa.RecordBatch) -> None:
         for run in runs_of(piece, self._knowledge.formats, self._lines):
-            self._made.counts["read"] += run.count
-            self._made.counts["tombstones"] += run.tombstones
+            self._current.counts["read"] += run.count
+            self._current.counts["tombstones"] += run.tombstones
             self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
             if run.format == MIXED_RUN:
-                self._unknown(run)
+                self._reject_run(run)
             else:
-                self._run(run)
+                self._convert_run(run)
 
     def _keep_exact(self) -> None:
         exact, self._exact = self._exact, []
         if exact:
-            self._keeping.keep(rows_batch(exact))
+            self._output.keep(rows_batch(exact))
 
-    def _run(self, run: Run) -> None:
+    def _convert_run(self, run: MessageRun) -> None:
         """Convert messages of one lane and one format."""
         placing = self._placings.get(run.format)
         if placing is None:
@@ -152,17 +165,17 @@ class _Task:
             self._take(placing, i, message, own, run.length(i))
 
         for rows in placing.take(run.messages, left):
-            self._keeping.keep(rows)
+            self._output.keep(rows)
         self._keep_exact()
 
     def _placing(self, format: str, clock: Clock) -> Placing:
         own = self._knowledge
         return Placing(format, own.tables, clock, unavailable=own.unavailable, dropped=own.dropped)
 
-    def _replayed(self, batch: pa.RecordBatch) -> None:
+    def _replay(self, batch: pa.RecordBatch) -> None:
         """Convert messages that were rejected once, each at the time that its lane had then."""
         for i, row in enumerate(batch.to_pylist()):
-            self._made.counts["read"] += 1
+            self._current.counts["read"] += 1
             place, clock = Arrival(**{name: row[name] for name in _PLACE}), Clock()
             own = Message(row["raw"], row["key"], place, None)
             try:
@@ -170,7 +183,7 @@ class _Task:
                 if time is not None:
                     clock.put(lane_at(place), place_before(place), time)
                 own = own._replace(clock=time)
-                format, message = replayed(own, self._knowledge.formats, row)
+                format, message = replayed_text(own, self._knowledge.formats, row)
             except (MessageError, OrderError) as error:
                 fields = error_fields(error) if isinstance(error, MessageError) else {"message": str(error)}
                 self._refuse(own, fields)
@@ -178,29 +191,29 @@ class _Task:
             self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         self._keep_exact()
 
-    def _unknown(self, run: Run) -> None:
-        """Reject messages of which no format is known."""
+    def _reject_run(self, run: MessageRun) -> None:
+        """Reject messages whose format is not known."""
         for i, error in run.errors:
             self._refuse(Message(run.raw(i) or b"", run.key(i), run.place(i), None), error_fields(error))
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of tables that are kept yet."""
-        yield from self._keeping.rows()
+        """Yield the rows of tables that are still kept."""
+        yield from self._output.rows()
 
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""
         before = {tuple(lane[0]): lane for lane in self._knowledge.clock}
         note = {
-            "counts": self._keeping.counts,
+            "counts": self._output.counts,
             "lanes": [[*lane, *ends] for lane, ends in self._lanes.items()],
             "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
-            "tables": self._keeping.tables,
+            "tables": self._output.tables,
             "notes": self.notes,
         }
         return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=SCHEMA)
 
     def _take(self, placing: Placing, i: int, message: bytes, own: Message, length: int) -> None:
-        """Take a message the exact way: rows, or else a reject or a statement, whole."""
+        """Take a message the exact way: all of it becomes rows, a reject or a statement."""
         knowledge = self._knowledge
         try:
             Line(0, own.raw, length).message()
@@ -215,8 +228,8 @@ class _Task:
         if fault is not None:
             self._refuse(own, fault)
         elif not knowledge.is_all and any(change.op in DDL for change in placed):
-            self._made.counts["statements"] += 1
-            self._made.others += self._asking.ask(placed, own, {})
+            self._current.counts["statements"] += 1
+            self._current.others += self._questions.ask(placed, own, {})
         else:
             self._place(placing, i, message, changes, placed, own)
 
@@ -235,18 +248,18 @@ class _Task:
             if isinstance(error, MisfitError):
                 if self._knowledge.is_strict:
                     raise
-                self._made.counts["misfits"] += 1
-            self._made.counts["unplaced"] += 1
-            self._made.others += self._asking.ask(placed, own, refusal_fields(placed[0], error))
+                self._current.counts["misfits"] += 1
+            self._current.counts["unplaced"] += 1
+            self._current.others += self._questions.ask(placed, own, refusal_fields(placed[0], error))
             return
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.
-            self._made.others += self._asking.ask(placed, own, {})
+            self._current.others += self._questions.ask(placed, own, {})
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
         else:
-            self._made.counts["statements"] += 1
-            self._keeping.keep_statement(rows)
+            self._current.counts["statements"] += 1
+            self._output.keep_statement(rows)
 
     def _fault(self, changes: Sequence[Change]) -> Fault | None:
         """Return why a statement among the changes was refused, if one was."""
@@ -257,12 +270,12 @@ class _Task:
         return next((fault for fault in found if fault is not None), None)
 
     def _refuse(self, own: Message, error: Fault) -> None:
-        self._made.counts["rejected"] += 1
-        self._made.others.append(told(REJECT, own, error, None))
+        self._current.counts["rejected"] += 1
+        self._current.others.append(message_row(REJECT, own, error, None))
 
 
 def _time_of(text: str) -> LaneTime | None:
-    """Return the time that a lane had when a message was rejected, None for none. Raises `PayloadError` for what is no such time."""
+    """Return the time that a lane had when a message was rejected, None for none. Raises `PayloadError` for other texts."""
     try:
         rank, numbers, moves = msgspec.json.decode(text, type=tuple[int, list[int], int] | None) or (0, [], -1)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -272,3 +285,108 @@ def _time_of(text: str) -> LaneTime | None:
     if rank not in _RANKS:
         raise PayloadError("the time of a lane as the clock of a reject", shown(text))
     return LaneTime(rank, tuple(numbers), moves)
+
+
+@dataclass
+class Converted:
+    """What became of some messages."""
+
+    # How many messages there were, by what became of them.
+    counts: Counter[str] = field(default_factory=Counter)
+    # Rows of tables, in batches of `placing.ROWS`.
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+    # Other outcomes.
+    others: list[dict[str, Any]] = field(default_factory=list)
+
+
+class TaskOutput:
+    """What becomes of a task's messages, kept until it is handed over.
+
+    The messages are converted some at a time; what became of some can be taken back, and they are converted once more.
+    """
+
+    def __init__(self, knowledge: Knowledge, questions: Questions) -> None:
+        self._knowledge, self._questions = knowledge, questions
+        # What became of the messages that are being converted, and of those before.
+        self.current, self._all = Converted(), Converted()
+        self._facts = TaskFacts()
+        self._seen, self._unwanted = len(knowledge.tables.tables), knowledge.left_out
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many messages there were, by what became of them."""
+        return self._all.counts
+
+    def take_back(self) -> None:
+        """Forget what became of the current messages, which are converted once more, but not what they ask."""
+        self._all.others += [question_row(row) for row in self.current.others if row.get("outlines")]
+        self.current = Converted()
+
+    def commit(self) -> None:
+        """Keep what became of the current messages for good."""
+        current, self.current = self.current, Converted()
+        self._all.counts.update(current.counts)
+        self._all.rows += current.rows
+        self._all.others += current.others
+
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Keep rows of tables that are wanted, and count their messages."""
+        if self._questions.is_ahead:
+            return
+        count = pc.count_distinct(rows.column("message")).as_py()
+        left_out = self._left_out()
+        if left_out:
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))
+        wanted = pc.count_distinct(rows.column("message")).as_py()
+        self.current.counts["written"] += wanted
+        self.current.counts["left out"] += count - wanted
+        if rows.num_rows:
+            self.current.rows.append(rows)
+
+    def keep_statement(self, rows: Sequence[TypedRow]) -> None:
+        """Keep the rows of a statement, each of which ends all rows of a table so far."""
+        for row in rows:
+            if row.table not in self._left_out():
+                self._facts.add(rows_batch([(0, row)]))
+                facts = (str(row.table), row.version, row.operation, row.order, row.key, row.payload)
+                self.current.others.append({"what": ROW, **dict(zip(OF_ROWS, facts, strict=True))})
+
+    def ready(self) -> Iterator[pa.RecordBatch]:
+        """Yield what is handed over now: rows only if there are many."""
+        others, self._all.others = self._all.others, []
+        if others:
+            yield pa.RecordBatch.from_pylist(others, schema=SCHEMA)
+        if sum(rows.nbytes for rows in self._all.rows) > _HELD:
+            yield from self.rows()
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that are wanted."""
+        held, self._all.rows = self._all.rows, []
+        if held:
+            self._facts.add(pa.Table.from_batches(held))
+            yield from row_batches(group_by_table(held, self._reduced()), self._names())
+
+    @property
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """The facts of the rows by the names of their tables."""
+        names = self._names()
+        return {names[number]: facts for number, facts in self._facts.tables.items()}
+
+    def _names(self) -> list[str]:
+        """Return the names of tables by number."""
+        marks = self._questions.marks
+        return [marks.get(table.number, str(table.number)) for table in self._knowledge.tables.tables]
+
+    def _left_out(self) -> frozenset[int]:
+        """Return the numbers of the tables that are not wanted; each new table is looked at once."""
+        tables, chosen = self._knowledge.tables.tables, self._knowledge.chosen
+        if self._seen < len(tables):
+            new, self._seen = tables[self._seen :], len(tables)
+            self._unwanted |= {one.number for one in new if not chosen.has(one.schema.table)}
+        return self._unwanted
+
+    def _reduced(self) -> list[int]:
+        """Return the numbers of tables of which only the last change of each key is wanted: those that always had a key."""
+        numbers = self._facts.tables if self._knowledge.is_reduced else ()
+        tables = self._knowledge.tables.tables
+        return [one for one in numbers if all(schema.key is not None for schema in tables[one].versions)]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.spark.lake.sinks import Attempt
-from cdcavro.spark.pipeline.conversion.outcome_columns import ROW
+from cdcavro.spark.pipeline.conversion.outcome_rows import ROW
 from cdcavro.spark.pipeline.outputs.writer import BatchRows, facts_of_summary
 from cdcavro.spark.pipeline.rejects import batch_of
 from cdcavro.spark.pipeline.shared_folders import check_written
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.spark.lake.current_state import RowFacts
-    from cdcavro.spark.pipeline.conversion.outcomes import Outcomes
+    from cdcavro.spark.pipeline.conversion.rounds import Outcomes
     from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
     from cdcavro.spark.pipeline.outputs.writer import Writer, WriteResult
     from cdcavro.table.history import Table

@@ -19,8 +19,8 @@ from cdcavro.lake.learning import Learner
 from cdcavro.registry.framing import Fingerprint
 from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, RegistrySettings
 from cdcavro.spark.pipeline.conversion import framed_messages as framed
-from cdcavro.spark.pipeline.conversion.facts import Knowledge
-from cdcavro.spark.pipeline.conversion.outcome_columns import FAILURE, REJECT, ROW
+from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
+from cdcavro.spark.pipeline.conversion.outcome_rows import FAILURE, REJECT, ROW
 from cdcavro.spark.pipeline.rejects import replay
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
@@ -140,9 +140,9 @@ def test_a_batch_of_one_schema_is_opened_as_one_of_several_is(access: RegistrySe
     good = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)
     values = [good, None, good + b"\x00", good]
     opener = framed.Opener(access, Formats())
-    whole = opener.opened(batch_of([(None, value) for value in values]))
-    mixed = opener.opened(batch_of([(None, value) for value in [*values, b"{"]]))
-    assert opener._alike(batch_of([(None, b"{"), (None, good)]), {}) is None
+    whole = opener.open(batch_of([(None, value) for value in values]))
+    mixed = opener.open(batch_of([(None, value) for value in [*values, b"{"]]))
+    assert opener._open_alike(batch_of([(None, b"{"), (None, good)]), {}) is None
     for name in framed.OPENED:
         assert whole.column(name).to_pylist() == mixed.column(name).to_pylist()[:-1], name
     assert whole.column("format").to_pylist() == ["canal", None, "canal", "canal"]

@@ -15,9 +15,9 @@ from cdcavro.change.model import DML, Arrival, Change, replace
 from cdcavro.lake import TypedRows
 from cdcavro.spark.pipeline import Formats, Settings
 from cdcavro.spark.pipeline.conversion import rounds
-from cdcavro.spark.pipeline.conversion.facts import Knowledge
-from cdcavro.spark.pipeline.conversion.outcome_columns import OF_ROWS, ROW
-from cdcavro.spark.pipeline.conversion.outcomes import Outcomes, outcomes_of
+from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
+from cdcavro.spark.pipeline.conversion.outcome_rows import OF_ROWS, ROW
+from cdcavro.spark.pipeline.conversion.rounds import Outcomes, outcomes_of
 from cdcavro.spark.pipeline.rejects import rejects_of
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table.tables import Tables

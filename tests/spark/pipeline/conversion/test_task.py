@@ -12,8 +12,8 @@ import pyarrow as pa
 from cdcavro.change.model import Change
 from cdcavro.lake.learning import Learner
 from cdcavro.spark.pipeline import Formats
-from cdcavro.spark.pipeline.conversion.facts import Knowledge
-from cdcavro.spark.pipeline.conversion.outcome_columns import REJECT, ROW, STATEMENT
+from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
+from cdcavro.spark.pipeline.conversion.outcome_rows import REJECT, ROW, STATEMENT
 from cdcavro.spark.pipeline.pipeline import _job
 from cdcavro.table.tables import Tables
 from support.pipelines import canal

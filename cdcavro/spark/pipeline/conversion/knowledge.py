@@ -1,0 +1,94 @@
+"""Knowledge of a task: what it knows when it begins, and what it asks the driver to learn and learns itself meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cdcavro.change.model import DDL
+from cdcavro.lake.learning import Learner, NewTables
+from cdcavro.spark.pipeline.conversion.outcome_rows import STATEMENT, message_row
+from cdcavro.spark.pipeline.settings import Chosen
+from cdcavro.spark.survey import outline_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cdcavro.change.model import Change
+    from cdcavro.spark.pipeline.conversion.outcome_rows import Fault, Message
+    from cdcavro.spark.pipeline.settings import Formats, RegistrySettings
+    from cdcavro.table.tables import Tables
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What a task knows when it begins: all that was learned in batches before, and maybe in its own."""
+
+    tables: Tables
+    # As `Clock.state`.
+    clock: list[Any]
+    formats: Formats
+    # As in `to_changes`.
+    unavailable: str | None
+    # As in `Learned`.
+    dropped: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
+    # Why statements were refused, by their `identity_of`.
+    faults: Mapping[bytes, Fault] = field(default_factory=dict)
+    # Which tables are wanted, and the numbers of known tables that are not.
+    chosen: Chosen = field(default_factory=Chosen)
+    left_out: frozenset[int] = frozenset()
+    # Whether all of the batch was learned.
+    is_all: bool = False
+    # Whether a misfit ends the job.
+    is_strict: bool = False
+    # Whether only the last change of each key is wanted.
+    is_reduced: bool = False
+    # As in `Settings`.
+    framed: RegistrySettings | None = None
+
+
+class Questions:
+    """What a task asks the driver to learn, once for all messages that say the same, and learns itself meanwhile."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._tables, self._is_all = knowledge.tables, knowledge.is_all
+        self._learner, self._new = Learner(knowledge.tables), NewTables(knowledge.tables)
+        self._asked: set[bytes] = set()
+        self._unlearned: list[Change] = []
+        # The new tables that the task has learned and the driver will number, as `NewTables` marks them.
+        self.marks: dict[int, str] = {}
+        # Whether the task learned anything else. The driver knows other lanes and may learn it differently, so what the
+        # task converts from then on does not count.
+        self.is_ahead = False
+
+    def ask(self, changes: Sequence[Change], message: Message, error: Fault) -> list[dict[str, Any]]:
+        """Return the row that asks about a message; none if the same was asked in its lane since the last statement.
+
+        `error` is why it was not placed: then there always is a row, which becomes a reject if nothing is learned.
+        """
+        outlines = []
+        if any(change.op in DDL for change in changes):
+            # Behind a statement, the same may say more.
+            self._asked.clear()
+        for outline in filter(None, map(outline_of, changes)):
+            lane = message.place and (message.place.topic, message.place.partition, message.place.file)
+            same = outline["digest"] + repr(lane).encode()
+            outlines += [] if same in self._asked else [outline["outline"]]
+            self._asked.add(same)
+        if outlines and not self._is_all:
+            self._unlearned += changes
+        return [message_row(STATEMENT, message, error, outlines)] if outlines or error else []
+
+    def learn(self) -> bool:
+        """Learn what was asked since the last call; return whether any of it was new."""
+        asked, self._unlearned = self._unlearned, []
+        edits = self._tables.edits
+        self._learner.learn(asked)
+        if self._tables.edits == edits:
+            return False
+        marks = None if any(change.op in DDL for change in asked) else self._new.marks
+        if marks is None:
+            self.is_ahead = True
+        else:
+            self.marks = marks
+        return True
