@@ -20,8 +20,8 @@ import pytest
 from cdcavro import encode, registry, to_changes
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.caching import WeightedCache
-from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.wire.formats import FORMATS, get_format
 from support import stream_trial
 from support.generated_modules import module, root

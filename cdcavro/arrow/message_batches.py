@@ -11,12 +11,12 @@ from cdcavro.change.model import Arrival
 from cdcavro.engine.arrow_column import Longs, Slices
 from cdcavro.engine.machine import encode_places
 from cdcavro.errors import shown
-from cdcavro.table.writing.writer import OPERATIONS
+from cdcavro.table.writing.table_writer import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cdcavro.table.messages import Columns, MessageTyper
+    from cdcavro.table.writing.message_typer import MessageTyper, RowBuffers
 
 # How many bytes of rows are made of one batch before they are handed over.
 _MAX_BYTES: Final = 1 << 26
@@ -93,11 +93,11 @@ def take_messages(
 
 
 class EngineRows:
-    """Rows that the engine made, as `MessageTyper.made` returns them."""
+    """Rows that the engine made, as `MessageTyper.pop_rows` returns them."""
 
     __slots__ = ("_buffers", "_known", "_pattern", "count")
 
-    def __init__(self, known: Sequence[tuple[Any, Any, str]], made: Columns) -> None:
+    def __init__(self, known: Sequence[tuple[Any, Any, str]], made: RowBuffers) -> None:
         self._known, self._buffers = known, [pa.py_buffer(part) for part in made]
         self.count = len(made[0]) // 4
         self._pattern = pa.Array.from_buffers(pa.int32(), self.count, [None, self._buffers[1]])

@@ -15,7 +15,7 @@ from cdcavro.avro.schema import MAX_LENGTH, Schema, parse_schema
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.files.streams import open_input
 from cdcavro.registry import subject_name
-from cdcavro.table.folder import INDEX
+from cdcavro.table.table_folder import INDEX
 from cdcavro.wire.formats import CHANGE, FORMATS, load_schema
 
 if TYPE_CHECKING:

@@ -446,7 +446,7 @@ cdef int _reserve_tokens(Typing *t, int count) noexcept nogil:
 cdef enum:
     LEVEL_OF_VALUES = 3  # in a change, in a row
     MOST_TEXTS = 64  # entries of a map of texts, which are compared with each other
-    MOST_ABSENT = 8 << 20  # as in table/writing/rows.py
+    MOST_ABSENT = 8 << 20  # as in table/writing/table_writer.py
 
 
 cdef int _check_column(Run *r, const Instruction *column) noexcept nogil:

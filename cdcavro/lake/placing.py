@@ -16,7 +16,7 @@ from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.message_batches import EngineRows, Places, take_messages
 from cdcavro.change.model import replace
 from cdcavro.lake.typed_rows import DELETE, UPSERTS, drop_lookup, rows_of_message, write_change
-from cdcavro.table.messages import MessageTyper, merged
+from cdcavro.table.writing.message_typer import MessageTyper, merge_places
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Placing:
 
     def at_place(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
         """Return the changes of a message that arrived at a place, with the table given for those that name none."""
-        return [self._tables.named(replace(change, place=merged(change.place, place))) for change in changes]
+        return [self._tables.named(replace(change, place=merge_places(change.place, place))) for change in changes]
 
     def rows(self, message: bytes, changes: Sequence[Change], place: Arrival | None) -> list[TypedRow]:
         """Return the rows of a message the exact way; `changes` are its changes. The engine learns its pattern.
@@ -106,7 +106,7 @@ class Placing:
 
     def _engine_rows(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
-        known, made = self._typer.made()
+        known, made = self._typer.pop_rows()
         rows = EngineRows(known, made)
         if not rows.count:
             return pa.RecordBatch.from_pylist([], ROWS)

@@ -15,14 +15,13 @@ from cdcavro.change.order_value import order_value
 from cdcavro.errors import CdcAvroError
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.table.ddl.contents import empties
-from cdcavro.table.writing.writer import OPERATIONS
+from cdcavro.table.writing.table_writer import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdcavro.table.history import Table
-    from cdcavro.table.tables import Tables
-    from cdcavro.table.writing.typed import TypedChange
+    from cdcavro.table.tables import Tables, TypedChange
 
 UPSERTS: Final = ("c", "u", "r")
 DELETE: Final = "d"

@@ -16,9 +16,9 @@ from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
-from cdcavro.table.messages import merged, pieces_of
 from cdcavro.table.names import has_row_of_table
-from cdcavro.table.writing.writer import NOWHERE
+from cdcavro.table.writing.message_typer import merge_places, pieces_of
+from cdcavro.table.writing.table_writer import NOWHERE
 from cdcavro.transcoding.mapping import placeholders, to_changes
 from cdcavro.wire.formats import change_format, get_format
 from cdcavro.wire.program import row_parts
@@ -92,7 +92,7 @@ class Survey:
         return self._named(self._changes(message), place)
 
     def _named(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
-        return [self._given.named(replace(change, place=merged(change.place, place))) for change in changes]
+        return [self._given.named(replace(change, place=merge_places(change.place, place))) for change in changes]
 
     def _changes(self, message: bytes) -> list[Change]:
         raise NotImplementedError

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from cdcavro.table.messages import MessageTyper, Refused
-    from cdcavro.table.writing.typed import TypedChange
+    from cdcavro.table.tables import TypedChange
+    from cdcavro.table.writing.message_typer import MessageTyper, Refused
 
     Batches = Iterable[pa.RecordBatch]
 
@@ -75,7 +75,7 @@ class ChangeBatch:
 
     def _engine_rows(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
-        rows = EngineRows(*self._typer.made())
+        rows = EngineRows(*self._typer.pop_rows())
         number = rows.column(lambda table, _: table.number, pa.int32())
         name = rows.column(lambda table, _: table.schema.table.table, pa.string())
         version = rows.column(lambda _, schema: schema.version, pa.int32())

@@ -19,10 +19,9 @@ from cdcavro.spark.survey import OUTLINE, ChangeSurvey, MessageSurvey, outline_b
 from cdcavro.spark.typed_batch import ChangeBatch, MessageBatch, outcome_type, rows_and_rejects
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import notes_of
-from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import KEEP, Tables
-from cdcavro.table.writing.changes import ChangeTyper
+from cdcavro.table.writing.message_typer import ChangeTyper, MessageTyper
 from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:

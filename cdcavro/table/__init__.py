@@ -10,10 +10,9 @@ if _TYPE_CHECKING:
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.evolution.evolve import create_table, evolve, table_schema_of
-    from cdcavro.table.messages import MessageTyper
     from cdcavro.table.schema import TableSchema
-    from cdcavro.table.tables import Tables
-    from cdcavro.table.writing.typed import TypedChange, TypedPayload
+    from cdcavro.table.tables import Tables, TypedChange, TypedPayload
+    from cdcavro.table.writing.message_typer import MessageTyper
 
 __all__ = [
     "MessageTyper",
@@ -29,13 +28,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "MessageTyper": "messages",
+    "MessageTyper": "writing.message_typer",
     "TableName": "ddl.steps",
     "TableSchema": "schema",
     "Tables": "tables",
     "TypeOverrides": "columns.overrides",
-    "TypedChange": "writing.typed",
-    "TypedPayload": "writing.typed",
+    "TypedChange": "tables",
+    "TypedPayload": "tables",
     "create_table": "evolution.evolve",
     "evolve": "evolution.evolve",
     "table_schema_of": "evolution.evolve",

@@ -1,4 +1,4 @@
-"""Changes as typed payloads of their tables, whose schemas evolve as the changes pass.
+"""Tables of a stream: they type changes as payloads of their schemas, which evolve as the changes pass.
 
 A table's first version comes from CREATE TABLE or from the columns of its first change; later
 versions come from statements, and from column lists that changed without one. A change belongs to
@@ -12,11 +12,13 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from msgspec.structs import astuple
 
 from cdcavro.change.connect_values import with_unsigned
 from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
 from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
+from cdcavro.change.order import split_key_change
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone
@@ -29,8 +31,7 @@ from cdcavro.table.history import Table, columns_of_version, only_version, time_
 from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
 from cdcavro.table.statements import StatementFollower
-from cdcavro.table.writing.typed import TypedChange, has_all, row_changes
-from cdcavro.table.writing.writer import TableWriter
+from cdcavro.table.writing.table_writer import TableWriter
 from cdcavro.transcoding.schema_history import with_columns
 
 if TYPE_CHECKING:
@@ -40,18 +41,62 @@ if TYPE_CHECKING:
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
 
+
 KEEP: Final = "keep"
 ERROR: Final = "error"
 REJECT: Final = "reject"
 ON_MISFIT: Final = (KEEP, ERROR, REJECT)
-# In columns, as `weight_of` counts them; a writer takes about two kilobytes for each.
+# In columns, as `weight_of` counts them. A writer takes about two kilobytes for each column.
 _WRITERS: Final = 20_000
 _NAMES: Final = 4 << 20
 
 TableVersion = tuple[Table, TableSchema]
 
 
-class _Learned:
+class TypedChange(Struct, frozen=True):
+    """A change of a table's rows as Avro payloads."""
+
+    table: Table
+    # The version that it was written with.
+    schema: TableSchema
+    # A payload of the key's schema, None without a primary key.
+    key: bytes | None
+    # A payload of the envelope's schema.
+    payload: bytes
+    change: Change
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The columns that the row after the change does not have; none where there is no such row."""
+        after = self.change.after
+        return () if after is None else tuple(column.name for column in self.schema.columns if column.name not in after)
+
+
+class TypedPayload(Struct, frozen=True):
+    """A row of a message as Avro payloads."""
+
+    table: Table
+    # The version that it was written with.
+    schema: TableSchema
+    # What the change did, as in `Change`.
+    op: str
+    # A payload of the key's schema, None without a primary key.
+    key: bytes | None
+    # A payload of the envelope's schema.
+    payload: bytes
+
+
+def row_changes(change: Change) -> list[Change]:
+    """Return a change as it is written: an update of its key as a delete and an insert."""
+    return [change] if change.op == "TRUNCATE" else split_key_change(change)
+
+
+def has_all(change: Change, key: Sequence[str]) -> bool:
+    """Return whether the rows before and after a change both have all columns of a key."""
+    return all(image is not None and name in image for name in key for image in (change.before, change.after))
+
+
+class _LastChange:
     """The table and version of a change, which hold for the next similar change as long as no table is edited."""
 
     __slots__ = ("_columns", "_edits", "_source", "table_version")
@@ -69,14 +114,21 @@ class _Learned:
 class Tables:
     """Follows the tables of a stream of changes and writes the changes as typed Avro.
 
-    `given` (`TypeOverrides`) sets the types of columns that state none, or replaces those stated; `zone` (tzinfo or
-    None) is the source's time zone; `on_misfit` (str) decides about a change with a value that its column's type
-    cannot carry: "keep" puts the value's text into `unparsed`, "error" and "reject" raise `MisfitError`, for the
-    caller to stop or to set the change aside; `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`;
-    `table` (str or None) is the table of rows that name none, as in `GivenTable.of`. Raises `ValueError` for any
-    other `on_misfit`, mode or `table`, and `TypeError` for a `zone` that is not a time zone. Attributes: `tables` (list of `Table`), all that ever existed; `given_table`
-    (`GivenTable`); `zone`; `misfits` (dict from a table's number to a Counter), how many values of each column went into
-    `unparsed` as text, those of columns for which there is no room as `other columns`.
+    * `given` (`TypeOverrides`) sets the types of columns that state none, or replaces those stated.
+    * `zone` (tzinfo or None) is the source's time zone.
+    * `on_misfit` (str) decides about a change with a value that its column's type cannot carry: "keep" puts the value's
+      text into `unparsed`; "error" and "reject" raise `MisfitError`, for the caller to stop or to set the change aside.
+    * `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`.
+    * `table` (str or None) is the table of rows that name none, as in `GivenTable.of`.
+
+    Raises `ValueError` for any other `on_misfit`, mode or `table`, and `TypeError` for a `zone` that is not a time zone.
+
+    Fields:
+    * `tables` (list of `Table`), all that ever existed
+    * `given_table` (`GivenTable`), the table of rows that name none
+    * `zone` (tzinfo or None), as given
+    * `misfits` (dict from a table's number to a Counter), how many values of each column went into `unparsed` as text;
+      columns for which there is no room are counted together, as `other columns`
     """
 
     __slots__ = (
@@ -85,7 +137,7 @@ class Tables:
         "_follower",
         "_given",
         "_is_strict",
-        "_learned",
+        "_last",
         "_modes",
         "_names",
         "_recent",
@@ -171,9 +223,9 @@ class Tables:
     def learn(self, change: Change) -> TableVersion | None:
         """Apply what a change says about tables; return a row change's table and version. Raises as `add` does."""
         if change.op in DML and (change.after is not None or change.before is not None):
-            learned = self._learned
-            if learned is not None and learned.is_for(change, self._room.edits):
-                return learned.table_version
+            last = self._last
+            if last is not None and last.is_for(change, self._room.edits):
+                return last.table_version
             if (name := self._name(change.source)) is not None:
                 return self._row(change, name)
         check_row(change)
@@ -253,14 +305,14 @@ class Tables:
         self._room = self._directory.room
         self._writers = WeightedCache(_WRITERS, share=1)
         self._recent: TableWriter | None = None
-        self._learned: _Learned | None = None
+        self._last: _LastChange | None = None
 
     def _row(self, change: Change, name: TableName) -> TableVersion:
         columns = change.columns
         table = self._directory.only(name)
         settled = None if table is None or columns is None else table.settled_version(columns, change.source)
         if table is not None and settled is not None:
-            self._learned = _Learned(change, self._room.edits, (table, settled))
+            self._last = _LastChange(change, self._room.edits, (table, settled))
             return table, settled
         table, key = self._directory.when(name, change)
         self._follower.check(change, name, table, key)

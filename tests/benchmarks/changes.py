@@ -26,7 +26,7 @@ from benchmarks.tables import messages
 from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.spark.survey import ChangeSurvey, outline_of
 from cdcavro.spark.typed_batch import ChangeBatch
-from cdcavro.table.writing.changes import ChangeTyper
+from cdcavro.table.writing.message_typer import ChangeTyper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ import cdcavro
 from cdcavro.change import Arrival, Clock
 from cdcavro.engine.arrow_column import Slices
 from cdcavro.table import MessageTyper
-from cdcavro.table.writing.writer import encoded_place
+from cdcavro.table.writing.table_writer import encoded_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,7 +207,7 @@ class Ours:
             self.typer.clock = Clock()
         start = time.process_time()
         taken, _ = self.typer.take_column(column, places, 0, 1 << 30)
-        self.typer.made()
+        self.typer.pop_rows()
         if taken != len(texts):
             raise SystemExit("nothing is compiled, so columns go message by message")
         return (time.process_time() - start) / len(texts) * 1e6

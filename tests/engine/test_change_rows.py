@@ -13,7 +13,7 @@ from cdcavro.engine.arrow_column import Slices
 from cdcavro.engine.machine import COMPILED, SurveyEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import PayloadError
-from cdcavro.table.writing.changes import ChangeTyper
+from cdcavro.table.writing.message_typer import ChangeTyper
 from cdcavro.wire.formats import FORMATS, change_format
 from engine.test_row_columns import MOST, in_columns
 from support.bounds_trial import long
@@ -54,8 +54,8 @@ def test_a_column_has_the_rows_of_its_changes(format):
 def test_what_is_no_change_has_no_rows_and_is_not_surveyed(format):
     """Cut at every byte, and with every bit turned: the exact way has to say what is wrong."""
     typer = learned(format)
-    survey = of_pattern(next(one for one in changes_of(format) if typer.known(one) is not None))
-    change = next(one for one in changes_of(format) if typer.known(one) is not None)
+    survey = of_pattern(next(one for one in changes_of(format) if typer.type_by_pattern(one) is not None))
+    change = next(one for one in changes_of(format) if typer.type_by_pattern(one) is not None)
     assert survey.take_alike(column([change]), None, 0) == 1
     faulty = [change[:end] for end in range(len(change))]
     faulty += [

@@ -13,9 +13,9 @@ from cdcavro.change.model import Arrival
 from cdcavro.engine.arrow_column import Longs, Slices
 from cdcavro.engine.machine import COMPILED, RowEngine, encode_places
 from cdcavro.errors import CdcAvroError
-from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
-from cdcavro.table.writing.writer import encoded_place
+from cdcavro.table.writing.message_typer import MessageTyper
+from cdcavro.table.writing.table_writer import encoded_place
 from cdcavro.wire.formats import FORMATS, get_format
 from support.columns import column
 from support.mutations import mutated
@@ -46,7 +46,7 @@ def learned(format: str) -> MessageTyper:
 
 def known(typer: MessageTyper, format: str) -> list[bytes]:
     """Return the messages of the database that the engine types."""
-    return [message for message in stream(format) if typer.known(message) is not None]
+    return [message for message in stream(format) if typer.type_by_pattern(message) is not None]
 
 
 def sliced(data: bytes, ends: bytes, keyed: bytes | None) -> Slices:

@@ -9,7 +9,7 @@ import pytest
 
 from cdcavro.change.model import Arrival
 from cdcavro.engine.machine import COMPILED, grouped, take_lines
-from cdcavro.table.writing.writer import encoded_place
+from cdcavro.table.writing.table_writer import encoded_place
 from cdcavro.wire.formats import FORMATS
 from engine.test_row_columns import MOST, known, learned, rows_of, stream
 from support.mutations import mutated

@@ -19,8 +19,8 @@ from cdcavro.engine.machine import COMPILED
 from cdcavro.lake import Batch, TypedRows
 from cdcavro.lake.placing import ROWS, group_by_table
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
-from cdcavro.table.messages import merged
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
 from support.order_trial import LANES, Exact, Message, Placer, batch_of, learned, row_of, rows_in, same, trial
@@ -60,7 +60,10 @@ def debezium(**members: object) -> bytes:
 def changes_of(format: str, messages: list[Message]) -> list[list[Change]]:
     """Return the changes of each message, where it arrived."""
     return [
-        [replace(one, place=merged(one.place, place)) for one in to_changes(text, format, zone=ZONE, members=False)]
+        [
+            replace(one, place=merge_places(one.place, place))
+            for one in to_changes(text, format, zone=ZONE, members=False)
+        ]
         for text, place in messages
     ]
 

@@ -14,8 +14,8 @@ from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError, OrderError, PayloadError
 from cdcavro.spark.survey import ChangeSurvey, MessageSurvey, outline_of
-from cdcavro.table.messages import merged
 from cdcavro.table.names import GivenTable
+from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
 from support.mutations import mutated
@@ -47,7 +47,7 @@ def exact(format: str, given: GivenTable, message: bytes, place: Arrival | None)
         changes = to_changes(message, format, zone=ZONE, members=False)
     except MessageError:
         return []
-    placed = [given.named(replace(change, place=merged(change.place, place))) for change in changes]
+    placed = [given.named(replace(change, place=merge_places(change.place, place))) for change in changes]
     return [one for one in map(outline_of, placed) if one is not None]
 
 
@@ -122,7 +122,7 @@ def changes_of(format: str, messages: list[bytes | None], place: Any) -> list[by
     for i, message in enumerate(messages):
         with suppress(MessageError, OrderError):
             for change in [] if message is None else to_changes(message, format, zone=ZONE):
-                placed = replace(change, place=merged(change.place, place((i * 7919) % 1009)))
+                placed = replace(change, place=merge_places(change.place, place((i * 7919) % 1009)))
                 outline_of(placed)
                 found.append(placed.to_avro())
     return found

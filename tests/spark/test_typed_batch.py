@@ -13,7 +13,7 @@ from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MisfitError, PayloadError
 from cdcavro.spark.functions import refusal_fields
 from cdcavro.spark.typed_batch import ChangeBatch
-from cdcavro.table.writing.changes import ChangeTyper
+from cdcavro.table.writing.message_typer import ChangeTyper
 from cdcavro.wire.formats import FORMATS
 from support.changes_trial import Pair, changes_of
 from support.rows_trial import ZONE

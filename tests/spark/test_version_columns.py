@@ -23,7 +23,7 @@ from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.names import NameAllocator
 from cdcavro.table.older_fields import kind_of
 from cdcavro.table.schema import column_field
-from cdcavro.table.writing.writer import TableWriter
+from cdcavro.table.writing.table_writer import TableWriter
 from support.older_values import CASES
 from support.wire import field, record
 

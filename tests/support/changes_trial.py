@@ -24,9 +24,8 @@ from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.errors import CdcAvroError, PayloadError
 from cdcavro.exact.jsontext import parse
 from cdcavro.exact.numbers import ExactNumber
-from cdcavro.table.messages import merged
 from cdcavro.table.tables import Tables
-from cdcavro.table.writing.changes import ChangeTyper
+from cdcavro.table.writing.message_typer import ChangeTyper, merge_places
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import REGISTRY
 from support.rows_trial import BY_ENGINE, LEFT, MARK, REFUSED, TYPES, VALUES, ZONE, of_type, shop
@@ -72,7 +71,8 @@ def changes_of(format: str) -> list[bytes]:
     for offset, message in enumerate(shop(format)):
         told = Arrival(topic="t", partition=0, offset=offset)
         found += [
-            replace(one, place=merged(one.place, told)).to_avro() for one in to_changes(message, format, zone=ZONE)
+            replace(one, place=merge_places(one.place, told)).to_avro()
+            for one in to_changes(message, format, zone=ZONE)
         ]
     return found
 
@@ -98,7 +98,7 @@ class Pair:
 
     def take(self, payload: bytes, *, is_learned: bool = True) -> str:
         """Take a change both ways, and return what became of it. Raises `AssertionError` if the two differ."""
-        known = self.typer.known(payload)
+        known = self.typer.type_by_pattern(payload)
         try:
             exact = self.exact(payload)
         except PayloadError:
@@ -154,7 +154,7 @@ def trial(format: str, count: int, seed: int, zone: tzinfo | None = ZONE) -> Cou
     for _ in range(2):
         for one in changes:
             pair.take(one)
-    known = [one for one in changes if pair.typer.known(one) is not None] or changes
+    known = [one for one in changes if pair.typer.type_by_pattern(one) is not None] or changes
     for _ in range(count):
         one = random.choice(known if random.random() < 0.8 else changes)
         one = with_part(random, one) if random.random() < 0.5 else damaged(random, one)

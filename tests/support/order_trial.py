@@ -31,8 +31,8 @@ from cdcavro.change.order import in_order
 from cdcavro.errors import CdcAvroError, MessageError
 from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.lake.typed_rows import TypedRow, rows_of_message, write_change
-from cdcavro.table.messages import merged
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import REGISTRY
 from support.mutations import mutated
@@ -153,7 +153,7 @@ class Exact:
             changes = to_changes(message, self.format, zone=ZONE, members=False)
         except MessageError as error:
             return [], [str(error)]
-        placed = [self.tables.named(replace(change, place=merged(change.place, place))) for change in changes]
+        placed = [self.tables.named(replace(change, place=merge_places(change.place, place))) for change in changes]
         try:
             pairs = [(change, write_change(self.tables, change)) for change in placed]
             return [row_of(row) for row in rows_of_message(pairs, self.clock, lambda _: [])], []

@@ -24,8 +24,8 @@ if __name__ == "__main__":
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError
-from cdcavro.table.messages import MessageTyper, merged
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper, merge_places
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
 from cdcavro.wire.formats import REGISTRY
@@ -245,7 +245,7 @@ class Pair:
 
 
 def _placed(change: Change, place: Arrival | None) -> Change:
-    return replace(change, place=merged(change.place, place))
+    return replace(change, place=merge_places(change.place, place))
 
 
 def with_value(random: Random, message: bytes) -> bytes:

@@ -28,8 +28,8 @@ from cdcavro import decode, encode, registry, sniff, to_changes
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.jsontext import parse
 from cdcavro.exact.jsonvalues import same
-from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.transcoder import Transcoder
 
 if TYPE_CHECKING:

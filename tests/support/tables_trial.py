@@ -30,8 +30,8 @@ from cdcavro.cli import main
 from cdcavro.files import inputs
 from cdcavro.files.chunks import CHUNK_BYTES, read_chunks
 from cdcavro.files.lines import read_lines
-from cdcavro.table.messages import MessageTyper
-from cdcavro.table.writing.lines import LineTyper
+from cdcavro.table.writing.line_typer import LineTyper
+from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
 from support.mutations import mutated
@@ -89,7 +89,7 @@ def one_by_one(file: Path, *options: str) -> Outcome:
 
     with (
         patch.object(LineTyper, "left", left),
-        patch.object(MessageTyper, "known", lambda *_: None),
+        patch.object(MessageTyper, "type_by_pattern", lambda *_: None),
         patch.object(MessageTyper, "learn", lambda *_: False),
     ):
         return _run(file, *options)

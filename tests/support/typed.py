@@ -15,7 +15,7 @@ from cdcavro.change.model import Column, Source
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table
 from cdcavro.table.schema import TableSchema
-from cdcavro.table.writing.writer import TableWriter
+from cdcavro.table.writing.table_writer import TableWriter
 
 SOURCE = Source(database="shop", table="t")
 _RAW = {"timestamp-micros": 6, "local-timestamp-micros": 6, "timestamp-millis": 3}

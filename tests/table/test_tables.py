@@ -26,9 +26,9 @@ from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.evolution import limits
 from cdcavro.table.evolution.explanation import UnexplainedColumns
-from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
-from cdcavro.table.writing.writer import OPERATIONS
+from cdcavro.table.writing.message_typer import MessageTyper
+from cdcavro.table.writing.table_writer import OPERATIONS
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support import stream_trial
 from support.calls import calls

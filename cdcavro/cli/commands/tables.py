@@ -30,11 +30,11 @@ from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
 from cdcavro.files.threads import helpers
-from cdcavro.table.folder import TablesFolder
 from cdcavro.table.history import notes_of
-from cdcavro.table.messages import MessageTyper
+from cdcavro.table.table_folder import TablesFolder
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
-from cdcavro.table.writing.lines import LineTyper
+from cdcavro.table.writing.line_typer import LineTyper
+from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from cdcavro.files.chunks import Chunk
     from cdcavro.files.inputs import Inputs
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.table.folder import Container
     from cdcavro.table.history import Table
-    from cdcavro.table.writing.typed import TypedChange, TypedPayload
+    from cdcavro.table.table_folder import Container
+    from cdcavro.table.tables import TypedChange, TypedPayload
 
 _SHOWN_NOTES: Final = 20
 # How many chunks are begun before their turn, and how many blocks wait to be written, for each thread.
@@ -155,7 +155,7 @@ class _Job:
 
         def joined(line: Line) -> Sequence[JoinedChanges]:
             message, number = line.message(), line.number - before
-            rows = typer.known(message, Arrival(file=name, line=number)) if joiner.passes_whole else None
+            rows = typer.type_by_pattern(message, Arrival(file=name, line=number)) if joiner.passes_whole else None
             if rows is not None:
                 self.typed += self._keep(rows)
                 return ()

@@ -13,7 +13,7 @@ from cdcavro.table.columns.column_type import READERS, reader_of
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table
 from cdcavro.table.writing.cells import CELLS, LEFT_TO_PYTHON, CellTable
-from cdcavro.table.writing.writer import TableWriter
+from cdcavro.table.writing.table_writer import TableWriter
 
 # Operands of each rule by which values are read, and of each by which they are sent.
 READ = {

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cdcavro.avro.container import Begin
     from cdcavro.table.history import Table
     from cdcavro.table.schema import TableSchema
-    from cdcavro.table.writing.journal import Columns, Journal
-    from cdcavro.table.writing.typed import TypedChange, TypedPayload
+    from cdcavro.table.tables import TypedChange, TypedPayload
+    from cdcavro.table.writing.message_typer import Journal, RowBuffers
 
 INDEX: Final = "tables.json"
 OPEN: Final = 128
@@ -109,7 +109,7 @@ class TablesFolder:
         self._writer(typed.table, typed.schema).write(typed.payload)
         self.counts[typed.table.number] += 1
 
-    def write_rows(self, journal: Journal, made: Columns, first: int, end: int) -> None:
+    def write_rows(self, journal: Journal, made: RowBuffers, first: int, end: int) -> None:
         """Write rows of those that an engine made of patterns in a journal, as `write` does one by one."""
         patterns, ends, payloads = made[1], made[5], made[6]
         groups = grouped(patterns, ends, payloads, journal.groups.tobytes(), first, end)
@@ -124,7 +124,7 @@ class TablesFolder:
             self._writer(table, schema).write_all(some, own)
             self.counts[table.number] += len(own)
 
-    def _write_each(self, journal: Journal, made: Columns, first: int, end: int) -> None:
+    def _write_each(self, journal: Journal, made: RowBuffers, first: int, end: int) -> None:
         patterns, ends, payloads = memoryview(made[1]).cast("i"), memoryview(made[5]).cast("i"), made[6]
         for i in range(first, end):
             table, schema = journal.versions[journal.groups[patterns[i]]]

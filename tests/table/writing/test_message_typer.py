@@ -11,8 +11,8 @@ from cdcavro.change.model import Arrival
 from cdcavro.engine.machine import COMPILED, RowEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import StructureError
-from cdcavro.table.messages import MessageTyper
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.wire.formats import FORMATS, get_format
 from support import stream_trial
 from support.rows_trial import BY_ENGINE, LEFT, REFUSED, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type

@@ -1,7 +1,8 @@
-"""Changes of a table's rows as payloads of its schemas: the key, and the envelope with both rows.
+"""A writer of a table's changes as payloads of its schemas: the key, and the envelope with both rows.
 
-The work is planned once for each version of a schema and list of columns. Each column then is a
-reader of JSON values and a writer of Avro data.
+The work is planned once for each version of a schema and list of columns. Each column then is a cell: a reader of JSON
+values and a writer of Avro data. A row is the cells of its columns, then the misfits as text, then the names of the
+columns that the message did not have.
 """
 
 from __future__ import annotations
@@ -11,27 +12,30 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import Buffer
+from cdcavro.avro.binary import Buffer, pack_float
 from cdcavro.change.model import Column
 from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.change.rule import AS_SENT
 from cdcavro.engine.machine import Cells, optionals
 from cdcavro.engine.row_program import RowProgram
-from cdcavro.errors import SchemaError, StructureError, shown
-from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
+from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
+from cdcavro.exact.jsontext import escape, kind, render
+from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, plain_text
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.columns.readers import MISFIT
 from cdcavro.table.schema import avro_label, avro_of, without_attributes
 from cdcavro.table.writing.cells import CellTable
-from cdcavro.table.writing.rows import Cell, RowWriter, text_of, write_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
     from cdcavro.change.model import Arrival, Change, Row, Source
+    from cdcavro.table.columns.column_type import ColumnType
     from cdcavro.table.schema import TableColumn, TableSchema
+
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MILLISECOND: Final = 1_000
@@ -43,10 +47,12 @@ _OPERATIONS: Final = {op: bytes([len(word) << 1]) + word.encode() for op, word i
 class TableWriter:
     """Writes the changes of one version of a table, as one source sends them.
 
-    Made from the version, the source, and the columns that its changes state (None if they state
-    none); `zone` is the source's time zone, and `modes` how Debezium sends values. With `is_strict`, a value that its type cannot carry is an
-    error; otherwise it goes into `unparsed` as text, and `count` is told its column. Raises
-    `SchemaError` if a stated column's Avro type is not the version's.
+    Made from the version, the source, and the columns that its changes state (None if they state none); `zone` is the
+    source's time zone, and `modes` how Debezium sends values. With `is_strict`, a value that its type cannot carry is an
+    error; otherwise it goes into `unparsed` as text, and `count` gets the name of its column. Raises `SchemaError` if a
+    stated column's Avro type is not the version's.
+
+    Field: `schema` (`TableSchema`), the version.
     """
 
     def __init__(
@@ -73,7 +79,7 @@ class TableWriter:
             _cell(field, by_field[field["name"]], stated.get(by_field[field["name"]].name), source, zone, modes)
             for field in fields
         ]
-        self._plan = cells
+        self._row_cells = cells
         ignored: Counter[str] = Counter()
         self._rows = RowWriter(
             cells,
@@ -85,7 +91,7 @@ class TableWriter:
         )
         named = {cell.name: cell for cell in cells if cell.read is not None}
         self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
-        # Behind the cells of a row stand the misfits and the absent columns, behind those of a key the misfits; none.
+        # The two bytes are empty lists of misfits and of absent columns behind a row, the one byte that of misfits behind a key.
         self._cells = Cells([cell.plan() for cell in cells], b"\0\0", True, MISFIT)  # noqa: FBT003
         self._key_cells = Cells([cell.plan() for cell in self._key or ()], b"\0", False, MISFIT)  # noqa: FBT003
 
@@ -102,19 +108,19 @@ class TableWriter:
         rules = RULES.get(self._format or "", USUAL)
         types = {column.name: column.type for column in self._columns or ()}
         table = CellTable()
-        for cell in self._plan:
+        for cell in self._row_cells:
             sent = rules.sent(types.get(cell.name), self._source.db_type, self._zone, self._modes)
             table.add(cell.name, sent if is_sent else AS_SENT, cell.rule, cell.some, cell.null)
-        places = {cell.name: i for i, cell in enumerate(self._plan) if cell.read is not None}
-        own = [cell.name for cell in self._key or ()]
-        if not places.keys() >= {*key, *own}:
+        places = {cell.name: i for i, cell in enumerate(self._row_cells) if cell.read is not None}
+        key_names = [cell.name for cell in self._key or ()]
+        if not places.keys() >= {*key, *key_names}:
             return None
         return RowProgram(
             cells=table.cells,
             longs=table.longs,
             symbols=table.symbols,
             texts=bytes(table.texts),
-            key=array("i", [places[name] for name in own]),
+            key=array("i", [places[name] for name in key_names]),
             is_keyed=self._key is not None,
             same=array("i", [places[name] for name in key]),
         )
@@ -243,3 +249,194 @@ def _longs(value: Any, kind: str) -> tuple[Any, ...]:
     if kind == "a":
         return value or ()
     return () if kind == "s" or value is None else (value,)
+
+
+# Of all rows of a message, if it has several: a message of short rows may be about a table of many columns.
+MAX_ABSENT: Final = 8 << 20
+# Stands for the value of a column that newer rows no longer have.
+_GONE: Final = object()
+_LONG: Final = 0
+_STRING: Final = 1
+_BYTES: Final = 2
+_DOUBLE: Final = 3
+_SINGLE: Final = 4
+_BOOLEAN: Final = 5
+_KINDS: Final = {
+    "int": _LONG,
+    "long": _LONG,
+    "string": _STRING,
+    "bytes": _BYTES,
+    "double": _DOUBLE,
+    "float": _SINGLE,
+    "boolean": _BOOLEAN,
+}
+
+
+class Cell:
+    """A field of a row: a union of null and a primitive, with the reader of its column's values.
+
+    Made from the column's name, its type (None for a column that newer rows no longer have), the name
+    of the primitive, the primitive's index in the union, and the declared type.
+    """
+
+    __slots__ = ("_declared", "_kind", "name", "null", "read", "rule", "some")
+
+    def __init__(self, name: str, type: ColumnType | None, primitive: str, place: int, declared: str = "") -> None:
+        if primitive not in _KINDS:
+            raise SchemaError(name, f"holds {primitive}, and a cell is a primitive")
+        self.name = name
+        # The reader of values, and its rule; None for a column that newer rows no longer have.
+        self.read = None if type is None else type.read
+        self.rule = None if type is None else type.rule
+        self._kind = _KINDS[primitive]
+        # The bytes before a value, and for null.
+        self.some, self.null = place << 1, (1 - place) << 1
+        self._declared = declared
+
+    def plan(self) -> tuple[str, Callable[[Any], Any] | None, int, int, int]:
+        """Return the cell as the engine takes it."""
+        return self.name, self.read, self._kind, self.some, self.null
+
+    def write_null(self, out: Buffer) -> None:
+        """Append null."""
+        out.append(self.null)
+
+    def write(self, out: Buffer, value: Any) -> bool:
+        """Append a value, or null for one that the type cannot carry; return whether it was appended."""
+        datum = None if value is None or self.read is None else self.read(value)
+        if datum is None or datum is MISFIT:
+            out.append(self.null)
+            return datum is None
+        out.append(self.some)
+        if self._kind == _LONG:
+            out.write_long(datum)
+        elif self._kind == _STRING:
+            out.write_string(datum)
+        elif self._kind == _BYTES:
+            out.write_long(len(datum))
+            out.write_raw(datum)
+        elif self._kind == _DOUBLE:
+            out.write_double(datum)
+        elif self._kind == _SINGLE:
+            out.write_raw(pack_float(datum))
+        else:
+            out.append(datum)
+        return True
+
+    def misfit(self, value: Any, pointer: str, format: str | None) -> MisfitError:
+        """Return the error for a value that the type cannot carry; `pointer` is the JSON pointer to the row."""
+        got = f"{kind(value)} {shown(text_of(value))}"
+        return MisfitError(self._declared, got, pointer=f"{pointer}/{escape(self.name)}", format=format)
+
+
+class Written:
+    """The values of a written row and where its cells start, for another row with the same values to copy."""
+
+    __slots__ = ("starts", "values")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.values: list[Any] = []
+
+
+class RowWriter:
+    """Writes the rows of one version of a table, as one source sends them.
+
+    Made from the cells in the order of the fields; the names of the version's columns; the label of
+    the version and the format, for errors; and `count`, which is told the columns of values that
+    their types cannot carry. With `is_strict`, such values are errors.
+    """
+
+    __slots__ = ("_cells", "_columns", "_count", "_format", "_is_strict", "_label")
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        columns: frozenset[str | None],
+        label: str,
+        format: str | None,
+        count: Callable[[Iterable[str]], object],
+        *,
+        is_strict: bool,
+    ) -> None:
+        self._cells = tuple(cells)
+        self._columns = columns
+        self._label = label
+        self._format = format
+        self._count = count
+        self._is_strict = is_strict
+
+    def write(self, out: Buffer, image: Row, pointer: str, last: Written | None = None, *, rows: int = 1) -> Written:
+        """Append a row, of so many `rows` of a message, and return its values and where its cells start.
+
+        `last` is an earlier row of the same table in the same payload: most values of an update are the
+        same objects in both of its rows, and their bytes are copied. Raises `StructureError` for an
+        unknown column, and for a row that lacks so much that as many of its kind would be out of proportion; `MisfitError`.
+        """
+        written, count = Written(), 0
+        absent: list[str] = []
+        misfits: dict[str, str] = {}
+        cells = image if type(image) is dict else dict(image)
+        for i, cell in enumerate(self._cells):
+            written.starts.append(len(out))
+            value = _GONE if cell.read is None else cells.get(cell.name, ABSENT)
+            if value is _GONE or value is ABSENT:
+                cell.write_null(out)
+                if value is ABSENT:
+                    absent.append(cell.name)
+            else:
+                count += 1
+                if last is not None and last.values[i] is value:
+                    out.write_again(last.starts[i], last.starts[i + 1])
+                elif not cell.write(out, value):
+                    if self._is_strict:
+                        raise cell.misfit(value, pointer, self._format)
+                    misfits[cell.name] = text_of(value)
+                    value = MISFIT
+            written.values.append(value)
+        written.starts.append(len(out))
+        if count != len(cells):
+            raise self._unknown(image, pointer)
+        if misfits:
+            self._count(misfits.keys())
+        write_texts(out, misfits)
+        self._write_absent(out, absent, rows)
+        return written
+
+    def check(self, names: Sequence[str], pointer: str) -> None:
+        """Raise `StructureError` unless the version has all these columns; `pointer` is the JSON pointer to the row."""
+        if not self._columns.issuperset(names):
+            raise self._unknown(names, pointer)
+
+    def _write_absent(self, out: Buffer, names: list[str], rows: int) -> None:
+        size = sum([1 + len(name.encode()) for name in names]) * rows if rows > 1 else 0
+        if size > MAX_ABSENT:
+            expected = f"at most {MAX_ABSENT} bytes of names of absent columns in {rows} rows"
+            raise StructureError(expected, str(size), format=self._format)
+        if names:
+            out.write_long(len(names))
+            for name in names:
+                out.write_string(name)
+        out.append(0)
+
+    def _unknown(self, names: Iterable[str], pointer: str) -> StructureError:
+        name = next(name for name in names if name not in self._columns)
+        expected = f"a column of {self._label}"
+        return StructureError(expected, "none", pointer=f"{pointer}/{escape(name)}", format=self._format)
+
+
+def write_texts(out: Buffer, texts: dict[str, str]) -> None:
+    """Append an Avro map of strings."""
+    if texts:
+        out.write_long(len(texts))
+        for name, text in texts.items():
+            out.write_string(name)
+            out.write_string(text)
+    out.append(0)
+
+
+def text_of(value: Any) -> str:
+    """Return the text of a value that a type cannot carry: a string as it is, anything else as JSON."""
+    if type(value) is str:
+        return value
+    return plain_text(value) if type(value) not in (dict, list, bool) else render(value).decode()

@@ -1,4 +1,4 @@
-"""Messages straight to typed rows: the engine types what is like what the exact way has typed before.
+"""Typers of messages: the engine types a message straight to rows if the exact way has typed one like it before.
 
 Messages of one *pattern* agree, byte for byte, in everything but the parts of their rows: values, times and positions.
 What the exact way found out about one of them (its table, version, operation, and what becomes of each column) holds
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from cdcavro.change.model import DML, replace
+from cdcavro.change.model import DML, Change, replace
 from cdcavro.change.order_value import common_order, order_value
 from cdcavro.change.rows import common_size
 from cdcavro.engine.machine import RowEngine
@@ -21,12 +21,11 @@ from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_pieces
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.exact.locks import one_at_a_time
-from cdcavro.table.writing.journal import Journal
-from cdcavro.table.writing.typed import TypedPayload
-from cdcavro.table.writing.writer import NOWHERE, OPERATIONS, encoded_place
+from cdcavro.table.tables import TypedPayload
+from cdcavro.table.writing.table_writer import NOWHERE, OPERATIONS, encoded_place
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.attributes import PARTS
-from cdcavro.wire.formats import get_format
+from cdcavro.wire.formats import change_format, get_format
 from cdcavro.wire.program import row_parts
 
 if TYPE_CHECKING:
@@ -34,30 +33,31 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cdcavro.change.clock import Clock
-    from cdcavro.change.model import Arrival, Change
+    from cdcavro.change.model import Arrival
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.row_program import RowProgram
     from cdcavro.table.history import Table
     from cdcavro.table.schema import TableSchema
-    from cdcavro.table.tables import Tables
-    from cdcavro.table.writing.typed import TypedChange
-    from cdcavro.table.writing.writer import TableWriter
+    from cdcavro.table.tables import Tables, TypedChange
+    from cdcavro.table.writing.table_writer import TableWriter
     from cdcavro.wire.format import Format
 
-    # As `RowEngine.taken`.
-    Columns = tuple[bytes, ...]
+    # Rows in columns, as `RowEngine.taken` returns them.
+    RowBuffers = tuple[bytes, ...]
+    # Changes that are refused, each with its error.
     Refused = list[tuple[Change, CdcAvroError]]
 
-# A pattern is tried as long as most messages are of known ones.
+
+# At most 512 patterns are tried, and one more for every 8 messages that were of a known one.
 _PATIENCE: Final = 512
 _SHARE: Final = 8
 
 
-def merged(own: Arrival | None, told: Arrival | None) -> Arrival | None:
-    """Return where a message arrived: what is told, and for the rest what its Kafka record states itself."""
-    if own is None or told is None:
-        return told if own is None else own
-    return replace(own, **{name: value for name, value in structs.asdict(told).items() if value is not None})
+def merge_places(stated: Arrival | None, given: Arrival | None) -> Arrival | None:
+    """Return where a message arrived: as it is given, and for the rest as its Kafka record states it itself."""
+    if stated is None or given is None:
+        return given if stated is None else stated
+    return replace(stated, **{name: value for name, value in structs.asdict(given).items() if value is not None})
 
 
 def row_engine(
@@ -86,8 +86,13 @@ class MessageTyper:
 
     `unavailable` is as in `to_changes`. `is_all_learned` says that the tables learn nothing any more, so that what
     `Tables.find` finds for a pattern holds. With a `clock` (`Clock`), rows in columns have their order values, and the
-    clock is told how far their lanes went. One thread at a time may use it. Where nothing is compiled, everything goes
-    the exact way.
+    clock moves on with their lanes. One thread at a time may use it. Where nothing is compiled, everything goes the
+    exact way.
+
+    Fields:
+    * `clock` (`Clock` or None), as given
+    * `taken` (int), how many messages the engine has typed
+    * `user` (dict), the thread that uses it, for `one_at_a_time`
     """
 
     def __init__(
@@ -102,7 +107,7 @@ class MessageTyper:
         self._format, self._tables, self._unavailable = self._format_of(format), tables, unavailable
         self._parts = row_parts(self._format.envelope)
         self._is_all_learned, self.clock = is_all_learned, clock
-        self._is_able = self._own_engine() is not None
+        self._has_engine = self._make_engine() is not None
         self._engine = self.new_engine()
         self._known: list[tuple[Table, TableSchema, str]] = []
         self._edits, self._journal = tables.edits, Journal()
@@ -110,17 +115,17 @@ class MessageTyper:
         self.user: dict[str, int] = {}
 
     def add(self, message: bytes | str, place: Arrival | None = None) -> list[TypedPayload]:
-        """Return a message's rows, as `to_changes` and `Tables.add` make them, which raise what this raises.
+        """Return a message's rows, as `to_changes` and `Tables.add` make them, and raise what these raise.
 
         `place` is where it arrived, as far as its Kafka record does not say so. The halves of an update are not
         joined here.
         """
         raw = message if type(message) is bytes else to_bytes(message)
-        rows = self.known(raw, place)
+        rows = self.type_by_pattern(raw, place)
         if rows is not None:
             return rows
         changes = self.changes(raw)
-        placed = [replace(change, place=merged(change.place, place)) for change in changes]
+        placed = [replace(change, place=merge_places(change.place, place)) for change in changes]
         typed = [typed_change for change in placed for typed_change in self._tables.add(change)]
         self.learn(raw, changes, typed, place)
         return [TypedPayload(one.table, one.schema, one.change.op, one.key, one.payload) for one in typed]
@@ -134,7 +139,7 @@ class MessageTyper:
         typed: list[TypedChange] = []
         refused: Refused = []
         for change in changes:
-            placed = self._tables.named(replace(change, place=merged(change.place, place)))
+            placed = self._tables.named(replace(change, place=merge_places(change.place, place)))
             try:
                 typed += self._tables.write(placed, self._tables.find(placed))
             except CdcAvroError as error:
@@ -149,11 +154,11 @@ class MessageTyper:
             message, self._format.name, zone=self._tables.zone, members=False, unavailable=self._unavailable
         )
 
-    def known(self, message: bytes, place: Arrival | None = None) -> list[TypedPayload] | None:
+    def type_by_pattern(self, message: bytes, place: Arrival | None = None) -> list[TypedPayload] | None:
         """Return the rows of a message whose pattern is known; None for one that has to go the exact way."""
         if self._edits != self._tables.edits:
             self._forget()
-        is_named, turn = self._is_named_by(place), self._turn
+        is_named, turn = self._is_named_by_topic(place), self._turn
         made = None if is_named else self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
         if made is None:
             return None
@@ -174,7 +179,11 @@ class MessageTyper:
         if self._edits != self._tables.edits:
             self._forget()
         is_row = len(typed) == len(changes) > 0 and changes[0].op in DML and changes[0].half is None
-        if not (self._is_able and is_row) or self._is_named_by(place) or self._tried > _PATIENCE + self.taken // _SHARE:
+        if (
+            not (self._has_engine and is_row)
+            or self._is_named_by_topic(place)
+            or self._tried > _PATIENCE + self.taken // _SHARE
+        ):
             return False
         fixed = self._engine.pattern(message)
         if fixed is None or self._engine.has(fixed):
@@ -186,47 +195,47 @@ class MessageTyper:
         # Odd while a pattern is not known to be right; it counts on, so that no other thread misses that.
         self._turn += 1
         try:
-            return self._is_learned(message, fixed, program, typed, place)
+            return self._learn_pattern(message, fixed, program, typed, place)
         finally:
             self._turn += 1
 
-    def _is_learned(
+    def _learn_pattern(
         self, message: bytes, fixed: bytes, program: RowProgram, typed: Sequence[TypedChange], place: Arrival | None
     ) -> bool:
         if not self._engine.add(fixed, program):
             return False
         self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
         made = self._engine.rows(message, encoded_place(place))
-        is_right = made is not None and made == [self._made_of(one) for one in typed]
+        is_right = made is not None and made == [self._expected_row(one) for one in typed]
         if not is_right:
             self._engine.drop_last()
         self._journal.add(fixed, program, typed[0].table, typed[0].schema, is_right=is_right)
         return is_right
 
     def take_column(self, messages: Slices, places: Slices | None, first: int, most: int) -> tuple[int, bool]:
-        """Take messages of known patterns from an index on, as `RowEngine.take_column` does; the rows wait to be `made`.
+        """Take messages of known patterns from an index on, as `RowEngine.take_column` does; the rows wait for `pop_rows`.
 
         Where a topic names tables, `places` have none. The tables must have learned all.
         """
         return self._engine.take_column(messages, places, first, most, self.clock)
 
-    def made(self) -> tuple[list[tuple[Table, TableSchema, str]], Columns]:
+    def pop_rows(self) -> tuple[list[tuple[Table, TableSchema, str]], RowBuffers]:
         """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken` does."""
         made = self._engine.taken()
         self.taken += len(made[0]) // 4
         return self._known, made
 
-    def _made_of(self, typed: TypedChange) -> tuple[object, ...]:
-        """Return what the engine is to make of a row, of the pattern that was learned last."""
+    def _expected_row(self, typed: TypedChange) -> tuple[object, ...]:
+        """Return what the engine must make of a row of the pattern that was learned last."""
         made = len(self._known) - 1, typed.key, typed.payload
         return made if self.clock is None else (*made, order_value(typed.change), bool(typed.absent))
 
     def new_engine(self) -> RowEngine:
         """Return another engine for the same messages, which has learned nothing."""
-        engine = self._own_engine()
+        engine = self._make_engine()
         return RowEngine(self._format.program) if engine is None else engine
 
-    def _own_engine(self) -> RowEngine | None:
+    def _make_engine(self) -> RowEngine | None:
         """Return the engine of the format's rows; None for a time zone that it cannot have."""
         return row_engine(self._format.name, self._tables.zone, self._unavailable, is_ordered=self.clock is not None)
 
@@ -236,13 +245,13 @@ class MessageTyper:
 
     @property
     def journal(self) -> Journal:
-        """What was learned and holds, for the engines of other threads."""
+        """The patterns that hold, for the engines of other threads."""
         if self._edits != self._tables.edits:
             self._forget()
         return self._journal
 
-    def _is_named_by(self, place: Arrival | None) -> bool:
-        """Return whether a row may be of the table called as the topic that is told for it."""
+    def _is_named_by_topic(self, place: Arrival | None) -> bool:
+        """Return whether a row may be of the table that is called like its topic."""
         return place is not None and place.topic is not None and self._tables.given_table.by_topic
 
     def _forget(self) -> None:
@@ -264,7 +273,7 @@ class MessageTyper:
         _, writer, completed = settled
         key = writer.schema.key_names if completed.key is None else completed.key
         program = writer.row_program(key, is_sent=self._is_sent(change, completed))
-        return None if program is None else self._of_pattern(program, writer, completed, position)
+        return None if program is None else self._fill_program(program, writer, completed, position)
 
     def _is_clear(self, message: bytes, change: Change) -> bool:
         """Return whether a message's change was made of just its parts."""
@@ -274,7 +283,7 @@ class MessageTyper:
         """Return whether the values in a message are as the format sends them, and not as in its change."""
         return True
 
-    def _of_pattern(self, program: RowProgram, writer: TableWriter, change: Change, position: int) -> RowProgram:
+    def _fill_program(self, program: RowProgram, writer: TableWriter, change: Change, position: int) -> RowProgram:
         before, after = self._images(change)
         program.head, program.place = writer.head(is_snapshot=change.op == "SNAPSHOT"), encoded_place(change.place)
         program.position, program.before, program.after = position, PARTS.index(before), PARTS.index(after)
@@ -291,3 +300,81 @@ class MessageTyper:
             return "row", ""
         after = "row" if "row" in self._parts.names else "after"
         return "before" if change.before is not None else "", after if change.after is not None else ""
+
+
+class ChangeTyper(MessageTyper):
+    """Turns payloads of changes, whatever format they came in, into typed rows, as `MessageTyper` does with messages.
+
+    The `Tables` must have learned all. A change states its place itself, so none is given. Its `members` are left out:
+    they serve the format that it came in, and no row has them.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(change_format().name, tables, unavailable=None, is_all_learned=True)
+
+    def changes(self, message: bytes) -> list[Change]:
+        """Return the change of a payload. Raises `PayloadError`."""
+        return [replace(Change.from_avro(message), members=None)]
+
+    def _make_engine(self) -> RowEngine | None:
+        pieces = pieces_of(self._tables.zone)
+        return None if pieces is None else RowEngine(change_format().program, (), pieces, False, True)  # noqa: FBT003
+
+    @staticmethod
+    def _format_of(_name: str) -> Format:
+        return change_format()
+
+    def _program(self, message: bytes, change: Change) -> RowProgram | None:
+        if self._tables.given_table.by_topic and not change.source.table:
+            return None  # the topic, which names the table, is no part of the pattern
+        return super()._program(message, change)
+
+    def _is_clear(self, message: bytes, change: Change) -> bool:  # noqa: ARG002  the engine checks that itself
+        return True
+
+    def _is_sent(self, change: Change, completed: Change) -> bool:
+        """Return whether the change states no types of its own, so that its values were read by those of the table."""
+        return completed.columns is not change.columns
+
+    def _fill_program(self, program: RowProgram, writer: TableWriter, change: Change, position: int) -> RowProgram:
+        made = super()._fill_program(program, writer, change, position)
+        # A change has its place beside its pattern, and says itself whether it has a transaction.
+        made.place, made.is_empty_none = NOWHERE, False
+        return made
+
+
+class Journal:
+    """The patterns that were learned since the last edit of a table, in order; older ones hold no longer.
+
+    Engines of other threads learn them from here.
+
+    Fields:
+    * `versions` (list of a `Table` and a `TableSchema`), what the messages of the patterns are of
+    * `groups` (array of int), of each pattern the index of its version
+    """
+
+    __slots__ = ("_indexes", "_patterns", "groups", "versions")
+
+    def __init__(self) -> None:
+        self.versions: list[tuple[Table, TableSchema]] = []
+        self.groups = array("i")
+        self._indexes: dict[tuple[int, int], int] = {}
+        self._patterns: list[tuple[bytes, RowProgram, bool]] = []
+
+    def __len__(self) -> int:
+        return len(self._patterns)
+
+    def add(self, fixed: bytes, program: RowProgram, table: Table, schema: TableSchema, *, is_right: bool) -> None:
+        """Note a pattern that the engine learned, and that it dropped again unless `is_right`."""
+        index = self._indexes.setdefault((table.number, schema.version), len(self.versions))
+        if index == len(self.versions):
+            self.versions.append((table, schema))
+        self.groups.append(index)
+        self._patterns.append((fixed, program, is_right))
+
+    def play(self, engine: RowEngine, first: int, last: int) -> None:
+        """Let an engine that knows the patterns before `first` learn the others before `last`."""
+        for fixed, program, is_right in self._patterns[first:last]:
+            engine.add(fixed, program)
+            if not is_right:
+                engine.drop_last()

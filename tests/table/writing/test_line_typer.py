@@ -11,10 +11,10 @@ import pytest
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import FileError
 from cdcavro.files.chunks import Chunk
-from cdcavro.table.folder import TablesFolder
-from cdcavro.table.messages import MessageTyper
+from cdcavro.table.table_folder import TablesFolder
 from cdcavro.table.tables import Tables
-from cdcavro.table.writing.lines import LineTyper
+from cdcavro.table.writing.line_typer import LineTyper
+from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.wire.formats import FORMATS
 from support.tables_trial import RUNS, Numbered, compare, evolving, one_by_one, run, stream, write
 

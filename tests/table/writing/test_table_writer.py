@@ -23,7 +23,7 @@ from cdcavro.exact.numbers import number
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
-from cdcavro.table.writing.writer import TableWriter
+from cdcavro.table.writing.table_writer import TableWriter
 from support.typed import SOURCE, read, read_row, table
 
 EVERY = {
