@@ -25,7 +25,7 @@ from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Route, find_losses
 from cdcavro.transcoding.mapping import iterate_records, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
-from cdcavro.wire.attributes import LOCAL, field_rule, marked_paths
+from cdcavro.wire.attributes import LOCAL, field_rule, marked_paths, member_path
 from cdcavro.wire.formats import REGISTRY, get_format
 
 if TYPE_CHECKING:
@@ -259,7 +259,5 @@ def _local_times(format: str | None) -> tuple[tuple[str, str], ...]:
     if format not in REGISTRY:
         return ()
     paths = [path for path, unit in marked_paths(REGISTRY[format].envelope, "unit") if unit == LOCAL]
-    pairs = [
-        ("".join(f"/{escape(field_rule(field).name)}" for field in path), field_rule(path[-1]).part) for path in paths
-    ]
+    pairs = [("".join(f"/{escape(name)}" for name in member_path(path)), field_rule(path[-1]).part) for path in paths]
     return tuple(sorted(pairs, key=itemgetter(1)))

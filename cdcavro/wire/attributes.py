@@ -55,7 +55,7 @@ from cdcavro.avro.types import Enum, Field, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 ATTRIBUTE: Final = "json"
 ARRIVAL: Final = "arrival"
@@ -184,6 +184,11 @@ def marked_paths(declared: Type, mark: str) -> Iterator[tuple[tuple[Field, ...],
                 yield (member,), value
             for path, value_below in marked_paths(member.type, mark):
                 yield (member, *path), value_below
+
+
+def member_path(fields: Iterable[Field]) -> tuple[str, ...]:
+    """Return the names of the JSON members of fields."""
+    return tuple(field_rule(declared).name for declared in fields)
 
 
 def enum_rule(declared: Enum) -> EnumRule:

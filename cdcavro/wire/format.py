@@ -135,7 +135,8 @@ class Format:
             if self._engine.is_plain(raw):
                 return loads(raw)
             value = _parse_message(raw)
-            self._write(value)  # which checks it
+            if self._engine.encode(raw) is None:
+                self._writer.write(value)  # which checks it
         except MessageError as error:
             error.format = self.name
             raise

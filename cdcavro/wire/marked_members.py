@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from cdcavro.errors import shown
-from cdcavro.exact.jsonvalues import at, string_at
+from cdcavro.exact.jsonvalues import ABSENT, at, string_at
 from cdcavro.exact.numbers import plain_text
-from cdcavro.wire.attributes import field_rule, marked_paths
+from cdcavro.wire.attributes import field_rule, marked_paths, member_path
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import VALUE, is_kafka_record
 
@@ -38,9 +38,7 @@ def operation_of(record: dict[str, Any], format: Format) -> str:
     """
     record = format.message_in(record)
     for names in _members(format, "operation"):
-        value: Any = record
-        for name in names:
-            value = value.get(name) if isinstance(value, dict) else None
+        value = at(record, *names)
         if value is not None:
             return NONE if isinstance(value, (dict, list)) else plain_text(value)
     return TOMBSTONE if any(_is_null(record, names) for names in _members(format, "tombstone")) else NONE
@@ -89,17 +87,14 @@ def version_note(lines: bytes, format: str) -> str | None:
 
 
 def _is_null(record: Any, names: tuple[str, ...]) -> bool:
-    for name in names:
-        if not isinstance(record, dict) or name not in record:
-            return False
-        record = record[name]
-    return record is None
+    parent = at(record, *names[:-1])
+    return type(parent) is dict and parent.get(names[-1], ABSENT) is None
 
 
 @lru_cache(maxsize=_KEPT)
 def _members(format: Format, mark: str) -> list[tuple[str, ...]]:
     """Return the paths to the members that a wire schema marks with `mark`, each as the names of JSON members."""
-    return [tuple(field_rule(field).name for field in path) for path, _ in marked_paths(format.envelope, mark)]
+    return [member_path(path) for path, _ in marked_paths(format.envelope, mark)]
 
 
 def _stated_version(lines: bytes, place: int, name: str) -> tuple[str | None, int]:

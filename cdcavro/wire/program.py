@@ -46,6 +46,7 @@ from cdcavro.wire.attributes import (
     format_rule,
     is_nullable,
     marked_paths,
+    member_path,
 )
 from cdcavro.wire.kafka import KAFKA, unwraps_records
 from cdcavro.wire.message_writer import message_writer
@@ -275,7 +276,7 @@ class RowParts:
 
 def row_parts(envelope: Record) -> RowParts:
     """Return the parts of a format's rows."""
-    paths = [(part, tuple(field_rule(field).name for field in path)) for path, part in marked_paths(envelope, "part")]
+    paths = [(part, member_path(path)) for path, part in marked_paths(envelope, "part")]
     used = [(part, path) for part, path in paths if part != "unused"]
     pointers = ["".join(f"/{escape(name)}" for name in path) for _, path in used]
     # The extras are the last field.

@@ -209,7 +209,7 @@ def test_a_transcoder_gives_a_halves_error_with_its_message():
     transcoder = Transcoder("datahub_blob", "oms_canal")
     assert transcoder.add(half(1, "B")) == []
     (refused,) = transcoder.add(half(1, "B", 2))
-    assert (refused.messages, refused.made) == (((1, half(1, "B", 2)),), None)
+    assert (refused.messages, refused.transcoded) == (((1, half(1, "B", 2)),), None)
     with pytest.raises(StructureError, match="got the BEFORE half twice"):
         refused.result()
     (done,) = transcoder.add(half(1, "A", 3))

@@ -366,8 +366,8 @@ def test_transcoding_an_unsigned_number_is_no_loss_of_a_value(fields, target):
     transcoder.add(statement("CREATE TABLE t", ("CREATE", "t", UNSIGNED)))
     message = with_schema(row("t", {"id": 1, "n": -1, "m": 5}), fields)
     (outcome,) = transcoder.add(message)
-    assert b"18446744073709551615" in outcome.made.texts[0]
-    (loss,) = [loss for loss in outcome.made.losses if loss.path.endswith(".after.n")]
+    assert b"18446744073709551615" in outcome.transcoded.texts[0]
+    (loss,) = [loss for loss in outcome.transcoded.losses if loss.path.endswith(".after.n")]
     assert (loss.value, loss.is_of_a_value) == ("-1", False)
 
 

@@ -15,13 +15,13 @@ from rich.pretty import pretty_repr
 
 from cdcavro import FORMATS
 from cdcavro.wire import attributes
-from cdcavro.wire.attributes import field_rule, marked_paths
+from cdcavro.wire.attributes import marked_paths, member_path
 from cdcavro.wire.formats import change_format, get_format
 from reference import markdown, schema_text
 from reference.places import SAMPLES
 
 if TYPE_CHECKING:
-    from cdcavro.avro.types import Field, Named
+    from cdcavro.avro.types import Named
     from cdcavro.wire.format import Format
 
 # The message that a page shows, where there is no plain insert.
@@ -81,10 +81,10 @@ def _particulars(name: str) -> str:
 
 
 def _told(format: Format) -> str:
-    required = [".".join(_members(path)) for path, _ in marked_paths(format.envelope, "required")]
+    required = [".".join(member_path(path)) for path, _ in marked_paths(format.envelope, "required")]
     telling = list(marked_paths(format.envelope, "tells"))
-    by_value = {".".join(_members(path)): said for path, said in telling if said is not True}
-    others = [".".join(_members(path)) for path, said in telling if said is True]
+    by_value = {".".join(member_path(path)): said for path, said in telling if said is not True}
+    others = [".".join(member_path(path)) for path, said in telling if said is True]
     needed = [name for name in required if name not in others and name not in by_value]
     lines = []
     if needed:
@@ -96,10 +96,6 @@ def _told(format: Format) -> str:
     ]
     rule = "A message fits that has all required members and at least one that tells the format; {py:func}`cdcavro.sniff` takes the format with most telling members."
     return markdown.page(rule, "\n".join(lines))
-
-
-def _members(path: tuple[Field, ...]) -> list[str]:
-    return [field_rule(field).name for field in path]
 
 
 def _listed(names: list[str] | tuple[str, ...], word: str = "and") -> str:
