@@ -6,12 +6,14 @@ compiled.
 """
 
 import os
+import shutil
 import sys
 import tomllib
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 FOLDER = Path(__file__).parent
 WANTED = os.environ.get("CDCAVRO_BUILD", "")
@@ -53,10 +55,20 @@ class AllOrNone(build_ext):
             self.extensions = []
 
 
+class FromNothing(build_py):
+    """Builds into an empty folder: what an earlier build left there would be in the wheel, also where its source is gone."""
+
+    def run(self) -> None:
+        """Remove what is there, and build."""
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
 setup(
     packages=[*find_packages(include=["cdcavro", "cdcavro.*"]), "cdcavro.avsc", "cdcavro.samples"],
     package_dir={"cdcavro.avsc": "avsc"},
     ext_modules=extensions(),
-    cmdclass={"build_ext": AllOrNone},
+    cmdclass={"build_ext": AllOrNone, "build_py": FromNothing},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

@@ -27,9 +27,9 @@ def build(tmp_path):
     (tmp_path / "cdcavro" / "small.py").write_text("def same(value):\n    return value\n")
     (tmp_path / "pyproject.toml").write_text('[tool.cdcavro]\ncompiled = ["cdcavro/small.py"]\n')
 
-    def run(wanted):
+    def run(wanted, *command):
         environment = os.environ | {"CC": "false", "CDCAVRO_BUILD": wanted}
-        command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+        command = [sys.executable, "setup.py", *(command or ("build_ext", "--inplace"))]
         return subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50, check=False
         )
@@ -74,3 +74,16 @@ def test_every_source_is_translated_by_this_cython(tmp_path):
         result = compiler.compile_single(str(ROOT / source), options, full_module_name=None)
         assert (source, result.num_errors) == (source, 0)
         assert made.with_suffix(".c").stat().st_size > 100_000
+
+
+def test_a_wheel_has_no_module_whose_source_is_gone(build, tmp_path):
+    """An earlier build leaves a folder, which the next one would pack again."""
+    for folder in ("cdcavro", "cdcavro/samples", "avsc"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "__init__.py").touch()
+    for source in ("gone", "small"):
+        (tmp_path / "cdcavro" / f"{source}.py").touch()
+        done = build("pure", "build")
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "cdcavro" / "gone.py").unlink(missing_ok=True)
+    assert [path.name for path in tmp_path.glob("build/lib*/cdcavro/*.py") if path.stem != "__init__"] == ["small.py"]
