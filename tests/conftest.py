@@ -31,6 +31,8 @@ settings.load_profile("cdcavro")
 
 let_programs_heed_signals()
 
+pytest_plugins = ["support.limits", "support.sampling"]
+
 
 def pytest_collection_finish() -> None:
     """Exclude the thousands of collected tests from garbage collection."""

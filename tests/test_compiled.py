@@ -41,7 +41,22 @@ def test_build_is_the_one_that_the_environment_names(source):
     """Every module that `pyproject.toml` lists is compiled, or none is."""
     module = importlib.import_module(source.rpartition(".")[0].replace("/", "."))
     is_compiled = not module.__file__.endswith(".py")
-    assert is_compiled is COMPILED is (os.environ["CDCAVRO_BUILD"] == "compiled")
+    wanted = os.environ["CDCAVRO_BUILD"] == "compiled" and "CDCAVRO_ENGINE" not in os.environ
+    assert is_compiled is COMPILED is wanted
+
+
+def test_the_engine_is_switched_off_by_one_word():
+    """Another one is refused, so that nobody measures the engine without knowing it."""
+    command = [sys.executable, "-c", "import cdcavro"]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"CDCAVRO_ENGINE": "of"},
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1] == "ImportError: CDCAVRO_ENGINE: expected 'off' or nothing, got 'of'"
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -51,23 +66,14 @@ def test_every_compiled_module_has_a_source_in_python(source):
     assert (ROOT / source).with_suffix(".py").is_file()
 
 
-# Whole messages: the other build runs in a process of its own, made to pass compiled modules by.
+# Whole messages: the sources run in a process of their own.
 _OTHER = """
 import sys
-from importlib.machinery import FileFinder, SourceFileLoader
-from pathlib import Path
-
-package = Path(sys.argv[1])
-
-def sources(path):
-    if not Path(path).resolve().is_relative_to(package):
-        raise ImportError
-    return FileFinder(path, (SourceFileLoader, [".py"]))
-
-sys.path_hooks.insert(0, sources)
 import cdcavro
 from cdcavro.engine import machine
+from cdcavro.formats import oms_canal
 assert not machine.COMPILED
+assert oms_canal.__file__.endswith(".py")
 for line in sys.stdin:
     verb, format, given = line.split(" ")
     try:
@@ -121,8 +127,10 @@ def test_both_builds_give_the_same_payload_text_or_sentence():
     lines = "".join(f"{verb} {format} {given.hex()}\n" for verb, format, given in cases)
     path = [str(PACKAGE.parent), *sys.path]
     code = f"import sys; sys.path[:0] = {path!r}\n{_OTHER}"
-    command = [sys.executable, "-c", code, str(PACKAGE.resolve())]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    without = os.environ | {"CDCAVRO_ENGINE": "off"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=lines, env=without, capture_output=True, text=True, check=False
+    )
     assert done.stderr == ""
     for case, theirs in zip(cases, done.stdout.split("\n"), strict=False):
         assert (case, _done(*case)) == (case, theirs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 import cdcavro
-from support.places import TESTS
+from support.places import ROOT, TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,9 +192,9 @@ def test_modules_and_functions_are_short():
 def test_machine_includes_every_part_of_the_engine_once():
     """What is compiled into the engine is one module, in the order in which its parts are read."""
     included = re.findall(
-        r'^include "(.*)"$', (PACKAGE / "engine/machine.pyx").read_text(encoding="utf-8"), re.MULTILINE
+        r'^include "(.*)"$', (ROOT / "cdcavro/engine/machine.pyx").read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert sorted(included) == sorted(path.name for path in (PACKAGE / "engine").glob("*.pxi"))
+    assert sorted(included) == sorted(path.name for path in (ROOT / "cdcavro/engine").glob("*.pxi"))
 
 
 @pytest.mark.parametrize("part", sorted(path.name for path in (PACKAGE / "engine").glob("*.p[xy][xi]")))

@@ -28,6 +28,7 @@ def test_every_message_comes_back(format, data):
     assert_round_trip(format, data.draw(texts(format)))
 
 
+@pytest.mark.slow
 @formats
 @given(data=st.data())
 def test_member_given_twice_is_refused(format, data):

@@ -153,6 +153,7 @@ def test_a_typer_shared_by_threads_gives_right_rows_or_an_error():
     assert sum(at_once(work)) > 0
 
 
+@pytest.mark.slow
 def test_a_child_that_is_forked_while_threads_work_does_not_hang(tmp_path):
     """Locks are free in the child, whoever held them, and what was only remembered is remembered again."""
     cache, shared = WeightedCache(50), registry.connect(f"file:{tmp_path / 'schemas'}")

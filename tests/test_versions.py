@@ -13,6 +13,8 @@ from support.places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TOX = (ROOT / "tox.ini").read_text(encoding="utf-8")
+# The environments of README's test command, and those of `tox -m all`.
+LISTED = {name for line in re.findall(r"^(?:env_list|    all) = (.*)$", TOX, re.MULTILINE) for name in line.split(", ")}
 BUILD = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 PROMISED = [
@@ -64,14 +66,13 @@ def test_an_older_spark_runs_with_all_else_as_the_newest():
 
 
 def test_every_spark_that_is_promised_is_tested():
-    """Each minor version from the lowest to the newest has an environment, which `tox` runs by itself."""
+    """Each minor version from the lowest to the newest has an environment that README's commands run."""
     (promised,) = (one for one in PROMISED if one.name == "pyspark")
     tested = {"spark35": LOWEST["pyspark"], "spark40": SPARK_40["pyspark"], "spark": PINNED["pyspark"]}
     assert sorted((one.major, one.minor) for one in tested.values()) == [(3, 5), (4, 0), (4, 1)]
     assert all(version in promised.specifier for version in tested.values())
     assert "4.2" not in promised.specifier
-    (listed,) = re.findall(r"^env_list = (.*)$", TOX, re.MULTILINE)
-    assert {*tested, "connect"} <= {*listed.split(", ")}
+    assert {*tested, "connect", "every-spark"} <= LISTED
     files = {"spark35": "constraints-lowest.txt", "spark40": "constraints-spark40.txt"}
     for name, file in files.items():
         assert re.search(rf"^\[testenv:{name}\][^\[]*\nconstraints = {file}\n", TOX, re.MULTILINE)
@@ -86,14 +87,13 @@ def test_every_tool_is_pinned():
 
 
 def test_every_python_that_is_promised_is_tested():
-    """Its classifier, the lowest that is required, and an environment for each of the others, which `tox` runs by itself."""
+    """Its classifier, the lowest that is required, and an environment for each of the others that `tox -m all` runs."""
     said = re.findall(r"Python :: 3\.(\d+)", " ".join(PROJECT["project"]["classifiers"]))
     (others,) = re.findall(r"^\[testenv:py\{(.*)\}\]$", TOX, re.MULTILINE)
     lowest = PROJECT["project"]["requires-python"].removeprefix(">=3.")
     assert said == [other.removeprefix("3") for other in others.split(",")]
     assert said[0] == lowest
     assert f"base_python = python3.{lowest}\n" in TOX
-    (listed,) = re.findall(r"^env_list = (.*)$", TOX, re.MULTILINE)
-    assert "pure" in listed.split(", ")
-    (newest,) = re.findall(r"^\[testenv:pure\][^\[]*\nbase_python = python3\.(\d+), ", TOX, re.MULTILINE)
-    assert {"py" + other for other in others.split(",")} - {*listed.split(", ")} == {f"py3{newest}"}
+    (newest,) = re.findall(r"^\[testenv:exact\][^\[]*\nbase_python = python3\.(\d+), ", TOX, re.MULTILINE)
+    assert newest == said[-1]
+    assert {"exact", "lowest"} | {"py" + other for other in others.split(",")} - {f"py3{lowest}"} <= LISTED

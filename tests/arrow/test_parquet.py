@@ -75,6 +75,7 @@ def test_any_number_of_threads_writes_the_same_files(tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "size"), [(10, 1 << 20), (100_000, 500)])
 def test_a_row_group_has_so_many_rows_or_bytes_at_most(tmp_path, monkeypatch, rows, size):
     """So that what is in memory does not grow with the file."""
@@ -105,6 +106,7 @@ def test_rows_that_get_a_long_default_are_few_at_a_time(tmp_path, monkeypatch):
     assert [row["after"]["c"] for row in pq.read_table(path).to_pylist()] == ["x" * 4_000] * 60
 
 
+@pytest.mark.slow
 def test_rows_that_fill_far_more_than_their_payloads_are_in_several_groups(tmp_path, monkeypatch):
     """All are written: one row of a table of many columns, and many that only say that it is emptied."""
     for module in (layout, arrays):
@@ -151,6 +153,7 @@ def test_a_disk_that_is_full_is_said_in_a_sentence(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
+@pytest.mark.slow
 def test_without_pyarrow_it_is_said_before_anything_is_read(tmp_path):
     """Avro needs none."""
     (tmp_path / "in.jsonl").write_bytes(b"")

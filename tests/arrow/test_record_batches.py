@@ -318,6 +318,7 @@ def test_names_of_a_map_stand_once():
         read_batch(binary([b"\x04\x02a\x02\x02a\x02\0"]), how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("items", "item"),
     [

@@ -57,6 +57,7 @@ def test_length_of_a_string_may_take_more_than_a_byte(length):
     assert Decoder(raw).read_string() == "x" * length
 
 
+@pytest.mark.slow
 @given(st.integers(-(2**63), 2**63 - 1), st.text(), st.floats(allow_nan=False))
 def test_fastavro_writes_the_same_bytes(whole, string, real):
     """An independent writer agrees to the byte."""

@@ -537,6 +537,7 @@ def _fields(item: str) -> str:
     return f'{{"type":"record","name":"r","fields":[{",".join(item.replace("#", str(i)) for i in range(1_000))}]}}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "item",
     [

@@ -168,6 +168,7 @@ def test_rows_of_real_tables_are_taken(count, row, types):
     assert all(len(change.columns) == len(types) for change in changes[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["oms_canal", "canal"])
 @pytest.mark.parametrize("operation", ["INSERT", "DELETE"])
 def test_a_message_has_a_bounded_number_of_rows(format, operation):

@@ -118,6 +118,7 @@ def test_the_version_is_told():
     assert result.stdout == f"cdcavro {version('cdcavro')} ({build})\n"
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_the_script_does():
     """`python -m cdcavro`, also for what is wrong; of the package that is installed, not of a checkout."""
     module = [sys.executable, "-P", "-m", "cdcavro"]

@@ -50,6 +50,7 @@ def test_a_column_has_the_rows_of_its_changes(format):
         assert in_columns(engine, changes, None, most) == (wanted, left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_is_no_change_has_no_rows_and_is_not_surveyed(format):
     """Cut at every byte, and with every bit turned: the exact way has to say what is wrong."""

@@ -240,6 +240,7 @@ def test_numbers_may_have_any_number_of_digits(digits):
         assert own._engine.decode(payload) == own._reader.decode(payload)
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("count", [63, 1_001, 70_000, 100_000, 100_001])
 def test_many_members_may_have_no_field(engine, count):

@@ -213,6 +213,7 @@ def ordered(format: str) -> MessageTyper:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["canal", "debezium"])
 def test_a_place_that_is_damaged_leaves_its_message(format):
     """Its fields are read within its bytes, and a message has an order if it has rows."""

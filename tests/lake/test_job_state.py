@@ -40,6 +40,7 @@ def run(folder: Path, every: Batches, first: int = 0, last: int | None = None) -
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 7, 40])
 def test_a_job_that_starts_again_at_any_batch_makes_the_same_rows(tmp_path: Path, producer: str, size: int):
@@ -206,6 +207,7 @@ def facts_of(maker: TypedRows) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_a_state_does_not_grow_with_statements_that_change_nothing(tmp_path: Path):
     """Files are put together, and what such statements said is kept of the last ones only; rows are what they were."""
     every = statements(600)
@@ -236,6 +238,7 @@ def test_statements_that_change_nothing_but_read_otherwise_are_not_kept_for_ever
     assert kept[-1] == pairs[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [*range(6), 30, *range(62, 70)])
 def test_a_state_is_read_whenever_a_process_is_killed_while_files_are_put_together(tmp_path: Path, after: int):
     """Before and behind each step on the disk; what is run then gives the same rows."""

@@ -258,6 +258,7 @@ def _history(random: random.Random, producer: str) -> tuple[list[tuple[bytes, Ar
     return [(text, Arrival(topic="t", partition=0, offset=i)) for i, text in enumerate(sent)], table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", ["mysql", "postgresql", "oracle", "sqlserver", "oms_default"])
 def test_a_row_that_is_read_again_in_mid_stream_has_its_place_there(producer: str):
     """It wins against what came before and loses to what comes behind, however all of it is cut and shuffled."""

@@ -102,6 +102,7 @@ def expected(format: str, seed: int) -> tuple[list[Message], TypedRows, Batch]:
     return messages, maker, maker.of_batch(changes_of(format, messages))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
 @pytest.mark.parametrize("format", FORMATS)
 def test_rows_are_those_of_typed_rows_wherever_batches_are_cut(format, seed):
@@ -140,12 +141,14 @@ def test_most_rows_of_the_second_reading_are_made_by_the_engine(format):
     assert share > (0.0 if format == "datahub_blob" else 0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_damaged_messages_have_the_same_order_or_the_same_error(format):
     """Numbers of all sizes, places of all kinds, lanes that come behind: as one after another."""
     assert sum(trial(format, 300, 1).values()) > 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ARRIVAL)
 def test_more_lanes_than_the_engine_knows_at_a_time(format):
     """Their times come from the clock, and go back to it."""

@@ -481,6 +481,7 @@ def plain(value: Any, wanted: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
+@pytest.mark.slow
 @given(pairs())
 def test_data_of_random_schemas_are_read_as_resolution_says(pair):
     """A schema's own data come back byte for byte; those of another schema as the steps of resolution say."""

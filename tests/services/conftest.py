@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import socket
 import subprocess
 import tarfile
 import time
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from support.processes import die_with_parent, free_ports, is_port_taken
 
 APICURIO = "2.6.13.Final"
 _URL = (
@@ -41,30 +42,41 @@ def apicurio_jar(request, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def apicurio(apicurio_jar, tmp_path_factory) -> Iterator[str]:
     """The address of a running Apicurio, with nothing in it; it keeps all in memory."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = ["-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={port}"]
-    said = tmp_path_factory.mktemp("log") / "apicurio.log"
-    with said.open("wb") as log:
-        server = subprocess.Popen(
-            [*_JAVA, *settings, "-jar", apicurio_jar], cwd=apicurio_jar.parent, stdout=log, stderr=log
-        )
-    url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
+    log = tmp_path_factory.mktemp("log") / "apicurio.log"
+    url, server = _start(apicurio_jar, log)
+    while not _is_ready(url, server):
+        said = log.read_text(errors="replace")
+        _stop(server)
+        assert is_port_taken(said), f"Apicurio did not start:\n{said[-2000:]}"
+        url, server = _start(apicurio_jar, log)
     try:
-        _wait_for(url, server, said)
         yield url
     finally:
-        server.kill()
-        server.wait()
+        _stop(server)
 
 
-def _wait_for(url: str, server: subprocess.Popen, said: Path) -> None:
+def _start(jar: Path, log: Path) -> tuple[str, subprocess.Popen]:
+    """Start it on a free port."""
+    (port,) = free_ports(1)
+    settings = ["-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={port}"]
+    command = [*_JAVA, *settings, "-jar", jar]
+    with log.open("wb") as output:
+        server = subprocess.Popen(command, cwd=jar.parent, stdout=output, stderr=output, preexec_fn=die_with_parent)  # noqa: PLW1509
+    return f"http://127.0.0.1:{port}/apis/ccompat/v7", server
+
+
+def _is_ready(url: str, server: subprocess.Popen) -> bool:
+    """Wait until it answers, or has ended."""
     until = time.monotonic() + _SECONDS
     while time.monotonic() < until and server.poll() is None:
         try:
             with urllib.request.urlopen(f"{url}/subjects", timeout=5):
-                return
+                return True
         except OSError:
             time.sleep(0.2)
-    pytest.fail(f"Apicurio did not start:\n{said.read_text(errors='replace')[-2000:]}")
+    return False
+
+
+def _stop(server: subprocess.Popen) -> None:
+    server.kill()
+    server.wait()

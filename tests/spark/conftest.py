@@ -26,6 +26,7 @@ os.environ["TZ"] = "Asia/Shanghai"
 time.tzset()
 IS_CONNECT = os.environ.get("CDCAVRO_SPARK") == "connect"
 IS_OLDER = not arrow_udf.HAS_ARROW
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -35,7 +36,7 @@ SETTINGS = {
     # Spark kills the worker of a task that was cut off after 2 s, even one that it has handed on meanwhile (SPARK-54217).
     "spark.python.task.killTimeout": "1min",
     # Much code runs a few times only: to compile it well takes longer than it saves.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -65,8 +66,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             made.stop()
         return
     more = _lakes(tmp_path_factory) if IS_OLDER else _lakes_and_kafka(tmp_path_factory)
+    # What a session that is killed leaves goes with the folder of its run.
+    scratch = str(tmp_path_factory.mktemp("scratch"))
+    java = f"{SETTINGS[JAVA_OPTIONS]} -Djava.io.tmpdir={scratch}"
+    own = {**SETTINGS, **more, "spark.local.dir": scratch, JAVA_OPTIONS: java}
     with alone():
-        made = cdc.session("cdcavro tests", master="local[2]", config={**SETTINGS, **more})
+        made = cdc.session("cdcavro tests", master="local[2]", config=own)
     made.sparkContext.setLogLevel("OFF")
     cdc.register(made)
     yield made

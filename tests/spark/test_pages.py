@@ -29,6 +29,7 @@ def test_the_examples_of_a_page_run_and_say_what_is_shown(spark, page, tmp_path)
     assert set(Path.cwd().glob("[!.]*")) <= before
 
 
+@pytest.mark.jvm
 def test_the_first_command_prints_what_the_readme_shows(tmp_path):
     """The command line as README has it, on the messages that ship; run twice, it asks for --force."""
     done = cdcavro_run("--out", "out", cwd=tmp_path)
@@ -40,6 +41,7 @@ def test_the_first_command_prints_what_the_readme_shows(tmp_path):
     assert (again.returncode, again.stderr.strip()) == (2, said)
 
 
+@pytest.mark.jvm
 def test_rejects_are_an_exit_code_only_if_there_are_too_many(tmp_path):
     """1 beyond --max-rejects, 0 by default, as the page on several formats shows; the sentence says where they are."""
     (tmp_path / "in.jsonl").write_bytes(b'{"recordType":"DDL"}\nhello\n')
@@ -56,6 +58,7 @@ def cdcavro_run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
+@pytest.mark.jvm
 def test_an_interrupt_ends_the_job_without_a_word_too_much(tmp_path):
     """All processes get it, as from a terminal: Spark's, and those of its workers."""
     (tmp_path / "in.jsonl").write_bytes((SAMPLES / "canal" / "shop.jsonl").read_bytes() * 500)

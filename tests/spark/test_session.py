@@ -96,6 +96,7 @@ def test_an_old_java_is_named(monkeypatch, tmp_path, said, version):
     assert str(caught.value) == f"Spark needs Java 17 or newer, and {found}: {HOW}"
 
 
+@pytest.mark.jvm
 def test_a_session_without_the_jar_is_refused():
     """A session that was started elsewhere cannot get the jar any more."""
     code = (
@@ -118,6 +119,7 @@ def bomb(announced: int) -> bytes:
     return bytes(out)
 
 
+@pytest.mark.jvm
 def test_a_session_without_the_bounds_is_refused():
     """The jar alone does not stop a bomb."""
     code = (

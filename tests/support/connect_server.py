@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 import pyspark
 
 from support.ivy import alone
+from support.processes import die_with_parent, free_ports
 
 PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 PORT = "spark.connect.grpc.binding.port"
@@ -29,16 +29,20 @@ sys.stdin.read()
 @contextmanager
 def connect_server(config: Mapping[str, str]) -> Iterator[str]:
     """Start a server with these settings, give its address, and stop it."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     packages = ",".join(filter(None, [JAR, config.get("spark.jars.packages", "")]))
     settings = {**config, "spark.plugins": PLUGIN, PORT: str(port), "spark.jars.packages": packages}
     command = [sys.executable, "-c", CODE, json.dumps(settings)]
     with ExitStack() as stack:
         with alone():
             server = stack.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    preexec_fn=die_with_parent,  # noqa: PLW1509
+                )
             )
             # Its end of the pipe closes, and it ends.
             stack.callback(server.stdin.close)

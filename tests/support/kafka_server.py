@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from base64 import urlsafe_b64encode
@@ -10,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdcavro.spark.pipeline.config import kafka_package
 from support.ivy import alone
+from support.processes import die_with_parent, free_ports, is_port_taken
 
 KAFKA = "4.1.1"
 _SERVER = (("org.apache.kafka", "kafka_2.13", KAFKA), ("org.slf4j", "slf4j-simple", "1.7.36"))
@@ -145,36 +146,36 @@ def spark_settings(folder: Path) -> dict[str, str]:
 @contextmanager
 def broker(folder: Path) -> Iterator[Broker]:
     """Run a broker whose jars, data and log are in a folder."""
-    jars = fetched(folder / "jars", _SERVER)
-    port, controller = free_ports(2)
-    said, properties = folder / "broker.log", folder / "server.properties"
-    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
-    java = [*_JAVA, "-cp", ":".join(map(str, jars))]
-    cluster = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-    with said.open("wb") as log:
-        format = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties]
-        subprocess.run(format, check=True, stdout=log, stderr=log)
-        process = subprocess.Popen([*java, "kafka.Kafka", properties], stdout=log, stderr=log)
-    made = Broker(f"127.0.0.1:{port}", process)
+    java = [*_JAVA, "-cp", ":".join(map(str, fetched(folder / "jars", _SERVER)))]
+    made = _start(folder, java)
+    while not _is_ready(made):
+        said = (folder / "broker.log").read_text(errors="replace")
+        made.stop()
+        assert is_port_taken(said), f"Kafka did not start:\n{said[-2000:]}"
+        made = _start(folder, java)
     try:
-        _wait_for(made, said)
         yield made
     finally:
         made.stop()
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports of this machine on which nothing listens."""
-    sockets = [socket.socket() for _ in range(count)]
-    for free in sockets:
-        free.bind(("127.0.0.1", 0))
-    ports = [free.getsockname()[1] for free in sockets]
-    for free in sockets:
-        free.close()
-    return ports
+def _start(folder: Path, java: list[str]) -> Broker:
+    """Start a broker with new data on free ports."""
+    port, controller = free_ports(2)
+    properties = folder / "server.properties"
+    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
+    rmtree(folder / "log", ignore_errors=True)
+    cluster = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    with (folder / "broker.log").open("wb") as log:
+        format = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties]
+        subprocess.run(format, check=True, stdout=log, stderr=log)
+        command = [*java, "kafka.Kafka", properties]
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
+    return Broker(f"127.0.0.1:{port}", process)
 
 
-def _wait_for(made: Broker, said: Path) -> None:
+def _is_ready(made: Broker) -> bool:
+    """Wait until a broker answers, or has ended."""
     until = time.monotonic() + _SECONDS
     client = AdminClient({"bootstrap.servers": made.servers, "log_level": 0})
     while time.monotonic() < until and made.process.poll() is None:
@@ -183,5 +184,5 @@ def _wait_for(made: Broker, said: Path) -> None:
         except KafkaException:
             time.sleep(0.2)
         else:
-            return
-    raise AssertionError(f"Kafka did not start:\n{said.read_text(errors='replace')[-2000:]}")
+            return True
+    return False

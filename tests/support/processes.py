@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+_PR_SET_PDEATHSIG = 1
 
 
 def let_programs_heed_signals() -> None:
@@ -19,6 +24,28 @@ def let_programs_heed_signals() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
+
+
+def die_with_parent() -> None:
+    """Let Linux kill this program, which just began, when the tests end, even by kill -9: pass it as `preexec_fn`."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of this machine on which nothing listens."""
+    sockets = [socket.socket() for _ in range(count)]
+    for free in sockets:
+        free.bind(("127.0.0.1", 0))
+    ports = [free.getsockname()[1] for free in sockets]
+    for free in sockets:
+        free.close()
+    return ports
+
+
+def is_port_taken(log: str) -> bool:
+    """Return whether a server says that somebody else took its port before it did: another one is free."""
+    return any(sentence in log for sentence in ("Address already in use", "in use by another process", "BindException"))
 
 
 @contextmanager

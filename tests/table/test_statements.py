@@ -896,6 +896,7 @@ def test_a_text_that_makes_versions_takes_little_room():
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_versions_of_several_texts_are_counted_apart():
     """A stream of many statements, each of which is small, and rows between them."""
     stream = Stream()
@@ -922,6 +923,7 @@ def test_a_table_with_a_new_name_goes_on_changing_in_the_same_statement():
     assert newest.table.table == "u"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "refused",
     [

@@ -597,6 +597,7 @@ TAKERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taker", TAKERS)
 def test_what_takes_changes_leaves_them_as_they_are(taker):
     """Whoever goes on with a change after a function has it finds what was there before, rows and all."""

@@ -342,6 +342,7 @@ def test_a_heartbeat_with_text_for_a_statement_is_a_heartbeat():
     assert '"x"' in {loss.value for loss in made.losses if loss.path == "$.sql"}
 
 
+@pytest.mark.slow
 def test_a_message_of_many_rows_is_refused_before_anything_is_made_of_them():
     """What is made of each row is read back and compared: 300,000 empty rows in 900 KB took 19 s and 1.9 GB."""
     text = '{{"type":"INSERT","table":"t","data":[{}]}}'

@@ -434,6 +434,7 @@ def test_a_mutated_message_has_a_format_or_an_error_of_the_project(format):
         told(mutated(random, random.choice(messages)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILLERS)
 @pytest.mark.parametrize(
     "place", ["{}", '{{"type":"INSERT","data":{}}}', '{{"topic":"t","value":{{"op":"c","after":{}}}}}']

@@ -41,6 +41,7 @@ def reject(reason: str, count: int = 1) -> Reject:
     return Reject("canal", "$", reason, count, f"a.jsonl line {count}", reason)
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_where_old_batches_are_put_together():
     """10,000 batches are 300 points, of which none is much more than the others but the last, which are whole."""
     account = Account()
@@ -83,6 +84,7 @@ def test_a_batch_that_is_run_again_is_counted_once(tmp_path: Path):
     assert account.unit == "files"
 
 
+@pytest.mark.slow
 def test_an_account_is_bounded_whatever_messages_say():
     """Names of 10,000 characters, 20,000 tables, as many reasons, versions and steps; what is left out is counted."""
     account = Account()

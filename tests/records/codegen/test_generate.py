@@ -248,6 +248,7 @@ def test_symbols_are_members(kind):
 OWN_NAMES = own_names()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RECORD_KINDS)
 @pytest.mark.parametrize(
     ("declared", "more"),
@@ -275,6 +276,7 @@ def test_a_field_that_a_model_or_a_metaclass_has_is_one_alone_too(kind, name):
     assert json.loads(made.from_avro(b"\x0e").to_json()) == {name: 7}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RECORD_KINDS)
 @pytest.mark.filterwarnings("error")
 def test_every_name_that_a_module_has_itself_is_a_type_and_a_symbol(kind):

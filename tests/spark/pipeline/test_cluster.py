@@ -34,6 +34,7 @@ def test_a_batch_ends_right_though_a_worker_is_killed_in_its_middle(own: Cluster
     assert trial.finish(spark) == []
 
 
+@pytest.mark.jvm
 def test_a_state_that_a_machine_does_not_see_is_refused(own: Cluster, tmp_path: Path):
     """Before anything is read: what that machine wrote there would be lost."""
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:

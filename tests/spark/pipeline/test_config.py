@@ -388,6 +388,7 @@ spark.stop()
 """
 
 
+@pytest.mark.jvm
 @pytest.mark.filterwarnings("ignore")
 def test_no_secret_is_on_the_pages_of_spark_nor_in_logs(tmp_path: Path):
     """Options of Kafka and settings, given in the file or by the environment, with everything logged."""

@@ -70,6 +70,7 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
     ]
 
 
+@pytest.mark.jvm
 def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path: Path):
     """The line is written anew with each batch; what has to be read stands above it. Ctrl-C is how such a stream ends."""
     (tmp_path / "in").mkdir()
@@ -105,6 +106,7 @@ def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path:
     assert "Batches 0 to 1" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.jvm
 def test_what_came_from_a_variable_is_printed_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """In lines, pages, the account and errors the variable is named, whose value is in names of files and of a table."""
     monkeypatch.setenv("SECRET", f"{tmp_path}/canary in")
@@ -179,6 +181,7 @@ def test_a_mistake_is_a_sentence(tmp_path: Path, arguments: tuple[str, ...], sai
     assert "starting Spark" not in done.stderr
 
 
+@pytest.mark.jvm
 def test_a_check_does_nothing(tmp_path: Path):
     """It says what can be reached, or what cannot."""
     (tmp_path / "in").mkdir()
@@ -202,6 +205,7 @@ def test_a_check_does_nothing(tmp_path: Path):
     assert not (tmp_path / "state" / "checkpoint").exists()
 
 
+@pytest.mark.jvm
 def test_too_many_rejects_end_with_sentences_alone(tmp_path: Path):
     """Neither Spark nor its bridge to Python says where they saw the error; an example of the rejects is told."""
     (tmp_path / "in").mkdir()
@@ -218,6 +222,7 @@ def test_too_many_rejects_end_with_sentences_alone(tmp_path: Path):
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.jvm
 def test_a_wrong_format_is_told_and_no_success(tmp_path: Path):
     """Where every message is a reject, nothing was done, and what they look like is said."""
     (tmp_path / "in").mkdir()

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.kafka_server import free_ports, spark_settings
+from support.kafka_server import spark_settings
 from support.pages import DOCS, run_page
+from support.processes import free_ports
 
 TUTORIAL = DOCS / "tutorial-pipeline.md"
 

@@ -817,6 +817,7 @@ def _listed(count, item):
     return ", ".join(item.format(i) for i in range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialect", "text", "sentence"),
     [

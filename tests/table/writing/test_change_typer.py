@@ -48,6 +48,7 @@ def test_the_changes_of_a_database_are_typed_as_the_exact_way_types_them(format)
         assert taken[BY_ENGINE] > 190
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_other_parts_values_and_bytes_are_typed_or_refused_alike(format):
     """Times, places, numbers and members that nobody sends; flips and cuts of a payload anywhere."""
@@ -58,6 +59,7 @@ def test_other_parts_values_and_bytes_are_typed_or_refused_alike(format):
     trial(format, 100, 2, None)
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("format", FORMATS)
 def test_values_of_all_types_are_typed_as_the_exact_way_types_them(format):

@@ -31,6 +31,7 @@ def taken_if_compiled(taken: int, least: int) -> bool:
     return taken >= least if COMPILED else taken == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_any_threads_and_chunks_give_what_one_line_after_the_other_gives(format, tmp_path):
     """Rows, statements, halves, and what is damaged, in each format: the folder, the rejects, and what is said."""
@@ -41,6 +42,7 @@ def test_any_threads_and_chunks_give_what_one_line_after_the_other_gives(format,
     assert taken_if_compiled(taken, 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tables", "edits", "policy"), [(1, 0.004, "keep"), (4, 0.01, "reject"), (3, 0.1, "keep")])
 def test_tables_that_change_all_the_time_are_as_of_one_line_after_the_other(tables, edits, policy, tmp_path):
     """They are altered, emptied, renamed and dropped, and new columns and misfits come without a word."""
@@ -49,6 +51,7 @@ def test_tables_that_change_all_the_time_are_as_of_one_line_after_the_other(tabl
     assert taken_if_compiled(taken, 1)
 
 
+@pytest.mark.slow
 def test_more_tables_than_files_are_open_have_the_same_parts(tmp_path):
     """Which file is closed for another depends on the order of all rows."""
     made = Numbered()
@@ -93,6 +96,7 @@ def test_a_row_that_may_be_a_half_stands_before_the_next_row_of_its_table(tmp_pa
     assert taken_if_compiled(taken, 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1, 400, -1])
 def test_what_is_at_the_edge_of_a_chunk_is_rejected_with_its_line(place, tmp_path):
     """Also if nothing, or only a line end, stands before or behind it."""

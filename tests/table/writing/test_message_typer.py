@@ -57,6 +57,7 @@ def test_the_changes_of_a_database_are_typed_as_the_exact_way_types_them(format)
         assert taken.count(BY_ENGINE) > 90
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("format", FORMATS)
 def test_values_of_all_types_are_typed_as_the_exact_way_types_them(format):

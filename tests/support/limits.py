@@ -1,0 +1,89 @@
+"""What a run of the tests may take: the time of a test, and the room on the disk.
+
+A test has 60 seconds, a slow one 180, one that starts Java 300; `timeout(seconds)` on a test or a file gives another
+limit. A test beyond its limit fails. One that hangs in C, where no Python runs that could end it, takes its process with
+it a minute later: no other test does.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+SECONDS: Final = {"jvm": 300, "slow": 180}
+# The fixtures that start Java.
+JAVA: Final = frozenset({"spark", "avro_tools", "kafka", "apicurio"})
+# What the whole run writes at most, and what no test can go on with.
+NEEDED: Final = 3 << 30
+LOW: Final = 200 << 20
+# What a test that is beyond its limit has until its process ends, in seconds: its failure takes time to be told.
+GRACE = 60
+_STDERR: Final = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the error output as it is before pytest captures it."""
+    config.stash[_STDERR] = os.dup(2)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close it."""
+    os.close(config.stash[_STDERR])
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End the run before its first test where there is no room for what tests write."""
+    if hasattr(session.config, "workerinput") or session.config.option.collectonly:
+        return
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    needed = int(os.environ.get("CDCAVRO_TESTS_ROOM", NEEDED))
+    if free < needed:
+        pytest.exit(
+            f"the disk is nearly full: {folder} has {free / (1 << 30):.1f} GB left, the tests need "
+            f"{needed / (1 << 30):.1f}; make room, or set TMPDIR to a folder on another disk",
+            pytest.ExitCode.USAGE_ERROR,
+        )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test the limit of its kind; what asks for a session or a server starts Java."""
+    for item in items:
+        if not JAVA.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("jvm")
+        if not item.get_closest_marker("timeout"):
+            seconds = next((SECONDS[kind] for kind in SECONDS if item.get_closest_marker(kind)), None)
+            if seconds:
+                item.add_marker(pytest.mark.timeout(seconds))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """End the process if a test hangs where its limit cannot end it; what each thread does is printed first."""
+    marker = item.get_closest_marker("timeout")
+    seconds = float(marker.args[0] if marker else item.config.getini("timeout"))
+    if seconds:
+        faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=item.config.stash[_STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
+    """Say that the disk is full where a test fails on a full disk, and begin no further one."""
+    report = yield
+    folder = tempfile.gettempdir()
+    if report.failed and (free := shutil.disk_usage(folder).free) < LOW:
+        reason = f"the disk is full: {folder} has {free >> 20} MB left"
+        report.sections.append(("disk", reason))
+        item.session.shouldfail = reason
+    return report

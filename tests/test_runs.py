@@ -1,0 +1,176 @@
+"""How the tests run: a sample of the long ones, a limit for each, and a full disk told as what it is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from support.places import TESTS
+from support.sampling import is_drawn
+
+pytestmark = pytest.mark.slow
+pytest_plugins = ["pytester"]
+
+_INI = """
+[pytest]
+addopts = -p support.limits -p support.sampling
+markers =
+    slow: takes long
+    jvm: starts Java
+timeout = 60
+"""
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run tests of a file of their own with our plugins, in a process of its own."""
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.delenv("CDCAVRO_TESTS_SEED", raising=False)
+    pytester.makefile(".ini", pytest=_INI)
+
+    def made(code, *options):
+        pytester.makepyfile(test_them=code)
+        return pytester.runpytest_subprocess(*options)
+
+    return made
+
+
+MANY = """
+import pytest
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(200))
+def test_slow(number): pass
+
+def test_quick(): pass
+"""
+
+
+def test_a_sample_has_another_part_of_the_long_tests_for_each_seed_and_all_others(run):
+    """The seed is printed, and draws the same again."""
+    first = run(MANY, "--sample", "0.2", "-v")
+    seed = re.search(r"the same again with --seed (\w+)", first.stdout.str())[1]
+    again, other = run(MANY, "--sample", "0.2", "-v", "--seed", seed), run(MANY, "--sample", "0.2", "-v", "--seed", "x")
+    ran = [set(re.findall(r"::(\S+) PASSED", result.stdout.str())) for result in (first, again, other)]
+    assert all("test_quick" in tests and 15 < len(tests) < 75 for tests in ran)
+    assert ran[0] == ran[1] != ran[2]
+
+
+def test_workers_draw_the_same_sample(run):
+    """A worker that drew another one could not take the controller's tests."""
+    result = run(MANY, "--sample", "0.2", "-n", "2")
+    assert result.ret == 0
+    assert 15 < result.parseoutcomes()["passed"] < 75
+
+
+def test_every_test_is_drawn_by_some_seed_and_a_fraction_is_as_large_as_it_says():
+    """What is left out today runs on another day."""
+    drawn = [[is_drawn(str(seed), f"test_{number}", 0.1) for number in range(1000)] for seed in range(100)]
+    assert all(any(column) for column in zip(*drawn, strict=True))
+    assert all(60 < sum(row) < 150 for row in drawn)
+
+
+@pytest.mark.parametrize("fraction", ["0", "1.5", "-1", "all"])
+def test_a_fraction_that_is_none_is_refused(run, fraction):
+    """More than 0, at most 1."""
+    result = run("def test_it(): pass", f"--sample={fraction}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--sample" in result.stderr.str()
+
+
+def test_a_test_that_hangs_fails_by_its_own_limit_and_the_next_one_runs(run):
+    """A mark gives more time, or less."""
+    code = """
+    import time, pytest
+
+    @pytest.mark.timeout(1)
+    def test_hangs(): time.sleep(30)
+
+    def test_next(): pass
+    """
+    run(code).assert_outcomes(passed=1, failed=1)
+
+
+def test_a_test_that_hangs_in_c_takes_its_process_with_it_a_while_after_its_limit(run):
+    """Nothing else could end it; what it was doing is printed."""
+    code = """
+    import collections, itertools, pytest
+    from support import limits
+
+    limits.GRACE = 1
+
+    @pytest.mark.timeout(1)
+    def test_hangs(): collections.deque(itertools.repeat(None), maxlen=0)
+    """
+    result = run(code)
+    assert result.ret != pytest.ExitCode.OK
+    assert "1 failed" not in result.stdout.str()  # nothing was left that could count
+    assert "Timeout (0:00:0" in result.stderr.str()
+    assert "in test_hangs" in result.stderr.str()
+
+
+def test_a_long_test_does_not_end_its_process(run):
+    """However long the limits of others are."""
+    code = """
+    import time, pytest
+
+    @pytest.mark.timeout(10)
+    def test_long(): time.sleep(3)
+
+    @pytest.mark.timeout(1)
+    def test_next(): pass
+    """
+    run(code).assert_outcomes(passed=2)
+
+
+def test_limits_are_those_of_a_kind(run):
+    """What asks for a session starts Java, and has its time."""
+    code = """
+    import pytest
+
+    @pytest.fixture
+    def spark(): pass
+
+    def limit(request):
+        marker = request.node.get_closest_marker("timeout")
+        return marker and marker.args[0]
+
+    def test_quick(request): assert limit(request) is None
+
+    @pytest.mark.slow
+    def test_slow(request): assert limit(request) == 180
+
+    def test_session(request, spark): assert limit(request) == 300
+
+    @pytest.mark.timeout(7)
+    def test_own(request, spark): assert limit(request) == 7
+    """
+    run(code).assert_outcomes(passed=4)
+    run(code, "-m", "not jvm and not slow").assert_outcomes(passed=1, deselected=3)
+
+
+def test_a_disk_that_is_nearly_full_is_told_before_the_first_test(run, monkeypatch):
+    """With the folder, and what to do."""
+    monkeypatch.setenv("CDCAVRO_TESTS_ROOM", str(1 << 60))
+    result = run("def test_it(): pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "the disk is nearly full: " in result.stderr.str() + result.stdout.str()
+    assert "TMPDIR" in result.stderr.str() + result.stdout.str()
+
+
+def test_a_failure_on_a_full_disk_says_so_and_ends_the_run(run):
+    """The next ones would fail for the same reason."""
+    code = """
+    import shutil
+    from collections import namedtuple
+
+    def test_fills(monkeypatch):
+        shutil.disk_usage = lambda folder: namedtuple("usage", "total used free")(1, 1, 0)
+        raise OSError("No space left on device")
+
+    def test_next(): pass
+    """
+    result = run(code)
+    result.assert_outcomes(failed=1)
+    assert "the disk is full: " in result.stdout.str()
