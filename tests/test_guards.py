@@ -269,8 +269,8 @@ def test_libraries_are_imported_only_in_their_home():
 # What needs the JVM of a session, which Spark Connect does not have: `classic` says so there.
 NEEDS_JVM = {
     "session.py": "it looks for the jar and the bounds in a session that runs already",
-    "job/job.py": "the main job, which replaces folders by Hadoop",
-    "job/line_frame.py": "the main job, which reads the heads of files by Hadoop",
+    "job.py": "the main job, which replaces folders by Hadoop",
+    "source/line_frame.py": "the main job, which reads the heads of files by Hadoop",
     "lake/sinks.py": "Delta Lake's log is looked at by Hadoop, and Iceberg's snapshots have no Python interface",
     "pipeline/shared_folders.py": "a pipeline asks all machines whether they share its folders",
     "pipeline/outputs/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",

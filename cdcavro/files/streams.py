@@ -11,8 +11,10 @@ import os
 import secrets
 import sys
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
+from urllib.parse import unquote, urlsplit
 
 from cdcavro.errors import FileError, shown
 from cdcavro.exact.locks import held, left_beside
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 STANDARD: Final = "-"
 CHUNK: Final = 64 << 10
 _PAGE: Final = 4 << 10
+# How many paths are remembered.
+_PATHS: Final = 1024
 
 
 def unwatched(size: int) -> None:
@@ -40,6 +44,16 @@ def unsaid(sentence: str) -> None:
 def shown_name(path: str) -> str:
     """Return the name of a file for use in a sentence: bytes that are not UTF-8 are replaced."""
     return os.fsencode(path).decode(errors="replace")
+
+
+@lru_cache(maxsize=_PATHS)
+def plain_path(uri: str) -> str:
+    """Return a file's URI as people write it: for a local file, the path without scheme and escapes.
+
+    >>> plain_path("file:///tmp/a%20b.jsonl")
+    '/tmp/a b.jsonl'
+    """
+    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
 
 
 @contextmanager

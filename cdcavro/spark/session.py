@@ -1,4 +1,4 @@
-"""A SparkSession with spark-avro, in the version of the installed pyspark, and with bounds on what it decodes."""
+"""Session of Spark with spark-avro, in the version of the installed pyspark, and with bounds on what it decodes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 JAVA: Final = 17
 _GET_JAVA: Final = "install one (apt-get install openjdk-17-jre-headless, or adoptium.net) and set JAVA_HOME to it"
 _VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
+_CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
+# How the traceback of a worker ends for an error of this project.
+_FAULT: Final = re.compile(r"^cdcavro[.]errors[.]\w+: (.+)$", re.MULTILINE)
 _LIMITS: Final = {
     "org.apache.avro.limits.bytes.maxLength": jsontext.MAX_LENGTH,
     "org.apache.avro.limits.string.maxLength": jsontext.MAX_LENGTH,
@@ -134,6 +137,17 @@ def classic(spark: SparkSession, what: str) -> Any:
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise SetupError(f"{what} needs a session in the process of its driver: this one speaks Spark Connect")
     return spark
+
+
+def first_line(error: Exception) -> str:
+    """Return the sentence of an error of this project in a worker, or the first line of Java's message.
+
+    It has no credentials of addresses.
+    """
+    java = getattr(error, "java_exception", None)
+    fault = _FAULT.search(str(error))
+    message = fault[1] if fault else str(java if java is not None else error).strip().partition("\n")[0]
+    return _CREDENTIALS.sub("://", message)
 
 
 def check_java() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import cdcavro
 from cdcavro import spark as cdc
-from cdcavro.spark.job import job
+from cdcavro.spark import job
 from cdcavro.spark.lake import Changelog, Delta
 from cdcavro.spark.pipeline import Files, LakeSettings, Pipeline
 from cdcavro.spark.session import settings

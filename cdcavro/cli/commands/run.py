@@ -59,7 +59,7 @@ def run(
     paths = inputs or (str(resources.files("cdcavro") / "samples"),)
     # A line may have 64 MiB, and several copies of it are in memory at once.
     with spark_session(master, {"spark.driver.memory": "4g"}) as spark:
-        from cdcavro.spark.job.job import run as convert  # noqa: PLC0415  pyspark takes a second to import
+        from cdcavro.spark.job import run as convert  # noqa: PLC0415  pyspark takes a second to import
 
         report = in_thread(partial(convert, spark, paths, out, format=format, force=force, say=say))
     counts = Counts()

@@ -14,13 +14,13 @@ from cdcavro.change.clock import Clock
 from cdcavro.errors import FileError, JobError, plain
 from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.report.account import BatchFacts, NewVersions
-from cdcavro.spark.job.line_frame import marked_files
 from cdcavro.spark.lake.sinks import Attempt
 from cdcavro.spark.pipeline.conversion.rounds import convert
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outputs.table_rows import WAITING, TableRows, WaitingRows
 from cdcavro.spark.pipeline.progress import other_look, rejects_by_reason
 from cdcavro.spark.pipeline.rejects import Rejects, rejects_of, write_rejects, write_to_places
+from cdcavro.spark.source.line_frame import marked_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -20,7 +20,6 @@ from pyspark.errors import PySparkException
 from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account import AccountFile
-from cdcavro.spark.job.line_frame import first_line, whole_files
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.rounds import PIECES
 from cdcavro.spark.pipeline.outputs.lake_tables import Job, LakeNames, LakeSettings, LakeTables
@@ -32,7 +31,8 @@ from cdcavro.spark.pipeline.secrets import Redaction
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared_folders import check_shared
 from cdcavro.spark.pipeline.sources import Files, replayed
-from cdcavro.spark.session import classic
+from cdcavro.spark.session import classic, first_line
+from cdcavro.spark.source.line_frame import whole_files
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
+from cdcavro.files.streams import plain_path
 from cdcavro.lake.report.account import Reject
-from cdcavro.spark.job.line_frame import plain_path
 from cdcavro.spark.pipeline.rejects import rejects_of
 from cdcavro.spark.pipeline.sources import Files
 from cdcavro.wire.sniff import MIXED, other_format

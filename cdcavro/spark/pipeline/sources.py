@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import FileError, plain
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
-from cdcavro.spark.job.line_frame import glob_free, text_options, whole_files
+from cdcavro.spark.source.line_frame import glob_free, text_options, whole_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""The data source `cdcavro`: lines of files as rows with their payloads, by Spark's Python data source API."""
+"""Files of JSON lines on Spark: the data source `cdcavro`, by Spark's Python data source API, and frames of raw lines."""

@@ -18,7 +18,7 @@ from cdcavro.errors import MessageError
 from cdcavro.files.lines import Line
 from cdcavro.spark.arrow_udf import converted, in_worker, raw_bytes
 from cdcavro.spark.functions import ERROR, convert_by_format, error_fields
-from cdcavro.spark.job.packed_lines import line_arrays
+from cdcavro.spark.source.packed_lines import line_arrays
 from cdcavro.spark.source.parts import chunks_of, format_of
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.formats import get_format

@@ -12,7 +12,7 @@ import cdcavro
 from cdcavro.errors import MessageError
 from cdcavro.exact import jsontext
 from cdcavro.files import chunks, lines
-from cdcavro.spark.job import packed_lines
+from cdcavro.spark.source import packed_lines
 from cdcavro.spark.source.listing import list_files
 from cdcavro.spark.source.parts import parts_of
 from cdcavro.spark.source.rows import SCHEMA, read_part

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse
-from cdcavro.spark.job.line_frame import plain_path
+from cdcavro.files.streams import plain_path
 from cdcavro.spark.pipeline.conversion.framed_messages import OPENED, TEXT
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff

@@ -23,7 +23,6 @@ from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of
 from cdcavro.lake.placing import Placing, group_by_table, rows_batch
 from cdcavro.spark.functions import error_fields, refusal_fields
-from cdcavro.spark.job.packed_lines import unpack_lines
 from cdcavro.spark.pipeline.conversion.framed_messages import open_framed
 from cdcavro.spark.pipeline.conversion.knowledge import Questions
 from cdcavro.spark.pipeline.conversion.outcome_rows import (
@@ -40,6 +39,7 @@ from cdcavro.spark.pipeline.conversion.outcome_rows import (
     row_batches,
 )
 from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
+from cdcavro.spark.source.packed_lines import unpack_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -30,8 +30,8 @@ from cdcavro.lake.names import check_topic_template, topic_name
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.registry import frame
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
-from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.pipeline.outputs.writer import WriteResult
+from cdcavro.spark.session import first_line
 from cdcavro.table.schema import UNPARSED
 
 if TYPE_CHECKING:

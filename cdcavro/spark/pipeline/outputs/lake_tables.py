@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame
 from cdcavro.errors import CdcAvroError, SchemaError
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.names import caseless_name
-from cdcavro.spark.job.line_frame import first_line
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache
 from cdcavro.spark.lake.ownership import adopted_until, claim, foreign_table_error, foreign_tables, rows_not_held
 from cdcavro.spark.lake.sinks import NAME, OWNER, check_separate, locate, retry
 from cdcavro.spark.pipeline.outputs.writer import BatchRows, WriteResult, facts_of_parts
+from cdcavro.spark.session import first_line
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:

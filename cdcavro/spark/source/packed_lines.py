@@ -1,7 +1,7 @@
-r"""Lines of files that Spark reads as text although they are packed with gzip or Zstandard: unpacked in its workers.
+r"""Packed lines: those of files that Spark reads as text although they are packed, unpacked in its workers.
 
-Spark unpacks what its name says, such as `.gz`. Of all else it gives what stands between two bytes `\n`, of packed bytes
-as well, so that a task that has a file as a whole has all its bytes. Plain text passes unchanged.
+Spark unpacks a file by its name, such as `.gz`. Of any other file it gives what stands between two bytes `\n`, also of
+packed bytes, so a task that has a file as a whole has all its bytes. Plain text passes unchanged.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.chunks import cut
 from cdcavro.files.lines import BOM, KEPT, MARKED, is_packed, unpacked
-from cdcavro.files.streams import CHUNK
-from cdcavro.spark.job.line_frame import UNPACKED, plain_path
+from cdcavro.files.streams import CHUNK, plain_path
+from cdcavro.spark.source.line_frame import UNPACKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

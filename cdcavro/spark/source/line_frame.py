@@ -1,16 +1,14 @@
-"""Reading files of JSON lines as a DataFrame of raw lines, each with the file and block it comes from."""
+"""Line frames: DataFrames of the raw lines of files, each with the file and block it comes from, and the heads of files."""
 
 from __future__ import annotations
 
 import io
 import re
 from contextlib import contextmanager, nullcontext, suppress
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
@@ -19,16 +17,17 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, Line, is_packed, packing_of, skip_mark, unpacked
+from cdcavro.files.streams import plain_path
+from cdcavro.spark.session import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-_KEPT: Final = 1024
 # The endings of what Hadoop unpacks.
 UNPACKED: Final = frozenset({".gz", ".bz2", ".deflate", ".lz4", ".snappy"})
-# So many of these are looked at for a byte order mark, of all that a batch reads.
+# How many of these in a batch are looked at for a byte order mark.
 _MOST_LOOKS: Final = 100
 _CODECS: Final = "io.compression.codecs"
 # Hadoop's codec that changes nothing. Its option has another name in the jar that comes with Spark.
@@ -38,8 +37,8 @@ _AS_IT_IS_OF: Final = (
     "org.apache.hadoop.shaded.io.compress.passthrough.extension",
 )
 _WHOLE: Final = str(1 << 50)
-# A file is read by one task, line by line, so that its lines can be numbered. One that a machine does not see is an error.
-# Spark 4.1 has a reader of its own besides Hadoop's, which unpacks Zstandard by the name, whatever its codec is.
+# A file is read by one task, line by line, so that its lines can be numbered; one that a machine does not see is an error.
+# Spark 4.1 has a reader besides Hadoop's, which unpacks Zstandard by the name, whatever the codec is.
 _WHOLE_FILES: Final = {
     "spark.sql.files.maxPartitionBytes": _WHOLE,
     "spark.sql.files.openCostInBytes": _WHOLE,
@@ -47,8 +46,6 @@ _WHOLE_FILES: Final = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.execution.datasources.hadoopLineRecordReader.enabled": "false",
 }
-_CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
-_FAULT: Final = re.compile(r"^cdcavro[.]errors[.]\w+: (.+)$", re.MULTILINE)
 _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
@@ -59,8 +56,7 @@ def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     message may be), `length` (long, bytes of the whole line), `file` (string), `block` (long, the byte
     at which the part of the file starts that one task reads) and `size` (long, that of the file in bytes). Lines end at
     `\n` only, and bytes that are not UTF-8 stay as they are; a byte order mark at the start of a file is passed over. As
-    Spark does, files in folders are passed over if their names start with
-    `_` or `.`. Raises `FileError` if an input does not exist, or is a file with such a name.
+    Spark does, files in folders are passed over if their names start with `_` or `.`. Raises `FileError` if an input does not exist, or is a file with such a name.
     """
     paths = [_path(path) for path in inputs]
     for path in inputs:
@@ -103,8 +99,8 @@ def text_options(spark: SparkSession) -> dict[str, str]:
 def whole_files(spark: SparkSession, preferred: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Set what a session needs to read each file as a whole by one task, line by line.
 
-    A stream asks the session that it was started in as long as it runs. What is `preferred` (dict from name to value) is
-    set, too, unless the user has set something else.
+    A stream asks the session in which it was started as long as it runs. The `preferred` settings are made, too, unless the
+    user has set something else.
     """
     wanted = {name: value for name, value in preferred.items() if spark.conf.get(name, None) is None} | _WHOLE_FILES
     before = {name: spark.conf.get(name, None) for name in wanted}
@@ -115,16 +111,6 @@ def whole_files(spark: SparkSession, preferred: Mapping[str, str] = MappingProxy
     finally:
         for name, old in before.items():
             spark.conf.unset(name) if old is None else spark.conf.set(name, old)
-
-
-@lru_cache(maxsize=_KEPT)
-def plain_path(uri: str) -> str:
-    """Return a file's URI as people write it: for a local file, the path without scheme and escapes.
-
-    >>> plain_path("file:///tmp/a%20b.jsonl")
-    '/tmp/a b.jsonl'
-    """
-    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
 
 
 def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Head:
@@ -145,14 +131,13 @@ def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Head:
 
 
 class Head(NamedTuple):
-    """The beginning of a file.
+    """The beginning of a file."""
 
-    Attributes: `lines` (list of `Line`), those that are complete; `is_packed` (bool), whether it is packed and Spark does
-    not unpack it; `notes` (list of str), what is to be said of it.
-    """
-
+    # Those that are complete.
     lines: list[Line]
+    # Whether the file is packed and Spark does not unpack it.
     is_packed: bool
+    # What is to be said of the file.
     notes: list[str]
 
 
@@ -167,12 +152,12 @@ def _bytes_of(spark: SparkSession, uri: str) -> Iterator[tuple[io.BufferedReader
         codec = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf).getCodec(path)
     stream = path.getFileSystem(conf).open(path)
     try:
-        yield io.BufferedReader(_Java(codec.createInputStream(stream) if codec else stream)), codec is not None
+        yield io.BufferedReader(_JavaStream(codec.createInputStream(stream) if codec else stream)), codec is not None
     finally:
         stream.close()
 
 
-class _Java(io.RawIOBase):
+class _JavaStream(io.RawIOBase):
     """A raw stream of a stream of Java's."""
 
     def __init__(self, stream: Any) -> None:
@@ -218,14 +203,6 @@ def exact_paths(spark: SparkSession, uris: Iterable[str]) -> list[str]:
     """Return the files that some URIs mean, as paths that Spark reads as no pattern, in their order."""
     jvm: Any = spark._jvm  # noqa: SLF001  Hadoop's paths have no Python interface
     return [glob_free(jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri)).toString()) for uri in sorted(uris)]
-
-
-def first_line(error: Exception) -> str:
-    """Return what an error of this project in a worker says, or the first line of Java's message, without credentials in URIs."""
-    java = getattr(error, "java_exception", None)
-    fault = _FAULT.search(str(error))
-    message = fault[1] if fault else str(java if java is not None else error).strip().partition("\n")[0]
-    return _CREDENTIALS.sub("://", message)
 
 
 def _path(text: str) -> str:

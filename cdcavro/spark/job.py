@@ -1,6 +1,6 @@
-"""The main job: converting files of JSON lines into Avro container files, and rejects.
+"""Job that converts files of JSON lines into Avro container files, and rejects.
 
-Every line is converted once and the outcome is kept; then the payloads of each format are read by
+Every line is converted once, on executors, to a payload or a reject, and the outcome is kept; then the payloads of each format are read by
 `from_avro` and written by Spark's own Avro writer with the wire schema. The final counts come from
 reading back what was written.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -19,49 +20,60 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.errors import FileError, JobError, number_of
-from cdcavro.files.lines import HEAD_BYTES, tell_format
-from cdcavro.files.streams import unsaid
-from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.job.conversion import COLUMNS, converter
-from cdcavro.spark.job.line_frame import (
+from cdcavro.errors import FileError, JobError, MessageError, number_of
+from cdcavro.files.lines import HEAD_BYTES, Line, tell_format
+from cdcavro.files.streams import plain_path, unsaid
+from cdcavro.spark.arrow_udf import in_worker, raw_bytes
+from cdcavro.spark.session import classic, first_line
+from cdcavro.spark.source.line_frame import (
     exact_paths,
-    first_line,
     glob_free,
     hidden_files,
-    plain_path,
     read_head,
     read_line_frame,
     whole_files,
 )
-from cdcavro.spark.job.packed_lines import SIZE, unpack_lines
-from cdcavro.spark.session import classic
+from cdcavro.spark.source.packed_lines import SIZE, unpack_lines
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.marked_members import NONE, TOMBSTONE, operation_paths, tombstone_pointers, version_note
-from cdcavro.wire.sniff import AUTO, MIXED, other_format
+from cdcavro.wire.sniff import AUTO, MIXED, other_format, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-    from cdcavro.spark.job.line_frame import Head
+    from cdcavro.spark.source.line_frame import Head
 
-
-# So many bytes show whether there is a byte order mark, and how a file is packed is known before.
+# How many bytes show a byte order mark; how a file is packed is known before.
 _MARK: Final = 4
+COLUMNS: Final = (
+    "file string, block bigint, index bigint, format string, payload binary, raw binary, path string, reason string"
+)
+_SCHEMA: Final = pa.schema(
+    [
+        ("file", pa.string()),
+        ("block", pa.int64()),
+        ("index", pa.int64()),
+        ("format", pa.string()),
+        ("payload", pa.binary()),
+        ("raw", pa.binary()),
+        ("path", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+Row = tuple[str | None, bytes | None, bytes | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The counts of a run.
+    """The counts of a run."""
 
-    Attributes: `read` (int), the lines read; `written`, the messages written, by (format, operation);
-    `rejects`, the lines rejected, by format, which is an empty text if it is not known.
-    """
-
+    # How many lines were read.
     read: int
+    # How many messages were written, by format and operation.
     written: Mapping[tuple[str, str], int]
+    # How many lines were rejected, by format, which is an empty text if it is not known.
     rejects: Mapping[str, int]
 
     @property
@@ -133,14 +145,16 @@ def _run(
         return Report(sum(part.read for part in parts), written, rejected)
 
 
-class _Part(NamedTuple):
-    """Files that are read in one way: `converted`, what their lines become, kept; `counted`, how many lines there are."""
+class _FileGroup(NamedTuple):
+    """Files that are read in one way."""
 
+    # What their lines become, kept.
     converted: DataFrame
+    # How many lines there are.
     counted: Observation
 
     @classmethod
-    def of(cls, lines: DataFrame, formats: Mapping[str, str]) -> _Part:
+    def of(cls, lines: DataFrame, formats: Mapping[str, str]) -> _FileGroup:
         counted = Observation()
         lines = lines.drop(SIZE).observe(counted, sf.count(sf.lit(1)).alias("read"))
         converted = lines.mapInArrow(in_worker(converter(formats)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
@@ -154,34 +168,34 @@ class _Part(NamedTuple):
 @contextmanager
 def _converted(
     spark: SparkSession, lines: DataFrame, heads: Mapping[str, Head], formats: Mapping[str, str]
-) -> Iterator[list[_Part]]:
-    """Convert the lines of files, in blocks where Spark can cut them, and of packed ones, each by one task."""
+) -> Iterator[list[_FileGroup]]:
+    """Convert the lines of files, in blocks if Spark can cut a file, and those of a packed file by one task."""
     packed = [file for file, head in heads.items() if head.is_packed]
-    parts: list[_Part] = []
+    parts: list[_FileGroup] = []
     try:
         if packed:
             with whole_files(spark):
-                parts.append(_Part.of(_unpacked(spark, packed), formats))
-                # How files are cut is decided when they are read first.
+                parts.append(_FileGroup.of(_unpacked_lines(spark, packed), formats))
+                # How files are cut is decided when they are first read.
                 parts[0].converted.count()
         plain = heads.keys() - packed
         if plain or not heads:
-            parts.append(_Part.of(read_line_frame(spark, exact_paths(spark, plain)) if packed else lines, formats))
+            parts.append(_FileGroup.of(read_line_frame(spark, exact_paths(spark, plain)) if packed else lines, formats))
         yield parts
     finally:
         for part in parts:
             part.converted.unpersist()
 
 
-def _unpacked(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+def _unpacked_lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """Return the lines of packed files, which are read as a whole. Call it within `whole_files`."""
     lines = read_line_frame(spark, exact_paths(spark, files))
-    # What is to be said of them is said already.
+    # Their notes are said already.
     return lines.mapInArrow(in_worker(partial(unpack_lines, say=unsaid)), lines.schema)
 
 
 def _formats(heads: Mapping[str, Head], format: str) -> tuple[dict[str, str], list[str]]:
-    """Return the format of each file, and what is to be said about versions that the first messages state."""
+    """Return the format of each file, and notes on versions that the first messages state."""
     formats: dict[str, str] = {}
     notes: list[str] = []
     for file, (head, _, _) in heads.items():
@@ -251,3 +265,41 @@ def _make_room(spark: SparkSession, folder: str, *, force: bool) -> None:
     if not force:
         raise FileError(folder, "a new folder, or leave to replace it (--force)", "one that exists")
     files.delete(path, True)  # noqa: FBT003  recursive
+
+
+def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """Return the function that converts batches of `read_line_frame` into batches of `COLUMNS`.
+
+    `formats` maps each file's plain path to the format of its messages, which is an empty text if each
+    message is to be sniffed. `index` counts the lines of a block from 0; `raw`, `path` and `reason` are
+    set for rejects only.
+    """
+
+    def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        count: dict[tuple[str, int], int] = {}
+        for batch in batches:
+            files = [plain_path(uri) for uri in batch.column("file").to_pylist()]
+            blocks = batch.column("block").to_pylist()
+            indexes = []
+            for place in zip(files, blocks, strict=True):
+                indexes.append(count.get(place, 0))
+                count[place] = indexes[-1] + 1
+            lengths = batch.column("length").to_pylist()
+            lines = zip(indexes, raw_bytes(batch.column("raw")), lengths, files, strict=True)
+            rows = [convert_line(Line(i, raw or b"", length), formats[file]) for i, raw, length, file in lines]
+            columns: list[Any] = [files, blocks, indexes, *zip(*rows, strict=True)] if rows else [[]] * len(_SCHEMA)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+            )
+
+    return converted
+
+
+def convert_line(line: Line, format: str) -> Row:
+    """Convert a line, and return its format, its payload, and for a reject the raw bytes, JSON path and reason."""
+    try:
+        message = line.message()
+        name = format or sniff(message)
+        return name, get_format(name).encode(message), None, None, None
+    except MessageError as error:
+        return format or error.format, None, line.raw, error.path, error.reason

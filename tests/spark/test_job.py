@@ -14,8 +14,8 @@ import pytest
 
 import cdcavro
 from cdcavro.exact.jsonvalues import base64_bytes
-from cdcavro.spark.job.job import Report, run
-from cdcavro.spark.job.line_frame import read_head, read_line_frame
+from cdcavro.spark.job import Report, run
+from cdcavro.spark.source.line_frame import read_head, read_line_frame
 from cdcavro.wire.formats import get_format
 from support.messages import SAMPLES, goldens, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact

@@ -1,1 +1,0 @@
-"""The main job: files of messages to container files and rejects."""
