@@ -62,7 +62,7 @@ COVERED_BY = {
     "records/codegen/python_source": "records/codegen/test_generate",
     "__main__": "cli/test_group",
     "engine/left_rows": "engine/test_row_lines",
-    "engine/program": "wire/test_program",
+    "engine/program": "wire/test_message_program",
     "engine/row_program": "table/writing/test_cells",
     "engine/column_program": "arrow/test_record_batches",
     "arrow/arrays": "arrow/test_record_batches",

@@ -86,9 +86,9 @@ class Clock:
 
 
 def _next_time(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) -> LaneTime:
-    own = LaneTime(rank_of_numbers(numbers), tuple(numbers), int(is_moving))
-    if time is None or own[:2] > time[:2]:
-        return own
+    latest = LaneTime(rank_of_numbers(numbers), tuple(numbers), int(is_moving))
+    if time is None or latest[:2] > time[:2]:
+        return latest
     return time._replace(moves=time.moves + is_moving)
 
 

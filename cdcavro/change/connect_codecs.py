@@ -79,9 +79,9 @@ def array_of(items: ConnectCodec) -> ConnectCodec:
 def _convert_items(values: Any, convert: Callable[[Any], Any]) -> list[Any] | None:
     if type(values) is not list:
         return None
-    made = [None if value is None else convert(value) for value in values]
-    fit = all(value is None or one is not None for value, one in zip(values, made, strict=True))
-    return made if fit else None
+    converted = [None if value is None else convert(value) for value in values]
+    fit = all(value is None or item is not None for value, item in zip(values, converted, strict=True))
+    return converted if fit else None
 
 
 # Decimals, and integers beyond 64 bits.
@@ -314,8 +314,8 @@ def iso(count: Callable[[Any, int], int | None], precision: int | None = None) -
 
 
 def _is_time(text: str, count: Callable[[Any, int], int | None]) -> bool:
-    found = count(text, NANOS)
-    return found is not None and (count is local_count or 0 <= found < _OFFSET * 10**NANOS)
+    units = count(text, NANOS)
+    return units is not None and (count is local_count or 0 <= units < _OFFSET * 10**NANOS)
 
 
 def structured(*, has_day: bool, has_clock: bool, precision: int | None = None) -> ConnectCodec:
@@ -326,8 +326,8 @@ def structured(*, has_day: bool, has_clock: bool, precision: int | None = None) 
         parts = _parts(sent, names)
         if parts is None:
             return None
-        shown = sent.get("precision") if precision is None else precision
-        return _text_of(parts, shown if type(shown) is int and 0 <= shown <= NANOS else None)
+        visible = sent.get("precision") if precision is None else precision
+        return _text_of(parts, visible if type(visible) is int and 0 <= visible <= NANOS else None)
 
     def send(value: Any) -> dict[str, Any] | None:
         return _struct_of(value, has_day=has_day, has_clock=has_clock)
@@ -350,10 +350,10 @@ def _text_of(parts: dict[str, int], precision: int | None) -> str | None:
     if "hour" not in parts:
         return day
     fraction = f"{parts['nanos']:09}"
-    shown = fraction.rstrip("0") if precision is None else fraction[:precision]
-    if len(fraction.rstrip("0")) > len(shown):
+    visible = fraction.rstrip("0") if precision is None else fraction[:precision]
+    if len(fraction.rstrip("0")) > len(visible):
         return None
-    time = "{hour:02}:{minute:02}:{second:02}".format(**parts) + (f".{shown}" if shown else "")
+    time = "{hour:02}:{minute:02}:{second:02}".format(**parts) + (f".{visible}" if visible else "")
     return f"{day} {time}" if day else time
 
 

@@ -159,8 +159,8 @@ def _type_text(field: Any) -> str | None:
         return declared
     if text == "array":
         return f"array<{_type_text(at(field, 'items'))}>"
-    parameters = {shown: string_at(field, "parameters", name) for name, shown in _PARAMETERS.items()}
-    arguments = ",".join(f"{shown}={value}" for shown, value in parameters.items() if value is not None)
+    parameters = {label: string_at(field, "parameters", name) for name, label in _PARAMETERS.items()}
+    arguments = ",".join(f"{label}={value}" for label, value in parameters.items() if value is not None)
     return f"{text}({arguments})" if text and arguments else text
 
 
@@ -230,29 +230,33 @@ def remove_unavailable(line: dict[str, Any], word: str | None) -> tuple[dict[str
     >>> remove_unavailable({"op": "u", "after": {"id": 1, "doc": "__debezium_unavailable_value"}}, PLACEHOLDER)
     ({'op': 'u', 'after': {'id': 1}}, ('doc',))
     """
-    gone: dict[str, None] = {}
-    found = line if word is None else _remove_unavailable(line, _placeholder_forms(word), ("value", "payload"), gone)
-    return found, tuple(gone)
+    unavailable: dict[str, None] = {}
+    available = (
+        line if word is None else _remove_unavailable(line, _placeholder_forms(word), ("value", "payload"), unavailable)
+    )
+    return available, tuple(unavailable)
 
 
 def _remove_unavailable(
-    line: dict[str, Any], forms: _PlaceholderForms, wrappers: tuple[str, ...], gone: dict[str, None]
+    line: dict[str, Any], forms: _PlaceholderForms, wrappers: tuple[str, ...], unavailable: dict[str, None]
 ) -> dict[str, Any]:
-    """Return what is around an envelope, without placeholders in its images, and add their columns to `gone`."""
+    """Return what is around an envelope, without placeholders in its images, and add their columns to `unavailable`."""
     for i, name in enumerate(wrappers):
         inner = line.get(name)
         if type(inner) is dict:
-            found = _remove_unavailable(inner, forms, wrappers[i + 1 :], gone)
-            return line if found is inner else line | {name: found}
-    images = {name: _available_columns(line[name], forms, gone) for name in _IMAGES if type(line.get(name)) is dict}
+            available = _remove_unavailable(inner, forms, wrappers[i + 1 :], unavailable)
+            return line if available is inner else line | {name: available}
+    images = {
+        name: _available_columns(line[name], forms, unavailable) for name in _IMAGES if type(line.get(name)) is dict
+    }
     changed = {name: image for name, image in images.items() if image is not line[name]}
     return line | changed if changed else line
 
 
-def _available_columns(image: dict[str, Any], forms: _PlaceholderForms, gone: dict[str, None]) -> dict[str, Any]:
-    own = dict.fromkeys(name for name, value in image.items() if _is_placeholder(value, forms))
-    gone.update(own)
-    return {name: value for name, value in image.items() if name not in own} if own else image
+def _available_columns(image: dict[str, Any], forms: _PlaceholderForms, unavailable: dict[str, None]) -> dict[str, Any]:
+    missing = dict.fromkeys(name for name, value in image.items() if _is_placeholder(value, forms))
+    unavailable.update(missing)
+    return {name: value for name, value in image.items() if name not in missing} if missing else image
 
 
 def _is_placeholder(value: Any, forms: _PlaceholderForms) -> bool:
@@ -272,9 +276,9 @@ def _placeholder_forms(word: str) -> _PlaceholderForms:
     texts = [raw.decode("utf-8", "replace") for raw in raws]
     scalars = {form for raw in raws for form in (b64encode(raw).decode(), urlsafe_b64encode(raw).decode(), raw.hex())}
     maps = tuple({text: text} for text in texts)
-    shown = {json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in maps}
+    map_texts = {json.dumps(form, ensure_ascii=False, separators=(",", ":")) for form in maps}
     return _PlaceholderForms(
-        frozenset({*texts, *scalars, *shown}),
+        frozenset({*texts, *scalars, *map_texts}),
         frozenset({*texts, *scalars, *map(_uuid, raws)}),
         tuple([byte - 256 if byte > 127 else byte for byte in raw] for raw in raws),  # noqa: PLR2004  Java's bytes
         maps,

@@ -301,7 +301,7 @@ def _heartbeat(change: Change) -> dict[str, Any]:
 def _source(change: Change) -> dict[str, Any]:
     source = change.source
     is_mysql = source.db_type in MYSQL_FAMILY
-    known = {
+    members = {
         "connector": source.db_type,
         **_all_times(change.event_time),
         "snapshot": _snapshot(change),
@@ -311,8 +311,8 @@ def _source(change: Change) -> dict[str, Any]:
         "gtid": change.transaction if _is_gtid(change) else None,
     }
     if is_debezium(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
-        known |= {"pos": change.position[1], "row": change.position[2]}
-    return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | given(known)
+        members |= {"pos": change.position[1], "row": change.position[2]}
+    return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | given(members)
 
 
 def _snapshot(change: Change) -> str:

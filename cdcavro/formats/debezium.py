@@ -250,7 +250,7 @@ def _changed_tables(changed: Sequence[Any], source: Source) -> tuple[ChangedTabl
     """Return what becomes of each table; None for one whose former name is not known, and where that is not clear."""
     if not changed or (len(changed) == 1 and former_table(changed[0]) is None):
         return None
-    tables = [_changed_table(one, source) for one in changed]
+    tables = [_changed_table(table_change, source) for table_change in changed]
     return tuple(table for table in tables if table is not None) if None not in tables else None
 
 
@@ -280,9 +280,9 @@ def _container(table: Table, source: Source) -> tuple[str | None, str | None]:
     database, schema, _ = table
     if schema is None and source.schema is not None:
         database, schema = None, database
-    own = source.database
-    if database is None or (own is not None and database.lower() == own.lower()):
-        database = own
+    stated = source.database
+    if database is None or (stated is not None and database.lower() == stated.lower()):
+        database = stated
     return database, schema
 
 

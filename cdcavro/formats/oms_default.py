@@ -5,8 +5,8 @@ Source: OMS data formats, "Default JSON message format".
 * The row images are `prevStruct` and `postStruct`; an absent one is null, not left out.
 * `recordType` is ROW for a row of a full load. It is DDL for every kind of statement: `postStruct.ddl` holds its text.
 * Times are seconds since the epoch, as strings.
-* `storeDataSequence`, `timestamp` and `uniqueId` come in the incremental phase only: a `ROW` with the first is a row that
-  was read in mid-stream, and has its place there.
+* `storeDataSequence`, `timestamp` and `uniqueId` come in the incremental phase only: a `ROW` with the first is a row
+  that was read in mid-stream, and has its place there.
 * Binary values are base64; DECIMAL and 64-bit values are JSON numbers of any length.
 """
 

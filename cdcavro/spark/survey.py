@@ -21,7 +21,7 @@ from cdcavro.table.writing.message_typer import merge_places, pieces_of
 from cdcavro.table.writing.table_writer import NOWHERE
 from cdcavro.transcoding.mapping import placeholders, to_changes
 from cdcavro.wire.formats import change_format, get_format
-from cdcavro.wire.program import row_parts
+from cdcavro.wire.message_program import row_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -151,16 +151,16 @@ def _restore_values(read: Sequence[Change], originals: Sequence[Change], source:
 
 
 def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> Iterator[Loss]:
-    found = list(differences(original, back))
-    different = {pointer for pointer, _, _ in (found if sent is back else differences(original, sent))}
-    for pointer, value, value_back in found:
-        shown = "" if value is ABSENT else render(value).decode()
+    found_differences = list(differences(original, back))
+    different = {pointer for pointer, _, _ in (found_differences if sent is back else differences(original, sent))}
+    for pointer, value, value_back in found_differences:
+        text = "" if value is ABSENT else render(value).decode()
         reason = (
             _describe_difference(value, value_back, target)
             if pointer in different
             else f"comes back from {target} as {SAME_VALUE}"
         )
-        yield Loss(json_path(pointer), shown, reason, number)
+        yield Loss(json_path(pointer), text, reason, number)
 
 
 def _describe_form(

@@ -63,10 +63,10 @@ def to_changes(
     value = target.message_in(record)
     bridge = BRIDGES[format]
     try:
-        known, gone = bridge.remove_unavailable(value, unavailable)
-        changes = with_kafka_record(bridge.to_changes(known, zone), target.kafka_record(record))
-        if gone:
-            changes = [replace(change, unavailable=gone) for change in changes]
+        available, names = bridge.remove_unavailable(value, unavailable)
+        changes = with_kafka_record(bridge.to_changes(available, zone), target.kafka_record(record))
+        if names:
+            changes = [replace(change, unavailable=names) for change in changes]
         check_repeated(changes, len(message))
         changes = with_members(changes, value, format, zone) if members else changes
     except MessageError as error:
@@ -75,8 +75,8 @@ def to_changes(
         error.format = format
         raise
     if members and value is not record:
-        noted = {**(changes[0].members or {}), KAFKA: render(without_value(record)).decode()}
-        changes[0] = replace(changes[0], members=noted)
+        all_members = {**(changes[0].members or {}), KAFKA: render(without_value(record)).decode()}
+        changes[0] = replace(changes[0], members=all_members)
     return changes
 
 

@@ -77,17 +77,17 @@ def apply(
     >>> apply({"op": "del"}, {"kafka": '{"topic":"shop"}'})
     {'topic': 'shop', 'value': {'op': 'del'}}
     """
-    known = places or {}
+    members = places or {}
     beside = extras.get(KAFKA)
     if beside is not None:
-        if not unwraps_records([place.name for place in known.values() if not place.parents]):
+        if not unwraps_records([place.name for place in members.values() if not place.parents]):
             raise PayloadError("a JSON pointer in extras", shown(KAFKA))
         rest = {pointer: value for pointer, value in extras.items() if pointer != KAFKA}
         return wrap_message(apply(record, rest, places), beside)
     for pointer, value in extras.items():
-        _check_step(pointer, value, extras, known)
+        _check_step(pointer, value, extras, members)
     for pointer, value in extras.items():
-        parents, name = _split_pointer(pointer, known)
+        parents, name = _split_pointer(pointer, members)
         _put_member(_parent(record, parents, pointer), name, pointer, value)
     return record
 
@@ -259,7 +259,7 @@ class Notes:
             self._repeated += size * (len(entries) - since - 1)
             if self._repeated > MAX_REPEATED:
                 self._refuse_repeated(MAX_REPEATED)
-            entries[since:] = [(pointer + noted, value) for noted, value in entries[since:]]
+            entries[since:] = [(pointer + below, value) for below, value in entries[since:]]
 
     def _refuse_repeated(self, most: int) -> None:
         expected = f"at most {most} bytes of names repeated in pointers to what the schema has no place for"

@@ -21,9 +21,9 @@ from cdcavro.exact.jsontext import kind, loads, parse, parse_quickly, render, to
 from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, unwraps_records
+from cdcavro.wire.message_program import checked_program, engine_of, values_of
 from cdcavro.wire.message_reader import decode_lines, message_reader
 from cdcavro.wire.message_writer import message_writer
-from cdcavro.wire.program import checked_program, engine_of, values_of
 from cdcavro.wire.renaming import rename, renames_of
 from cdcavro.wire.value_readers import PayloadDecoder
 

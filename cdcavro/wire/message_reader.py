@@ -227,13 +227,13 @@ def _record(declared: Record, place: _ReaderPlace) -> RecordReader:
     fields: list[FieldReader] = []
     for field in declared.fields:
         rule = field_rule(field)
-        own = place if rule.members else place.member(rule.name)
+        member = place if rule.members else place.member(rule.name)
         if place.members is not None and not rule.members:
-            place.members[own.pointer] = schema_member(
-                own.pointer, is_scalar=_is_scalar(field.type), is_required=rule.required, is_text=rule.text
+            place.members[member.pointer] = schema_member(
+                member.pointer, is_scalar=_is_scalar(field.type), is_required=rule.required, is_text=rule.text
             )
         missing = None if rule.missing == "null" else UNSET
-        fields.append(FieldReader(rule.members, rule.name, own.pointer, _reader(field.type, own, missing)))
+        fields.append(FieldReader(rule.members, rule.name, member.pointer, _reader(field.type, member, missing)))
     return RecordReader(fields)
 
 

@@ -79,14 +79,14 @@ class RecordWriter(ValueWriter):
             if value.get(name) is None:
                 got = "null" if name in value else "none"
                 raise StructureError("a required member", got, pointer=f"{self._pointer}/{escape(name)}")
-        noted = notes.count
+        count_before = notes.count
         present = self._write_members(out, value, notes)
         if self._rest is not None:
             self._rest.write_entries(out, value, len(value) - present, self._known, notes)
         elif present != len(value):
             members = notes.count
             self._note_unknown(value, notes)
-            notes.move_first(noted, members)
+            notes.move_first(count_before, members)
 
     def _write_members(self, out: Buffer, value: dict[str, Any], notes: Notes) -> int:
         present = 0

@@ -98,13 +98,13 @@ def fitting_formats(message: bytes | str) -> dict[str, int]:
 def _fitting_value(value: Any) -> dict[str, int]:
     if not isinstance(value, dict):
         raise UnknownMessageError("object", jsontext.kind(value))
-    told = value[VALUE] if is_kafka_record(value) else value
-    scores = {name: _score(told, name, _has_shape) for name in REGISTRY}
-    found = {name: score for name, score in scores.items() if score and _accepts(value, name)}
-    strange = None if any(map(_has_any_member, found)) else unsupported_format(value)
+    message = value[VALUE] if is_kafka_record(value) else value
+    scores = {name: _score(message, name, _has_shape) for name in REGISTRY}
+    fitting = {name: score for name, score in scores.items() if score and _accepts(value, name)}
+    strange = None if any(map(_has_any_member, fitting)) else unsupported_format(value)
     if strange is not None:
         raise UnknownMessageError("a message of a known format", f"{strange}{_UNSUPPORTED}")
-    return found
+    return fitting
 
 
 def _accepts(record: dict[str, Any], name: str) -> bool:
@@ -148,7 +148,7 @@ def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
     >>> other_format(['{"type":"INSERT","table":"t","data":[],"id":1}'], "debezium")
     'canal'
     """
-    found, strange = [], None
+    scores, strange = [], None
     for message in messages:
         try:
             fitting = fitting_formats(message)
@@ -159,8 +159,8 @@ def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
         else:
             if format in fitting:
                 return None
-            found.append(fitting)
-    return best_format(found) or strange
+            scores.append(fitting)
+    return best_format(scores) or strange
 
 
 def _parse(message: bytes | str) -> Any:
@@ -212,15 +212,15 @@ def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         for field in branch.fields if isinstance(branch, Record) else ():
             rule = field_rule(field)
-            own = (*place, rule.name)
+            member = (*place, rule.name)
             if rule.required:
-                marks.required.add(own)
+                marks.required.add(member)
             if rule.tells:
-                marks.tells.append((own, rule.tells))
+                marks.tells.append((member, rule.tells))
             shape = _shape(field.type)
             if not rule.members and not rule.text and (shape or rule.required or rule.tells):
-                marks.shapes.append((own, shape))
-            _collect(field.type, own, marks)
+                marks.shapes.append((member, shape))
+            _collect(field.type, member, marks)
 
 
 def _shape(declared: Type) -> type | None:
@@ -237,8 +237,8 @@ def _describe_marks(name: str) -> str:
     needed = [
         ".".join(place) for place in required if not any(longer[: len(place)] == place for longer in required - {place})
     ]
-    known = [".".join(place) for place, _ in tells if place not in required]
-    some = f"one of {', '.join(known)}"
+    optional = [".".join(place) for place, _ in tells if place not in required]
+    some = f"one of {', '.join(optional)}"
     if any(place in required for place, _ in tells):
         return " and ".join(needed)
     return " and ".join([*needed, some])

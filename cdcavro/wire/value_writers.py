@@ -173,31 +173,31 @@ class ColumnWriter(ValueWriter):
 
     def write(self, out: Buffer, value: Any, notes: Notes) -> None:  # noqa: ARG002  as all writers
         """Append a branch index and the value."""
-        own = type(value)
-        if own is str:
+        value_type = type(value)
+        if value_type is str:
             out.append(self._string)
             out.write_string(value)
         elif value is None:
             out.append(self._null)
-        elif own is int and out.fits(value, MAX_LONG):
+        elif value_type is int and out.fits(value, MAX_LONG):
             out.append(self._long)
             out.write_long(value)
-        elif own is float:
+        elif value_type is float:
             check_finite(value)
             out.append(self._double)
             out.write_double(value)
-        elif own is bool:
+        elif value_type is bool:
             out.append(self._boolean)
             out.append(value)
-        elif own is ExactNumber or own is int:
+        elif value_type is ExactNumber or value_type is int:
             out.append(self._number)
             out.write_string(plain_text(value))
-        elif own is dict or own is list:
+        elif value_type is dict or value_type is list:
             out.append(self._text)
             check_value(value, self._depth)
             out.write_string(render(value).decode())
         else:
-            raise TypeError(f"{own.__name__} is no JSON value")
+            raise TypeError(f"{value_type.__name__} is no JSON value")
 
 
 class OptionalWriter(ValueWriter):
@@ -298,10 +298,10 @@ class ArrayWriter(ValueWriter):
         i = 0
         try:
             for item in items:
-                noted = notes.count
+                count_before = notes.count
                 writer.write(out, item, notes)
-                if notes.count != noted:
-                    notes.below(f"{self._pointer}/{i}", noted)
+                if notes.count != count_before:
+                    notes.below(f"{self._pointer}/{i}", count_before)
                 i += 1
         except MessageError as error:
             error.below(f"{self._pointer}/{i}")
@@ -340,11 +340,11 @@ class MapWriter(ValueWriter):
             for name, item in entries.items():
                 if skipped is not None and name in skipped:
                     continue
-                noted = notes.count
+                count_before = notes.count
                 out.write_string(name)
                 writer.write(out, item, notes)
-                if notes.count != noted:
-                    notes.below(f"{self._pointer}/{escape(name)}", noted)
+                if notes.count != count_before:
+                    notes.below(f"{self._pointer}/{escape(name)}", count_before)
         except MessageError as error:
             error.below(f"{self._pointer}/{escape(name)}")
             raise

@@ -17,7 +17,7 @@ from cdcavro.engine.arrow_column import Slices, pack
 from cdcavro.engine.machine import COMPILED, Engine
 from cdcavro.files.chunks import Chunk
 from cdcavro.wire.formats import FORMATS, REGISTRY
-from cdcavro.wire.program import message_program
+from cdcavro.wire.message_program import message_program
 from support import wire
 from support.colliding import colliding
 from support.columns import column, read

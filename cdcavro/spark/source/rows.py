@@ -22,7 +22,7 @@ from cdcavro.spark.source.packed_lines import line_arrays
 from cdcavro.spark.source.parts import chunks_of, format_of
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.program import row_parts
+from cdcavro.wire.message_program import row_parts
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:

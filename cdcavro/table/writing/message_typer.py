@@ -26,7 +26,7 @@ from cdcavro.table.writing.table_writer import NOWHERE, OPERATIONS, encoded_plac
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.attributes import PARTS
 from cdcavro.wire.formats import change_format, get_format
-from cdcavro.wire.program import row_parts
+from cdcavro.wire.message_program import row_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -72,7 +72,7 @@ def message_program(declared: Record) -> Program:
     The engine compares names with the text as it is, so a schema with a name that JSON escapes gets a program that it
     does not run.
     """
-    return _ProgramBuilder().program(declared)
+    return _MessageProgramBuilder().program(declared)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -102,7 +102,7 @@ def _program_of(writer: Schema) -> Program | None:
         return None
 
 
-class _ProgramBuilder:
+class _MessageProgramBuilder:
     """Walks a schema once and collects the parts of its program."""
 
     def __init__(self) -> None:
@@ -195,15 +195,15 @@ class _ProgramBuilder:
             return (0, 0, _NONE, EXTRAS, 0, _NONE)
         if rule.members == "rest":
             return (0, 0, self._type(field.type, None), REST, 0, _NONE)
-        own = None if pointer is None else f"{pointer}/{escape(rule.name)}"
+        member_pointer = None if pointer is None else f"{pointer}/{escape(rule.name)}"
         missing = (NULL if rule.missing == "null" else ABSENT) if is_nullable(field.type) else REQUIRED
-        place = (0, _NONE) if own is None else self._text(own.encode())
+        place = (0, _NONE) if member_pointer is None else self._text(member_pointer.encode())
         self._is_plain &= render(rule.name)[1:-1] == rule.name.encode()
         label = self._text(render(rule.name) + b":")
         node = (
-            self._union(field.type, own, takes_text=rule.text)
+            self._union(field.type, member_pointer, takes_text=rule.text)
             if isinstance(field.type, Union)
-            else self._type(field.type, own)
+            else self._type(field.type, member_pointer)
         )
         return (*label, node, missing, *place)
 
@@ -256,11 +256,11 @@ class RowParts:
 
     def are_together(self, record: Mapping[str, Any], key: Sequence[str] | None) -> bool:
         """Return whether all parts of a record are where its rows are; a key with these names may be elsewhere."""
-        found = [(part, path) for part, path in self._paths if at(record, *path) is not None]
-        places = {path[:-1] for part, path in found if part in _IMAGES}
-        if any(list(at(record, *path)) != list(key or ()) for part, path in found if part == "key"):
+        present = [(part, path) for part, path in self._paths if at(record, *path) is not None]
+        places = {path[:-1] for part, path in present if part in _IMAGES}
+        if any(list(at(record, *path)) != list(key or ()) for part, path in present if part == "key"):
             return False
-        beside = [path for part, path in found if part != "key"]
+        beside = [path for part, path in present if part != "key"]
         # The columns of a rest map stand in the record itself.
         place = places.pop() if places else ()
         return not places and all(path[: len(place)] == place for path in beside)

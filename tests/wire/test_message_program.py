@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cdcavro.engine.program import WIDTH
 from cdcavro.wire.formats import REGISTRY
-from cdcavro.wire.program import message_program
+from cdcavro.wire.message_program import message_program
 from support.wire import field, mine, nullable, required
 
 OPERATIONS = {
