@@ -24,13 +24,13 @@ from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.catalog import TableCatalog
-from cdcavro.table.ddl.contents import empties, truncated
+from cdcavro.table.ddl.contents import emptied_tables, empties
 from cdcavro.table.ddl.tokens import is_mysql
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import Table, columns_of_version, only_version, time_of
 from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.schema import TableSchema
-from cdcavro.table.statements import StatementFollower
+from cdcavro.table.statement_follower import StatementFollower
 from cdcavro.table.writing.table_writer import TableWriter
 from cdcavro.transcoding.schema_history import with_columns
 
@@ -329,7 +329,9 @@ class Tables:
     def _emptied(self, change: Change) -> list[TableVersion]:
         """Return the tables that a TRUNCATE empties, each with its version."""
         is_folded = change.ddl is not None and is_mysql(change.source.db_type)
-        tables = [self._directory.when(self._spelled(name, is_folded=is_folded), change) for name in truncated(change)]
+        tables = [
+            self._directory.when(self._spelled(name, is_folded=is_folded), change) for name in emptied_tables(change)
+        ]
         return [(table, table.version_with((), key)) for table, key in tables if table is not None]
 
     def _spelled(self, name: TableName, *, is_folded: bool) -> TableName:

@@ -43,15 +43,13 @@ _WORD: Final = re.compile(r"[\w$#]+|\S")
 
 
 class _Piece(NamedTuple):
-    """The part of a statement that is about one table.
+    """The part of a statement that is about one table."""
 
-    Attributes: `verb` and `noun` (str), the first words of the statement; `tokens` (tuple of `Token`); `text` (str), the
-    whole text, in which they stand.
-    """
-
+    # The first two words of the statement.
     verb: str
     noun: str
     tokens: tuple[Token, ...]
+    # The whole text, in which the tokens stand.
     text: str
 
 
@@ -85,13 +83,15 @@ def parts_of(change: Change) -> list[Change]:
     if not tables or change.op == "TRUNCATE" or (change.ddl is None and change.tables is None):
         return [change]
     if change.ddl is None or not has_dialect(change.source.db_type):
-        return [_part(change, table) for table in tables]
+        return [_statement_about(change, table) for table in tables]
     try:
         steps_of(change)
     except DdlError:
         pieces = list(_pieces(change.ddl, change.source.db_type))
         if len(pieces) == len(tables) and all(map(_shows_all, pieces, tables)):
-            return [_part(change, _existing(piece, table)) for piece, table in zip(pieces, tables, strict=True)]
+            return [
+                _statement_about(change, _as_altered(piece, table)) for piece, table in zip(pieces, tables, strict=True)
+            ]
     return [change]
 
 
@@ -105,7 +105,7 @@ def _tables(change: Change) -> Sequence[ChangedTable]:
     return (ChangedTable(op=change.op, **names, key=change.key, columns=change.columns),)
 
 
-def _part(change: Change, table: ChangedTable) -> Change:
+def _statement_about(change: Change, table: ChangedTable) -> Change:
     """Return a statement without a text about one of the tables of another."""
     source = replace(change.source, database=table.database, schema=table.schema, table=table.table)
     tables = None if table.old_table is None else (table,)
@@ -113,7 +113,7 @@ def _part(change: Change, table: ChangedTable) -> Change:
     return replace(change, op=op, source=source, key=table.key, columns=table.columns, tables=tables, ddl=None)
 
 
-def _existing(piece: _Piece, table: ChangedTable) -> ChangedTable:
+def _as_altered(piece: _Piece, table: ChangedTable) -> ChangedTable:
     """Return a table that may have been there already as one that is altered: its columns say what it is."""
     may_be = table.op == "CREATE" and any(token.key == "EXISTS" for token in piece.tokens)
     return replace(table, op="ALTER") if may_be else table
@@ -182,11 +182,11 @@ def empties(change: Change) -> bool:
         return change.op == "TRUNCATE"
     if change.op == "TRUNCATE":
         return True
-    return "truncate" in change.ddl.lower() and has_dialect(change.source.db_type) and bool(truncated(change))
+    return "truncate" in change.ddl.lower() and has_dialect(change.source.db_type) and bool(emptied_tables(change))
 
 
-def truncated(change: Change) -> list[TableName]:
-    """Return the names of the tables that a change empties, as they are called behind it. Raises `DdlError`."""
+def emptied_tables(change: Change) -> list[TableName]:
+    """Return the names of the tables that a change empties, as they are called afterwards. Raises `DdlError`."""
     if change.ddl is None:
         name = table_name_of(change.source)
         return [] if name is None else [name]
@@ -212,7 +212,7 @@ def sentence(name: TableName, columns: Sequence[Column]) -> str:
     return f"table {shown(name.table)} with {len(columns)} columns"
 
 
-def renamed_column(action: Action) -> tuple[str, str] | None:
+def column_renaming(action: Action) -> tuple[str, str] | None:
     """Return the old and the new name of a column that an action renames, or None."""
     if not isinstance(action, (RenameColumn, ChangeColumn)):
         return None
@@ -220,7 +220,7 @@ def renamed_column(action: Action) -> tuple[str, str] | None:
     return None if new == action.old else (action.old, new)
 
 
-def full_actions(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
+def complete_actions(actions: Sequence[Action], source: Source) -> tuple[Action, ...]:
     """Return actions in which a table's new name is written as row changes have it."""
     return tuple(
         RenameTo(statement_table(action.new, source)) if isinstance(action, RenameTo) else action for action in actions

@@ -1,11 +1,13 @@
-"""A position in the tokens of a DDL text, with the building blocks of its grammar: words, names, lists."""
+"""A cursor in the tokens of a DDL text, with the building blocks of its grammar: words, names, lists.
+
+The words that are listed rather than parsed stand first, by their role.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from cdcavro.errors import DdlError, shown
-from cdcavro.table.ddl.keywords import RESERVED
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.ddl.tokens import Token, place
 
@@ -14,9 +16,149 @@ if TYPE_CHECKING:
 
     from cdcavro.table.ddl.tokens import Dialect
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words that no dialect accepts as a name without quotes.
+RESERVED: Final = _words("""
+    AND AS CHECK CREATE DEFAULT FROM GROUP HAVING IN INTO NOT NULL ON OR ORDER SELECT TABLE THEN TO UNION UNIQUE WHERE
+    WITH
+""")
+
+# Words that continue a type.
+TYPE_WORDS: Final = _words("""
+    ARRAY BYTE CHAR CHARACTER INTEGER LARGE OBJECT PRECISION RAW SIGNED UNSIGNED VARBINARY VARCHAR VARCHARACTER
+    VARGRAPHIC VARYING ZEROFILL
+""")
+INTERVAL_WORDS: Final = _words("YEAR MONTH DAY HOUR MINUTE SECOND TO")
+TYPE_ENDS: Final = (
+    ("WITH", "TIME", "ZONE"),
+    ("WITHOUT", "TIME", "ZONE"),
+    ("WITH", "LOCAL", "TIME", "ZONE"),
+    ("FOR", "BIT", "DATA"),
+    ("FOR", "SBCS", "DATA"),
+    ("FOR", "MIXED", "DATA"),
+)
+
+# Attributes of a column that affect neither its values nor its key: those with a value, and those without.
+VALUED: Final = _words("""
+    COLUMN_FORMAT COMMENT COMPRESSION ENGINE_ATTRIBUTE INITIALLY MATCH SECONDARY_ENGINE_ATTRIBUTE SRID STORAGE
+""")
+ALONE: Final = _words("""
+    ASCII AUTOINCREMENT AUTO_INCREMENT BINARY DEFERRABLE DISABLE ENABLE ENFORCED HIDDEN INVISIBLE NORELY NOVALIDATE
+    PERSISTENT RELY STORED UNICODE VALIDATE VIRTUAL VISIBLE
+""")
+
+# ALTER TABLE: words that begin an action that may change columns.
+ACTIONS: Final = _words("ADD ALTER CHANGE DROP MODIFY RENAME")
+STOPS: Final = ACTIONS | {","}
+
+# ALTER TABLE: words that begin an action that changes no column, by what the action is about.
+UNCHANGED: Final = {
+    "partition": _words("""
+        ANALYZE ATTACH CHECK COALESCE DETACH EXCHANGE MERGE OPTIMIZE PARTITION REBUILD REMOVE REORGANIZE REPAIR SPLIT
+        TRUNCATE UPGRADE
+    """),
+    "order": _words("ORDER"),
+    "comment": _words("ANNOTATIONS COMMENT"),
+    "constraint": _words("VALIDATE"),
+    "table option": _words("""
+        ACTIVATE ALGORITHM ALLOCATE APPEND AUTOEXTEND_SIZE AUTO_INCREMENT AVG_ROW_LENGTH BLOCK_SIZE CACHE CHARACTER
+        CHARSET CHECKSUM CLUSTER COLLATE COMPRESS COMPRESSION CONNECTION DATA DEALLOCATE DEFAULT DELAY_KEY_WRITE
+        DISABLE DISCARD DUPLICATE_SCOPE ENABLE ENCRYPTION ENGINE ENGINE_ATTRIBUTE EXPIRE_INFO FLASHBACK FORCE IMPORT
+        INDEX INHERIT INITRANS INMEMORY INSERT_METHOD KEY_BLOCK_SIZE LOB LOCALITY LOCK LOGGING MAXTRANS MAX_ROWS
+        MEMOPTIMIZE MINIMIZE MIN_ROWS MONITORING MOVE NESTED NO NOCACHE NOCOMPRESS NOLOGGING NOMONITORING NOPARALLEL NOT OF OVERFLOW OWNER PACK_KEYS
+        PAGE_CHECKSUM PARALLEL PASSWORD PCTFREE PCTUSED PRIMARY_ZONE PROGRESSIVE_MERGE_NUM PROGRESSIVE_MERGE_ROUND READ
+        RECORD REPLICA REPLICA_NUM RESET RESULT_CACHE ROW ROW_FORMAT SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
+        SECONDARY_LOAD SECONDARY_UNLOAD SHRINK STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES STORAGE
+        STORAGE_FORMAT_VERSION TABLEGROUP TABLESPACE TABLET_SIZE TABLE_MODE TRANSACTIONAL TTL UNION USE_BLOOM_FILTER
+        VARRAY WITH WITHOUT XMLTYPE
+    """),
+}
+SETTINGS: Final = _words("( ACCESS INTERVAL LOGGED STATISTICS STORE TABLEGROUP TABLESPACE UNLOGGED WITH WITHOUT")
+
+# ALTER TABLE … DROP, MODIFY, ALTER COLUMN: likewise.
+DROPPED: Final = {
+    ("FOREIGN", "KEY"): "constraint",
+    ("UNIQUE",): "constraint",
+    ("SYSTEM", "VERSIONING"): "versioning",
+    ("PERIOD", "FOR"): "versioning",
+    ("PERIOD", "IF", "EXISTS", "FOR"): "versioning",
+    ("SUPPLEMENTAL", "LOG"): "log",
+    ("UNUSED", "COLUMNS"): "column option",
+    ("COLUMNS", "CONTINUE"): "column option",
+}
+MODIFIED: Final = {
+    ("CONSTRAINT",): "constraint",
+    ("PRIMARY", "KEY"): "constraint",
+    ("UNIQUE",): "constraint",
+    ("PARTITION",): "partition",
+    ("SUBPARTITION",): "partition",
+    ("DEFAULT", "ATTRIBUTES"): "partition",
+    ("LOB", "("): "table option",
+    ("NESTED", "TABLE"): "table option",
+}
+COLUMN_SETTINGS: Final = _words("""
+    ( CACHE COMPRESSION CYCLE EXPRESSION GENERATED INCREMENT INVISIBLE MAXVALUE MINVALUE NO START STATISTICS STORAGE
+    VISIBLE
+""")
+COLUMN_UNCHANGED: Final = (
+    *(("SET", word) for word in sorted(COLUMN_SETTINGS)),
+    ("RESET",),
+    ("RESTART",),
+    ("ADD", "GENERATED"),
+    ("DROP", "IDENTITY"),
+    ("DROP", "EXPRESSION"),
+)
+
+# What may follow AS IDENTITY without brackets, as Oracle's DBMS_METADATA prints it, each before a number or not.
+IDENTITY_OPTIONS: Final = _words("""
+    CACHE CYCLE EXTEND GLOBAL INCREMENT KEEP MAXVALUE MINVALUE NOCACHE NOCYCLE NOEXTEND NOKEEP NOMAXVALUE NOMINVALUE
+    NOORDER NOSCALE NOSHARD ORDER SCALE SESSION SHARD START
+""")
+
+# CREATE, ALTER and DROP: the kinds of objects that they are about.
+ROUTINES: Final = _words("EVENT FUNCTION PACKAGE PROCEDURE TRIGGER")
+NOUNS: Final = ROUTINES | _words("""
+    ACCESS AGGREGATE ALIAS BUFFERPOOL CAST CLUSTER COLLATION CONTEXT CONVERSION DATABASE DIMENSION DIRECTORY DISKGROUP
+    DOMAIN EDITION EXTENSION GROUP INDEX INSTANCE JAVA LANGUAGE LIBRARY LOGFILE MASK NICKNAME OPERATOR OUTLINE OWNED
+    PERMISSION PLUGGABLE POLICY PRIVILEGES PROFILE PUBLICATION REFERENCE RESOURCE ROLE ROLLBACK RULE SCHEMA SEARCH
+    SEQUENCE SERVER SESSION STATISTICS SUBSCRIPTION SYNONYM SYSTEM TABLE TABLEGROUP TABLES TABLESPACE TENANT TRANSFORM
+    TYPE USER VARIABLE VIEW
+""")
+ORACLE_NOUNS: Final = NOUNS | _words("FLASHBACK HIERARCHY INDEXTYPE PFILE PMEM RESTORE SPFILE ZONEMAP")
+
+# Words that may follow the tables' names.
+AFTER_DROPPED: Final = _words("CASCADE CONSTRAINT CONSTRAINTS FORCE NOWAIT PURGE RESTRICT WAIT")
+AFTER_TRUNCATED: Final = _words("""
+    ALL CASCADE CONTINUE DELETE DROP IDENTITY IGNORE IMMEDIATE LOG MATERIALIZED NOWAIT PRESERVE PURGE RESTART RESTRICT
+    REUSE STORAGE TRIGGERS VIEW WAIT
+""")
+
+# Statements other than DDL of tables: their first words, by what the statements are about.
+STATEMENTS: Final = {
+    "data": _words("""
+        ( CALL COPY DELETE DO EXECUTE EXPLAIN HANDLER INSERT LOAD MERGE REPLACE SELECT TABLE UPDATE VALUES WITH
+    """),
+    "transaction": _words("ABORT BEGIN COMMIT END RELEASE ROLLBACK SAVEPOINT START XA"),
+    "setting": _words("RESET SET SHOW"),
+    "diagnostics": _words("GET RESIGNAL SIGNAL"),
+    "privilege": _words("AUDIT GRANT NOAUDIT REASSIGN REVOKE"),
+    "comment": _words("COMMENT"),
+    "lock": _words("LOCK UNLOCK"),
+    "upkeep": _words("""
+        ANALYZE CHECK CHECKSUM CLUSTER DISCARD FLUSH INSTALL KILL OPTIMIZE PURGE REFRESH REINDEX REPAIR UNINSTALL VACUUM
+    """),
+    "prepared statement": _words("DEALLOCATE PREPARE"),
+    "notification": _words("LISTEN NOTIFY UNLISTEN"),
+}
+
+
 Item = TypeVar("Item")
 
-# What MySQL, OceanBase, TiDB and Oracle allow at the most; PostgreSQL and DB2 allow fewer.
+# As many as MySQL, OceanBase, TiDB and Oracle allow; PostgreSQL and DB2 allow fewer.
 MAX_COLUMNS: Final = 4_096
 # A table may lose all its columns and get others.
 MAX_ACTIONS: Final = 2 * MAX_COLUMNS
@@ -30,13 +172,16 @@ _CLOSING: Final = {")": 1, "]": 1, "}": 1}
 
 
 class TokenCursor:
-    """A position in a text's tokens.
+    """A position in a text's tokens. Words are compared in upper case. Every refusal is a `DdlError`.
 
-    Attributes: `text` (str); `tokens` (list of `Token`), with one of the kind `end` at the end; `dialect`
-    (`Dialect`); `database` (str or None), which applies to names without a database; `at` (int), the
-    position; `ends_behind` (dict from int to int, None as long as no routine needed it), by a semicolon's
-    index that of the END that closes what it stands in. Words are compared in upper case. Every refusal
-    is a `DdlError`.
+    Fields:
+    * `text` (str), the text
+    * `tokens` (list of `Token`), with one of the kind `end` at the end
+    * `dialect` (`Dialect`)
+    * `database` (str or None), which applies to names without a database
+    * `at` (int), the position
+    * `ends_behind` (dict from int to int, None as long as no routine needed it), by the index of a semicolon within an IF
+      or a loop the index of the END that closes it
     """
 
     def __init__(self, text: str, tokens: list[Token], dialect: Dialect, database: str | None) -> None:
@@ -57,7 +202,7 @@ class TokenCursor:
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     def bound(self, count: int, most: int, what: str) -> None:
-        """Raise `DdlError` if there is more of something than is read."""
+        """Raise `DdlError` if a count of something is beyond its bound."""
         if count > most:
             raise self.fail(f"at most {most} {what}", "more")
 
@@ -129,12 +274,12 @@ class TokenCursor:
         """Parse a column's name where it is defined; MySQL until 5.7 accepts the table's name, or a dot, before it."""
         if not self.dialect.is_mysql:
             return self.name("column's name")
-        name = self._qualified() if self.accept(".") else self.name("column's name")
+        name = self._qualified_name() if self.accept(".") else self.name("column's name")
         while self.accept("."):
-            name = self._qualified()
+            name = self._qualified_name()
         return name
 
-    def _qualified(self) -> str:
+    def _qualified_name(self) -> str:
         """Parse a name after a dot, where no word is reserved and, in MySQL, a number is a name."""
         token = self.token
         if token.kind == "word" or (token.kind == "number" and self.dialect.is_mysql and token.raw.isalnum()):
@@ -146,7 +291,7 @@ class TokenCursor:
         """Parse a table's name with its qualifiers."""
         parts = [self.name("table's name")]
         while self.accept("."):
-            parts.append(self._qualified())
+            parts.append(self._qualified_name())
         if len(parts) > (2 if self.dialect.is_mysql else 3):
             raise self.fail("a table's name of fewer parts")
         if self.dialect.is_mysql:
@@ -154,8 +299,8 @@ class TokenCursor:
         database, schema = (None, None, *parts[:-1])[-2:]
         return TableName(self.database if database is None else database, schema, parts[-1])
 
-    def listed(self, item: Callable[[], Item], most: int = MAX_ACTIONS, what: str = "items") -> tuple[Item, ...]:
-        """Parse items separated by commas, at most so many, each by calling `item`; return the results."""
+    def items(self, item: Callable[[], Item], most: int = MAX_ACTIONS, what: str = "items") -> tuple[Item, ...]:
+        """Parse at most `most` items separated by commas, each by calling `item`; return the results."""
         items = [item()]
         while self.accept(","):
             self.bound(len(items) + 1, most, what)
@@ -177,7 +322,7 @@ class TokenCursor:
         if depth:
             raise self.fail("')'")
 
-    def spelled(self, start: int) -> str:
+    def spell(self, start: int) -> str:
         """Return the text from a token up to the position, with single spaces and without comments."""
         return "".join(
             (" " if i > start and self.tokens[i - 1].end != self.tokens[i].start else "") + self.tokens[i].raw

@@ -10,18 +10,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.table.ddl.alter import alter_table, new_name
-from cdcavro.table.ddl.create import parse_create_table
-from cdcavro.table.ddl.cursor import MAX_STATEMENTS, MAX_TABLES, TokenCursor
-from cdcavro.table.ddl.keywords import AFTER_DROPPED, AFTER_TRUNCATED, NOUNS, ORACLE_NOUNS, ROUTINES, STATEMENTS
-from cdcavro.table.ddl.routines import skip_routine
+from cdcavro.table.ddl.alter_table import new_name, parse_alter_table
+from cdcavro.table.ddl.create_table import parse_create_table
+from cdcavro.table.ddl.cursor import (
+    AFTER_DROPPED,
+    AFTER_TRUNCATED,
+    MAX_STATEMENTS,
+    MAX_TABLES,
+    NOUNS,
+    ORACLE_NOUNS,
+    ROUTINES,
+    STATEMENTS,
+    TokenCursor,
+)
 from cdcavro.table.ddl.steps import DropDatabase, DropTable, NoChange, RenameTable, TableName, Truncate
 from cdcavro.table.ddl.tokens import dialect_of, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from cdcavro.table.ddl.steps import Step
+    from cdcavro.table.ddl.tokens import Token
 
     Steps = list[Step]
 
@@ -80,12 +89,12 @@ def _create(cursor: TokenCursor) -> Steps:
     if noun in ROUTINES:
         return skip_routine(cursor)
     if noun != "TABLE":
-        return _other(cursor, noun)
+        return _skip_other(cursor, noun)
     replaces = cursor.accept("OR", "REPLACE")
     kind = _kind(cursor)
     cursor.expect("TABLE")
     if kind is not None:
-        return _other(cursor, kind)
+        return _skip_other(cursor, kind)
     step = parse_create_table(cursor)
     return [DropTable((step.table,), if_exists=True), step] if replaces else [step]
 
@@ -106,12 +115,12 @@ def _kind(cursor: TokenCursor) -> str | None:
 def _alter(cursor: TokenCursor) -> Steps:
     noun = _noun(cursor)
     if noun != "TABLE":
-        return _other(cursor, noun)
+        return _skip_other(cursor, noun)
     cursor.accept_one_of({"ONLINE", "OFFLINE"})
     cursor.accept("IGNORE")
     kind = _kind(cursor)
     cursor.expect("TABLE")
-    return [alter_table(cursor)] if kind is None else _other(cursor, kind)
+    return [parse_alter_table(cursor)] if kind is None else _skip_other(cursor, kind)
 
 
 def _drop(cursor: TokenCursor) -> Steps:
@@ -119,15 +128,15 @@ def _drop(cursor: TokenCursor) -> Steps:
     if noun in {"DATABASE", "SCHEMA"} and (cursor.dialect.is_mysql or cursor.dialect.is_postgres):
         return _drop_database(cursor, noun)
     if noun not in {"TABLE", "TABLES"}:
-        return _other(cursor, noun)
+        return _skip_other(cursor, noun)
     kind = _kind(cursor)
     cursor.expect(noun)
     if kind is not None:
-        return _other(cursor, kind)
+        return _skip_other(cursor, kind)
     if_exists = cursor.accept("IF", "EXISTS")
-    tables = cursor.listed(cursor.table, MAX_TABLES, "tables")
+    tables = cursor.items(cursor.table, MAX_TABLES, "tables")
     if_exists |= cursor.dialect.is_oracle and cursor.accept("IF", "EXISTS")
-    _trailing(cursor, AFTER_DROPPED)
+    _skip_trailing(cursor, AFTER_DROPPED)
     if cursor.dialect.is_oracle and cursor.accept("AS"):  # the name in the recycle bin, in Oracle's redo log
         cursor.take()
     return [DropTable(tables, if_exists)]
@@ -136,7 +145,7 @@ def _drop(cursor: TokenCursor) -> Steps:
 def _drop_database(cursor: TokenCursor, noun: str) -> Steps:
     cursor.expect(noun)
     cursor.accept("IF", "EXISTS")
-    names = cursor.listed(lambda: cursor.name(f"{noun.lower()}'s name"), MAX_TABLES, f"{noun.lower()}s")
+    names = cursor.items(lambda: cursor.name(f"{noun.lower()}'s name"), MAX_TABLES, f"{noun.lower()}s")
     cursor.skip()
     if noun == "SCHEMA" and cursor.dialect.is_postgres:
         return [DropDatabase(cursor.database, name) for name in names]
@@ -145,14 +154,14 @@ def _drop_database(cursor: TokenCursor, noun: str) -> Steps:
 
 def _truncate(cursor: TokenCursor) -> Steps:
     if cursor.accept("CLUSTER"):
-        return _other(cursor, "cluster")
+        return _skip_other(cursor, "cluster")
     cursor.accept("TABLE")
-    tables = cursor.listed(lambda: _truncated(cursor), MAX_TABLES, "tables")
-    _trailing(cursor, AFTER_TRUNCATED)
+    tables = cursor.items(lambda: _truncated_table(cursor), MAX_TABLES, "tables")
+    _skip_trailing(cursor, AFTER_TRUNCATED)
     return [Truncate(tables)]
 
 
-def _truncated(cursor: TokenCursor) -> TableName:
+def _truncated_table(cursor: TokenCursor) -> TableName:
     if cursor.dialect.is_postgres:
         cursor.accept("ONLY")
     table = cursor.table()
@@ -160,7 +169,7 @@ def _truncated(cursor: TokenCursor) -> TableName:
     return table
 
 
-def _trailing(cursor: TokenCursor, words: Collection[str]) -> None:
+def _skip_trailing(cursor: TokenCursor, words: Collection[str]) -> None:
     while cursor.accept_one_of(words):
         if cursor.token.kind == "number":  # WAIT 5
             cursor.take()
@@ -169,18 +178,18 @@ def _trailing(cursor: TokenCursor, words: Collection[str]) -> None:
 def _rename(cursor: TokenCursor) -> Steps:
     if not cursor.dialect.is_mysql:
         cursor.accept("TABLE")
-        return [_renamed(cursor, if_exists=False)]
+        return [_renaming(cursor, if_exists=False)]
     if cursor.accept("USER"):
-        return _other(cursor, "user")
+        return _skip_other(cursor, "user")
     if not cursor.accept_one_of({"TABLE", "TABLES"}):
         raise cursor.fail("TABLE or USER")
     if_exists = cursor.accept("IF", "EXISTS")
-    return [*cursor.listed(lambda: _renamed(cursor, if_exists=if_exists), MAX_TABLES, "tables")]
+    return [*cursor.items(lambda: _renaming(cursor, if_exists=if_exists), MAX_TABLES, "tables")]
 
 
-def _renamed(cursor: TokenCursor, *, if_exists: bool) -> RenameTable:
+def _renaming(cursor: TokenCursor, *, if_exists: bool) -> RenameTable:
     old = cursor.table()
-    _trailing(cursor, {"WAIT", "NOWAIT"})
+    _skip_trailing(cursor, {"WAIT", "NOWAIT"})
     cursor.expect("TO")
     return RenameTable(old, new_name(cursor, old), if_exists)
 
@@ -190,7 +199,7 @@ def _use(cursor: TokenCursor) -> Steps:
     return [NoChange("database")]
 
 
-def _other(cursor: TokenCursor, noun: str) -> Steps:
+def _skip_other(cursor: TokenCursor, noun: str) -> Steps:
     cursor.skip()
     return [NoChange(noun.lower())]
 
@@ -214,3 +223,61 @@ _STATEMENTS: Final[dict[str, Callable[[TokenCursor], Steps]]] = {
     "TRUNCATE": _truncate,
     "USE": _use,
 }
+
+
+_LOOPS: Final = frozenset({"LOOP", "WHILE", "REPEAT"})
+_CLOSED: Final = frozenset({"IF", *_LOOPS})
+# What stands before a statement within a routine.
+_STARTS: Final = frozenset({";", ":", "ATOMIC", "BEGIN", "DO", "ELSE", "LOOP", "REPEAT", "THEN"})
+
+
+def skip_routine(cursor: TokenCursor) -> list[Step]:
+    """Skip a routine with the statements in it: to its END, or in Oracle to the end of the text."""
+    depth = 0
+    while cursor.token.kind != "end" and (depth > 0 or cursor.dialect.is_oracle or not _is_over(cursor)):
+        before, key = cursor.tokens[cursor.at - 1].key, cursor.token.key
+        if key in {"BEGIN", "CASE"} and before not in {"END", "."}:
+            depth += 1
+        elif key == "END" and before != "." and cursor.ahead().key not in {"FOR", *_CLOSED}:
+            depth -= 1
+        cursor.at += 1
+    if depth > 0 and not cursor.dialect.is_oracle:
+        raise cursor.fail("END")
+    return [NoChange("routine")]
+
+
+def _is_over(cursor: TokenCursor) -> bool:
+    """Return whether a routine ends here; move on to the END of an IF or a loop that is all of its body."""
+    if not cursor.sees(";"):
+        return False
+    if cursor.ends_behind is None:
+        cursor.ends_behind = _ends_behind(cursor.tokens)
+    end = cursor.ends_behind.get(cursor.at)
+    cursor.at = end or cursor.at
+    return end is None
+
+
+def _ends_behind(tokens: Sequence[Token]) -> dict[int, int]:
+    """Return for each semicolon within an IF or a loop the index of the END that closes it.
+
+    They are found in one go, since a text may have a semicolon in every other place. What opens is not always
+    known from its place (it follows what a routine declares), but what opens behind a semicolon is.
+    """
+    found: dict[int, int] = {}
+    within: list[list[int]] = [[]]
+    for i in range(1, len(tokens)):
+        before, key = tokens[i - 1].key, tokens[i].key
+        if key == ";":
+            within[-1].append(i)
+        elif key == "CREATE" and _is_of_routine(tokens[i : i + _LOOKED_AT]):
+            within = [[]]  # a routine cannot create another, so this begins the next statement
+        elif key in _CLOSED and before == "END":
+            found.update(dict.fromkeys(within.pop(), i - 1))
+            within = within or [[]]
+        elif key in _CLOSED and before in _STARTS:
+            within.append([])
+    return found
+
+
+def _is_of_routine(tokens: Sequence[Token]) -> bool:
+    return next((token.key for token in tokens if token.key in NOUNS), "") in ROUTINES

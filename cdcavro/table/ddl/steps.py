@@ -11,12 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table's name as a statement writes it, with None for the parts that it leaves out.
+    """A table's name as a statement writes it, with None for the parts that it leaves out."""
 
-    Attributes: `database` (str or None), `schema` (str or None), `table` (str). A single qualifier is the
-    `database` in MySQL and its kin, and the `schema` everywhere else.
-    """
-
+    # A single qualifier is the database in MySQL and its kin, and the schema everywhere else.
     database: str | None
     schema: str | None
     table: str
@@ -42,23 +39,22 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef:
-    """What a statement says about a column.
-
-    Attributes: `name` (str); `type` (str or None), as spelled, with single spaces, no spaces around
-    brackets and commas, and labels in apostrophes, `''` for an apostrophe; `nullable` (bool or None), None
-    if not stated; `default` (`Constant`, `Expression` or None), None if not stated; `key` (bool), whether
-    the definition itself says PRIMARY KEY; `generated` (bool), whether the column is computed from others; `numbered`
-    (bool), whether the source numbers its rows; `charset` (bool), whether it states a character set, which the type
-    shows if it is MySQL's `binary`.
-    """
+    """What a statement says about a column."""
 
     name: str
+    # As spelled, with single spaces, no spaces around brackets and commas, and labels in apostrophes, `''` for one.
     type: str | None = None
+    # None if not stated.
     nullable: bool | None = None
+    # None if not stated.
     default: Constant | Expression | None = None
+    # Whether the definition itself says PRIMARY KEY.
     key: bool = False
+    # Whether the column is computed from others.
     generated: bool = False
+    # Whether the source numbers its rows.
     numbered: bool = False
+    # Whether it states a character set; if that is MySQL's `binary`, the type shows it.
     charset: bool = field(default=False, compare=False)
 
 

@@ -51,16 +51,16 @@ _IGNORED: Final = {"MySQL": "9{5,6}", "MariaDB": "9{6}|50[7-9][0-9]{2}|5[1-9][0-
 
 
 class Token(NamedTuple):
-    """A token: its kind, its content, its spelling, and where it starts.
-
-    `text` is the name, the string or the digits (after `0x` for bytes in base 16); `key` is a word in
-    upper case or a symbol, empty for quoted names and for literals; `raw` is the text as written.
-    """
+    """A token of a DDL text."""
 
     kind: Kind
+    # The name, the string or the digits (after `0x` for bytes in base 16).
     text: str
+    # A word in upper case or a symbol, empty for quoted names and for literals.
     key: str
+    # The text as written.
     raw: str
+    # The index at which it starts.
     start: int
 
     @property
@@ -71,15 +71,13 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How the databases of one family write DDL.
+    """How the databases of one family write DDL."""
 
-    Attributes: `name` (str), for error messages; `tokenizer` (str), sqlglot's name of the dialect; `fold`
-    (function), what turns an unquoted name into its stored case; `is_mysql`, `is_oracle`, `is_postgres`
-    (bool).
-    """
-
+    # For error messages.
     name: str
+    # The name that sqlglot has for the dialect.
     tokenizer: str
+    # The function that turns an unquoted name into its stored case.
     fold: Callable[[str], str]
     is_mysql: bool = False
     is_oracle: bool = False
@@ -152,14 +150,14 @@ def tokenize(text: str, dialect: Dialect) -> list[Token]:
     if len(text) > MAX_TEXT:
         raise DdlError(dialect.name, f"at most {MAX_TEXT} characters", str(len(text)), 1, 1)
     if len(text) > MAX_WORD:
-        _refuse_bombs(text, dialect)
-    opened = _opened(text, dialect) if dialect.is_mysql else text
+        _refuse_costly_text(text, dialect)
+    opened = _open_comments(text, dialect) if dialect.is_mysql else text
     tokens = [token for lexeme in _lexemes(opened, dialect) for token in _tokens(lexeme, opened)]
     _check(tokens, opened, dialect)
     return tokens
 
 
-def _refuse_bombs(text: str, dialect: Dialect) -> None:
+def _refuse_costly_text(text: str, dialect: Dialect) -> None:
     """Refuse what would take sqlglot seconds: too many tokens, and very long words that begin like numbers."""
     pattern = _mysql_piece(dialect.name) if dialect.is_mysql else _PIECE
     for i, piece in enumerate(pattern.finditer(text)):
@@ -175,7 +173,7 @@ def _mysql_piece(name: str) -> re.Pattern[str]:
     return re.compile(pattern, re.DOTALL | re.VERBOSE)
 
 
-def _opened(text: str, dialect: Dialect) -> str:
+def _open_comments(text: str, dialect: Dialect) -> str:
     """Return the text with the marks around executable comments replaced by spaces."""
     if "/*!" not in text and "/*M!" not in text:
         return text

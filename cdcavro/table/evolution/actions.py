@@ -11,6 +11,7 @@ from cdcavro.errors import shown
 from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.sqltype import is_same_type
 from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.ddl.column_definition import binary_type
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
@@ -29,7 +30,6 @@ from cdcavro.table.ddl.steps import (
     TextToBytes,
 )
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.ddl.type_text import binary_type
 from cdcavro.table.evolution.column_defaults import avro_default, constant_of, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.names import completed, source_of

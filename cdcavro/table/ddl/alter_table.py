@@ -6,11 +6,18 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.table.ddl.column_definition import charset, column, of_binary_table
-from cdcavro.table.ddl.constraints import constraint, elements, key_names, sees_constraint
-from cdcavro.table.ddl.cursor import MAX_ACTIONS, MAX_NAMES
-from cdcavro.table.ddl.default_clause import default
-from cdcavro.table.ddl.keywords import COLUMN_UNCHANGED, DROPPED, MODIFIED, SETTINGS, STOPS, UNCHANGED
+from cdcavro.table.ddl.column_definition import in_binary_table, parse_column, parse_default, parse_type, skip_charset
+from cdcavro.table.ddl.create_table import parse_constraint, parse_elements, parse_key_names, sees_constraint
+from cdcavro.table.ddl.cursor import (
+    COLUMN_UNCHANGED,
+    DROPPED,
+    MAX_ACTIONS,
+    MAX_NAMES,
+    MODIFIED,
+    SETTINGS,
+    STOPS,
+    UNCHANGED,
+)
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
@@ -30,7 +37,6 @@ from cdcavro.table.ddl.steps import (
     TableName,
     TextToBytes,
 )
-from cdcavro.table.ddl.type_text import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,10 +48,10 @@ if TYPE_CHECKING:
     Actions = list[Action] | str  # a str says what the action is about if it changes no column
 
 
-def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
+def parse_alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
     """Parse what follows ALTER TABLE."""
     if_exists = cursor.accept("IF", "EXISTS")
-    table = _altered(cursor)
+    table = _altered_table(cursor)
     if cursor.dialect.is_mysql and cursor.ends():
         return NoChange("table option")
     actions: list[Action] = []
@@ -62,7 +68,7 @@ def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
     cursor.bound(sum(isinstance(action, RenameTo) for action in actions), MAX_NAMES, "new names of a table")
     if _BINARY in unchanged or TextToBytes() in actions:
         actions = [
-            replace(action, column=of_binary_table(action.column))
+            replace(action, column=in_binary_table(action.column))
             if isinstance(action, (AddColumn, ChangeColumn, ModifyColumn))
             else action
             for action in actions
@@ -74,7 +80,7 @@ def alter_table(cursor: TokenCursor) -> AlterTable | NoChange:
     return NoChange("table option" if unchanged[0] == _BINARY else unchanged[0])
 
 
-def _altered(cursor: TokenCursor) -> TableName:
+def _altered_table(cursor: TokenCursor) -> TableName:
     if cursor.dialect.is_postgres and cursor.accept("ONLY") and cursor.accept("("):
         table = cursor.table()
         cursor.expect(")")
@@ -103,7 +109,7 @@ def _action(cursor: TokenCursor, table: TableName) -> Actions:
     for what, starts in UNCHANGED.items():
         if cursor.sees_one_of(starts):
             cursor.take()
-            return _unchanged(cursor, _ROWS if word in _REMOVING else what)
+            return _skip_unchanged(cursor, _ROWS if word in _REMOVING else what)
     raise cursor.fail("an action of ALTER TABLE")
 
 
@@ -113,7 +119,7 @@ _ROWS: Final = "rows of a partition"
 _REMOVING: Final = frozenset({"TRUNCATE", "EXCHANGE", "DETACH"})
 
 
-def _unchanged(cursor: TokenCursor, what: str) -> str:
+def _skip_unchanged(cursor: TokenCursor, what: str) -> str:
     if what in {"partition", "order", _ROWS}:
         cursor.skip()  # its lists have commas, and nothing follows it
     else:
@@ -140,12 +146,12 @@ def _position(cursor: TokenCursor) -> tuple[bool, str | None]:
 
 def _add(cursor: TokenCursor, _: TableName) -> Actions:
     if sees_constraint(cursor):
-        key_or_kind = constraint(cursor)
+        key_or_kind = parse_constraint(cursor)
         return key_or_kind if isinstance(key_or_kind, str) else [key_or_kind]
     if cursor.accept("SYSTEM", "VERSIONING"):
         return "versioning"
     if not cursor.dialect.is_postgres and cursor.accept_one_of({"PARTITION", "SUBPARTITION"}):
-        return _unchanged(cursor, "partition")
+        return _skip_unchanged(cursor, "partition")
     is_column = cursor.accept("COLUMN")
     if is_column and cursor.accept("GROUP"):
         cursor.group()
@@ -153,11 +159,11 @@ def _add(cursor: TokenCursor, _: TableName) -> Actions:
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
     if cursor.accept("("):
         return _add_several(cursor, if_not_exists=if_not_exists)
-    return [AddColumn(column(cursor), *_position(cursor), if_not_exists)]
+    return [AddColumn(parse_column(cursor), *_position(cursor), if_not_exists)]
 
 
 def _add_several(cursor: TokenCursor, *, if_not_exists: bool) -> Actions:
-    columns, key = elements(cursor)
+    columns, key = parse_elements(cursor)
     cursor.expect(")")
     added: list[Action] = [AddColumn(definition, if_not_exists=if_not_exists) for definition in columns]
     return [*added, AddKey(key)] if key else added or "constraint"
@@ -169,11 +175,11 @@ def _drop(cursor: TokenCursor, _: TableName) -> Actions:
         return [DropKey()]
     for words, what in DROPPED.items():
         if cursor.accept(*words):
-            return _unchanged(cursor, what)
+            return _skip_unchanged(cursor, what)
     if cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY", "CHECK"}):
-        return _unchanged(cursor, "index")
+        return _skip_unchanged(cursor, "index")
     if not cursor.dialect.is_postgres and cursor.accept_one_of({"PARTITION", "SUBPARTITION"}):
-        return _unchanged(cursor, _ROWS)
+        return _skip_unchanged(cursor, _ROWS)
     if cursor.accept("CONSTRAINT"):
         return _drop_constraint(cursor)
     return _drop_column(cursor)
@@ -194,7 +200,7 @@ def _drop_column(cursor: TokenCursor) -> Actions:
         cursor.group()
         return "column group"
     if_exists = cursor.accept("IF", "EXISTS")
-    names = key_names(cursor) if cursor.sees("(") else (cursor.name("column's name"),)
+    names = parse_key_names(cursor) if cursor.sees("(") else (cursor.name("column's name"),)
     _drop_tail(cursor)
     return [DropColumn(name, if_exists) for name in names]
 
@@ -221,10 +227,10 @@ def _modify(cursor: TokenCursor, _: TableName) -> Actions:
     cursor.accept("COLUMN")
     if_exists = cursor.accept("IF", "EXISTS")
     if not cursor.dialect.is_mysql and cursor.accept("("):
-        columns, _key = elements(cursor, lambda: column(cursor, typed=False))
+        columns, _key = parse_elements(cursor, lambda: parse_column(cursor, typed=False))
         cursor.expect(")")
         return [ModifyColumn(definition) for definition in columns] or "constraint"
-    definition = column(cursor, typed=False)
+    definition = parse_column(cursor, typed=False)
     return [ModifyColumn(definition, *_position(cursor), cursor.dialect.is_mysql, if_exists)]
 
 
@@ -232,14 +238,14 @@ def _change(cursor: TokenCursor, _: TableName) -> Actions:
     cursor.accept("COLUMN")
     if_exists = cursor.accept("IF", "EXISTS")
     old = cursor.name("column's name")
-    return [ChangeColumn(old, column(cursor), *_position(cursor), if_exists)]
+    return [ChangeColumn(old, parse_column(cursor), *_position(cursor), if_exists)]
 
 
 def _alter(cursor: TokenCursor, _: TableName) -> Actions:
     if cursor.accept_one_of({"CONSTRAINT"}) or (
         cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY", "CHECK"})
     ):
-        return _unchanged(cursor, "constraint")
+        return _skip_unchanged(cursor, "constraint")
     cursor.accept("COLUMN")
     cursor.accept("IF", "EXISTS")
     name = cursor.name("column's name")
@@ -256,12 +262,12 @@ def _alter_column(cursor: TokenCursor, name: str) -> Actions:
             return make(cursor, name)
     for words in COLUMN_UNCHANGED:
         if cursor.accept(*words):
-            return _unchanged(cursor, "column option")
+            return _skip_unchanged(cursor, "column option")
     raise cursor.fail("SET, DROP or TYPE")
 
 
 def _retype(cursor: TokenCursor, name: str) -> Actions:
-    type = type_of(cursor)
+    type = parse_type(cursor)
     if cursor.accept("COLLATE"):
         cursor.table()
     if cursor.accept("USING"):
@@ -270,7 +276,7 @@ def _retype(cursor: TokenCursor, name: str) -> Actions:
 
 
 def _set_default(cursor: TokenCursor, name: str) -> Actions:
-    return [SetDefault(name, default(cursor, STOPS))]
+    return [SetDefault(name, parse_default(cursor, STOPS))]
 
 
 def _rename(cursor: TokenCursor, table: TableName) -> Actions:
@@ -280,7 +286,7 @@ def _rename(cursor: TokenCursor, table: TableName) -> Actions:
     if cursor.accept_one_of({"CONSTRAINT", "PARTITION", "SUBPARTITION"}) or (
         cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY"})
     ):
-        return _unchanged(cursor, "constraint")
+        return _skip_unchanged(cursor, "constraint")
     if cursor.accept_one_of({"TO", "AS", "="}) or cursor.dialect.is_mysql:
         return [RenameTo(new_name(cursor, table))]
     return [_renamed(cursor, cursor.name("column's name"), if_exists=False)]
@@ -305,7 +311,7 @@ def _set(cursor: TokenCursor, table: TableName) -> Actions:
     if cursor.accept("UNUSED"):  # Oracle: gone for all statements, though not yet from disk
         return _drop_column(cursor)
     if cursor.sees_one_of(SETTINGS):
-        return _unchanged(cursor, "table option")
+        return _skip_unchanged(cursor, "table option")
     raise cursor.fail("SCHEMA, UNUSED or an option")
 
 
@@ -314,8 +320,8 @@ def _convert(cursor: TokenCursor, _: TableName) -> Actions:
     if not cursor.sees_one_of({"CHARACTER", "CHAR", "CHARSET"}):
         raise cursor.fail("CHARACTER SET")
     cursor.take()
-    is_binary = charset(cursor)
-    _unchanged(cursor, "character set")
+    is_binary = skip_charset(cursor)
+    _skip_unchanged(cursor, "character set")
     return [TextToBytes()] if is_binary else "character set"
 
 

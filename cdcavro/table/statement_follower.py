@@ -1,20 +1,29 @@
-"""Statements of a stream applied to its tables: which they create, drop, rename and alter."""
+"""A follower of a stream's statements: it applies them to the tables, which they create, drop, rename and alter.
+
+Messages are delivered at least once, so a stream may go back and repeat what it sent, at new places. A statement that
+is older than the last one about a table's name is old. Where a source's numbers are its true order, a statement with
+the numbers, source and text of an earlier one is that one. Where they are only a time, many statements may share it: a
+statement is then taken for an equal earlier one if that was made before the newest statement, or is next in a sequence
+that is being repeated, or was the last.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.model import Change, Column, Source, names_of_columns, replace
+from cdcavro.change.order import is_by_numbers
 from cdcavro.errors import DdlError, SchemaError, shown
-from cdcavro.exact.caching import text_size
+from cdcavro.exact.caching import WeightedCache, text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.ddl import steps as ddl
-from cdcavro.table.ddl.contents import full_actions, parts_of, renamed_column, sentence, steps_of
-from cdcavro.table.ddl.deliveries import Deliveries
+from cdcavro.table.ddl.contents import column_renaming, complete_actions, parts_of, sentence, steps_of
 from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
-from cdcavro.table.history import FIRST, columns_of_version, is_made_before
+from cdcavro.table.history import FIRST, columns_of_version, is_before, is_made_before, time_texts
 from cdcavro.table.names import folded, statement_table, table_name_of
 
 if TYPE_CHECKING:
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
     from cdcavro.change.order import Key
     from cdcavro.table.catalog import TableCatalog
     from cdcavro.table.columns.overrides import TypeOverrides
-    from cdcavro.table.ddl.steps import Action
+    from cdcavro.table.ddl.steps import Action, TableName
     from cdcavro.table.history import Table
 
     _Created = tuple[Sequence[Column] | None, Sequence[str], Source]
@@ -84,7 +93,7 @@ class StatementFollower:
         return None if name is None else self._tables.live(name)
 
     def _note_text(self, table: Table | None, change: Change) -> None:
-        """Note of a table that the text of a statement about it is not understood, so that what it led to counted."""
+        """Add a finding: the text of a statement about the table is not understood, so what it led to counted."""
         if table is not None:
             self._tables.touch(table)
             table.add_finding(f"a text is not understood, and what its table became counts: {shown(change.ddl or '')}")
@@ -116,7 +125,7 @@ class StatementFollower:
 
     def _on_create(self, step: ddl.CreateTable, change: Change, start: Key | None) -> None:
         name = self._own_name(step.table, change)
-        columns, key, source = self._created(step, change)
+        columns, key, source = self._created_columns(step, change)
         if is_mysql(change.source.db_type):
             names = {column.name for column in columns or ()}
             name = self._tables.created_again(name, names, start, is_kept=step.if_not_exists)
@@ -129,13 +138,13 @@ class StatementFollower:
         if columns is not None:
             self._tables.create(name, columns, key, source, start).is_stated = True
 
-    def _created(self, step: ddl.CreateTable, change: Change) -> _Created:
+    def _created_columns(self, step: ddl.CreateTable, change: Change) -> _Created:
         """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
         like = None if step.like is None else self._tables.live(self._name(step.like, change))
         key = step.key or (like.schema.key_names if like is not None else ())
         if change.columns is not None and _is_own(step.table, change):
             return change.columns, change.key or key, change.source
-        source = _plain(change)
+        source = _plain_source(change)
         if step.as_select or (step.like is not None and like is None):
             return None, key, source
         lent = [] if like is None else columns_of_version(like.schema)
@@ -228,12 +237,12 @@ class StatementFollower:
         if self._is_old(name, change, start):
             return
         table, columns, own = self._tables.live(name), change.columns, table_name_of(change.source)
-        actions = full_actions(step.actions, change.source)
+        actions = complete_actions(step.actions, change.source)
         if table is not None:
             news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
             is_late = table.is_late(start) or any(self._is_taken(new, start) for new in news)
             self._tables.touch(table)
-            if is_late or not self._is_altered(table, ddl.AlterTable(name, actions), change, start):
+            if is_late or not self._apply_actions(table, ddl.AlterTable(name, actions), change, start):
                 self._explain(table, actions, change, start)
             self._tables.move(name, table.schema.table, start)
             columns = None if is_late else columns
@@ -246,13 +255,13 @@ class StatementFollower:
             table.mark_used(table.schema)
         table.take_columns(columns, change.source, self._given, start, change.key)
 
-    def _is_altered(self, table: Table, step: ddl.AlterTable, change: Change, start: Key | None) -> bool:
+    def _apply_actions(self, table: Table, step: ddl.AlterTable, change: Change, start: Key | None) -> bool:
         """Apply actions and return True, or return False if rows have done already what they do."""
         if not step.actions:
             return True
         table.check_room()
         try:
-            schema, steps = by_step(table.schema, step, _plain(change), self._given)
+            schema, steps = by_step(table.schema, step, _plain_source(change), self._given)
         except SchemaError:
             columns, dialect = change.columns, dialect_of(change.source.db_type)
             is_that = columns is not None and table.has_exactly(columns, change.source, self._given)
@@ -271,7 +280,7 @@ class StatementFollower:
             table.unexplained.added -= {action.column.name for action in actions if isinstance(action, ddl.AddColumn)}
         columns = _names_of(table)
         for action in actions:
-            names = renamed_column(action)
+            names = column_renaming(action)
             if names is not None and columns.issuperset(names):
                 # An alias would hide the new column from those who read what was written with both.
                 table.add_finding(
@@ -282,7 +291,7 @@ class StatementFollower:
 
     def _evolve(self, table: Table, step: ddl.RenameTable, change: Change, start: Key | None) -> None:
         table.check_room()
-        schema, steps = by_step(table.schema, step, _plain(change), self._given)
+        schema, steps = by_step(table.schema, step, _plain_source(change), self._given)
         if steps:
             table.append(schema, steps, start)
 
@@ -309,7 +318,7 @@ class StatementFollower:
         return self._tables.alike(full) or full
 
     def _on_nothing(self, step: ddl.NoChange | ddl.Truncate, change: Change, _start: Key | None) -> None:
-        """Say that rows are gone of which no change tells; removing rows does not affect schemas."""
+        """Add a finding if rows are gone without a change that says so; removing rows does not affect schemas."""
         if isinstance(step, ddl.NoChange) and step.emptied_in_part is not None:
             table = self._tables.live(self._name(step.emptied_in_part, change))
             if table is not None:
@@ -319,14 +328,14 @@ class StatementFollower:
                 )
 
 
-def _plain(change: Change) -> Source:
+def _plain_source(change: Change) -> Source:
     """Return the source of a statement, whose types are the database's own and not the format's."""
     return replace(change.source, format=None)
 
 
 def _dialect(change: Change) -> Source:
     """Return the source of a statement; without a text it needs no dialect."""
-    source = _plain(change)
+    source = _plain_source(change)
     return source if change.ddl is not None else replace(source, db_type=None)
 
 
@@ -346,7 +355,7 @@ class _Refusal(NamedTuple):
 
 
 class _Refusals:
-    """The last statement about each table that was not understood, until another says what the table is.
+    """The last statement about each table that was not understood, until another one states the columns of the table.
 
     It is kept with the table if there is one, else with the name that it may have created.
     """
@@ -358,7 +367,7 @@ class _Refusals:
     def note(self, change: Change, start: Key | None) -> None:
         """Note a statement that was not understood. Raises `SchemaError` for want of room."""
         refusal = _Refusal(shown(change.ddl or ""), FIRST if start is None else start)
-        for name in _named(change):
+        for name in _names_of_tables(change):
             own = self._own(name, self._tables.live(name))
             if own not in self._of:
                 self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
@@ -392,7 +401,7 @@ class _Refusals:
         return name if table is None else table.number
 
 
-def _named(change: Change) -> list[ddl.TableName]:
+def _names_of_tables(change: Change) -> list[ddl.TableName]:
     """Return the names of the tables that a message says its statement is about, those before a renaming included."""
     own = table_name_of(change.source)
     found: dict[ddl.TableName, None] = {} if own is None else {own: None}
@@ -412,3 +421,107 @@ def _has_own_names(table: Table, change: Change) -> bool:
     if change.columns is None:
         return table.schema.names.issuperset(names_of_columns(change))
     return table.schema.names == {column.name for column in change.columns}
+
+
+_REMEMBERED: Final = 10_000
+# A name and its time take about a kilobyte; each further one for longer texts counts as one more.
+_NAMES: Final = 50_000
+_CHARACTERS: Final = 1_000
+
+
+class _Statement(NamedTuple):
+    """What identifies a statement, wherever it arrives."""
+
+    # When it was made.
+    made: tuple[int, ...]
+    # A digest of its source and of what it says.
+    content: bytes
+
+    @classmethod
+    def of(cls, change: Change) -> _Statement:
+        # Canal numbers batches anew when it delivers them again, but the time stays.
+        is_timed = change.event_time is not None and not is_by_numbers(change)
+        content = change.ddl if change.ddl is not None else repr((change.op, change.columns, change.key, change.tables))
+        return cls(
+            (change.event_time or 0,) if is_timed else change.position or (),
+            _digest(change.source, content),
+        )
+
+
+def _digest(*facts: object) -> bytes:
+    return hashlib.sha256(repr(facts).encode(errors="surrogatepass")).digest()
+
+
+class Deliveries:
+    """Remembers the last 10,000 statements that were applied, and the time of the last one about each table's name.
+
+    It takes bounded room, however long texts and names are: of statements there are digests, and of names as many as
+    have room.
+    """
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[bytes, None] = OrderedDict()
+        self._applied: list[_Statement] = []
+        self._known: set[_Statement] = set()
+        self._newest: tuple[int, ...] = ()
+        self._repeated: int | None = None
+        self._last = WeightedCache(_NAMES)
+        self._named: dict[TableName, Key] = {}
+
+    def is_repeated(self, change: Change, key: Key | None) -> bool:
+        """Return whether a statement is delivered again."""
+        self._named.clear()
+        statement = _Statement.of(change)
+        if key is not None and change.place is not None and _digest(key, statement) in self._places:
+            return True
+        if self.is_known(change):
+            return is_by_numbers(change) or self._is_in_sequence(statement)
+        self._repeated = None
+        return False
+
+    def is_known(self, change: Change) -> bool:
+        """Return whether a statement with a position reads and is numbered as one that was applied."""
+        return change.position is not None and _Statement.of(change) in self._known
+
+    def note(self, change: Change, key: Key | None) -> None:
+        """Remember a statement that was applied, as the last one about each name that `is_old` was asked for."""
+        for name, time in self._named.items():
+            self._last.put(
+                name, time, 1 + text_size((name.database, name.schema, name.table, *time_texts(time))) // _CHARACTERS
+            )
+        self._named.clear()
+        statement = _Statement.of(change)
+        if key is not None and change.place is not None:
+            if len(self._places) >= _REMEMBERED:
+                self._places.popitem(last=False)
+            self._places[_digest(key, statement)] = None
+        if len(self._applied) >= _REMEMBERED:
+            self._applied = self._applied[_REMEMBERED // 2 :]
+            self._known = set(self._applied)
+        self._applied.append(statement)
+        self._known.add(statement)
+        self._newest = max(self._newest, statement.made)
+
+    def is_old(self, name: TableName, key: Key | None) -> bool:
+        """Return whether a statement about a name is older than the last one; if not, `note` makes it the last one."""
+        if key is None:
+            return False
+        # A statement read in a snapshot begins before all else, but was not made before all else.
+        time = (1, *key[1:])
+        last = self._last.get(name)
+        if last is not None and is_before(time, last):
+            return True
+        self._named[name] = time
+        return False
+
+    def _is_in_sequence(self, statement: _Statement) -> bool:
+        """Return whether a statement that was applied before is repeated, and not one that only reads the same."""
+        begins = [] if self._repeated is None else [self._repeated + 1]
+        if statement.made < self._newest:
+            begins.append(0)
+        for begin in begins:
+            if statement in self._applied[begin:]:
+                self._repeated = self._applied.index(statement, begin)
+                return True
+        self._repeated = None
+        return statement == self._applied[-1]
