@@ -1,4 +1,4 @@
-"""Values of columns and whole rows, between Alibaba's Canal and the form that every other format uses.
+"""Values as Alibaba's Canal sends them, single and in rows, converted from and to the form of every other format.
 
 Canal sends each value as a string, to be read by the declared type of its column. As a JSON value, a
 number is a number with the digits sent, ENUM and SET are labels, and bytes are base64; a geometry is

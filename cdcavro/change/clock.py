@@ -1,4 +1,4 @@
-"""The clock of each lane, a topic partition or file: the time that its changes have, for those that arrival orders.
+"""The clock of each lane, a topic partition or file: it gives a time to changes whose order is that of arrival.
 
 Within a lane the order is that of arrival. The numbers say when statements began, and they run backwards where
 one statement waited for another. Between lanes there are only the numbers. So the time of a message is the

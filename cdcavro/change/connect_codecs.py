@@ -1,7 +1,7 @@
 """Codecs of column values as Kafka Connect and Debezium send them: decimals, geometries, times.
 
 Times come as counts of a unit since the epoch, as ISO 8601 text in UTC ("isostring"), or as structs of their
-parts ("structured"): what was sent says which of the three it is, only the unit of a count does not. Their
+parts ("structured"): the value itself says which of the three it is, but not the unit of a count. Their
 text is that of `exact.instants`, and an instant is in seconds, as in OMS.
 
 Source: Debezium reference, "Decimal types", `bigint.unsigned.handling.mode`, "Spatial types", "Temporal types",
@@ -60,7 +60,7 @@ class ConnectCodec(NamedTuple):
 
 
 def first_of(*codecs: ConnectCodec) -> ConnectCodec:
-    """Return a codec that reads what any of these codecs reads, and sends as the first of them that can."""
+    """Return a codec that reads what any of these codecs reads, and sends as the first that can."""
 
     def read(sent: Any) -> Any:
         return next((value for value in (codec.read(sent) for codec in codecs) if value is not None), None)

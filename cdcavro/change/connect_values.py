@@ -1,4 +1,4 @@
-"""Column values converted between Kafka Connect or Debezium and the form that every other format uses.
+"""Values as Kafka Connect and Debezium send them, converted from and to the form of every other format.
 
 How a value is sent depends on its column's type: a semantic type of the embedded schema
 (`io.debezium.time.Date`), or MySQL's declared type where there is no schema. As a JSON value, a

@@ -1,4 +1,4 @@
-"""Joining the two halves of an update, which DataHub sends as two messages with the same sequence number."""
+"""Halves of an update, which DataHub sends as two messages with the same sequence number, and how they are joined."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _check_half(half: Change) -> None:
 
 
 def resolve_half(change: Change) -> Change:
-    """Return the change that a half amounts to when its other half never comes.
+    """Return the change that a half is if its other half never comes.
 
     A record that does not state its operation is an insert or a delete, since an update would have two
     records. Raises `StructureError` for the half of a stated update.

@@ -1,4 +1,4 @@
-"""A change: the pivot between all formats (`avsc/change.avsc`).
+"""The model of a change, the pivot between all formats (`avsc/change.avsc`).
 
 A `Change` is one change of a row, or one statement, transaction mark or heartbeat. A message may
 hold several (Canal's rows), and an update may come as two halves (DataHub's). Column values are
@@ -47,7 +47,7 @@ class Column(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ChangedTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a statement makes of one table: CREATE, ALTER or ERASE, its names, also those before, its key and columns."""
+    """What a statement does to one table: CREATE, ALTER or ERASE, its names, the former ones too, its key and columns."""
 
     op: str | None = None
     database: str | None = None
@@ -173,7 +173,7 @@ def _payload_error(sentence: str) -> PayloadError:
 
 @cache
 def _symbols(name: str) -> tuple[str, ...]:
-    """Return the words that a field of the schema allows, but for the one that stands for all others."""
+    """Return the words that a field of the schema allows, except the one that stands for all others."""
     declared = next(field.type for field in change_format().envelope.fields if field.name == name)
     branches = getattr(declared, "branches", (declared,))
     (symbols,) = (branch.symbols for branch in branches if hasattr(branch, "symbols"))

@@ -1,4 +1,4 @@
-"""Modes in which a Debezium connector sends the values of columns, as its own settings are called and valued.
+"""Modes in which a Debezium connector sends the values of columns, named as its own settings name them.
 
 With an embedded schema only `binaries` matters, since the schema says the rest.
 """
@@ -31,14 +31,13 @@ BINARIES: Final = (BYTES, BASE64, BASE64_URL_SAFE, HEX)
 
 
 class Modes(NamedTuple):
-    """How values are sent.
+    """How values are sent; each mode has the default of MySQL's connector."""
 
-    Attributes: `decimals` (str), the connector's `decimal.handling.mode`; `times` (str), its
-    `time.precision.mode`; `binaries` (str), its `binary.handling.mode`; each by default as in MySQL's connector.
-    """
-
+    # The connector's `decimal.handling.mode`.
     decimals: str = PRECISE
+    # Its `time.precision.mode`.
     times: str = ADAPTIVE_TIME_MICROSECONDS
+    # Its `binary.handling.mode`.
     binaries: str = BYTES
 
 

@@ -1,4 +1,4 @@
-"""Operations: what they are called in a format, and the kinds of DDL statements.
+"""Operations: their words in each format, and the kinds of DDL statements.
 
 The kind of a statement is found from the first words of a statement, in the names that the formats use.
 """

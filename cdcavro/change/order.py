@@ -45,10 +45,11 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot hav
     """The numbers by which a change's source orders it, most significant first; empty if it has none.
 
     Comparing changes that have such numbers with changes that have none raises `OrderError`, because
-    which comes first is not guessed. Attributes: `kind` (str), and the change's `source` (`Source`).
+    which comes first is not guessed.
     """
 
     kind: str
+    # The source of the change.
     source: Source
 
     @classmethod
@@ -96,7 +97,7 @@ def order_key(change: Change) -> Key:
     `part-10`.
 
     Changes whose order is that of arrival are in order within one topic partition or file, where all
-    changes of a row belong; `in_order` puts those of several in one order.
+    changes of a row belong; `in_order` puts those of several partitions or files in one order.
 
     Raises `OrderError` for a change that has neither numbers nor a place, such as tombstones and
     heartbeats of most formats. Comparing the key of a change with numbers to that of one without
@@ -118,7 +119,7 @@ def order_key(change: Change) -> Key:
 def is_full_load(change: Change) -> bool:
     """Return whether a change is a row of a full load, which comes before all changes of its table.
 
-    A row that was read again in mid-stream is none: it has its place among the changes, as any of them.
+    A row that was read again in mid-stream is not one: it has a place among the changes.
     """
     return change.op == "SNAPSHOT" and change.snapshot is not False
 
@@ -126,10 +127,11 @@ def is_full_load(change: Change) -> bool:
 def in_order(changes: Iterable[Change]) -> list[Change]:
     """Return the changes of one table, or of several, in one order.
 
-    Usually that of `order_key`. Changes whose order is that of arrival keep it within their topic
-    partition or file, and those of several are merged by their numbers; since these may fall back, each
-    counts with the greatest so far there, as does a change that lacks numbers which others there have, or
-    with their first. Raises `OrderError` as `order_key` does, and for partitions with numbers of several kinds.
+    The order is usually that of `order_key`. Changes whose order is that of arrival keep it within their
+    topic partition or file, and those of several are merged by their numbers. Since numbers may fall back,
+    each change counts with the greatest so far there, and so does a change that lacks the numbers which
+    others there have; before these it counts with their first. Raises `OrderError` as `order_key` does, and
+    for partitions with numbers of several kinds.
     """
     pairs = sorted([(order_key(change), change) for change in changes], key=itemgetter(0))
     raised: dict[Lane, tuple[int, ...]] = {}

@@ -1,4 +1,4 @@
-r"""The order of a change as one binary value, which compares in SQL as `order_key` does in Python.
+r"""The order value: the order of a change as one binary value, which compares in SQL as `order_key` does in Python.
 
 A value is compared byte by byte, as unsigned numbers, which is how SQL compares BINARY. Its parts
 follow one another so that no value is the beginning of another unless the two are equal:

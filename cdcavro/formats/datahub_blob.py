@@ -6,8 +6,8 @@ Source: DataHub message formats, "Blob message format", English and Chinese.
   the same) and `UPDATE_AFTER`; the Chinese document also has plain `UPDATE`.
 * Empty members are null in some messages and left out in others.
 * DATE is milliseconds since the epoch, BYTES is base64, and a DOUBLE may come as a string.
-* A `sequenceId` is one number as a string, which the two messages of an update share; the numbers of a position of
-  another format are put together in it.
+* A `sequenceId` is one number as a string, which the two messages of an update share. For a change of another format
+  it is made of the numbers of the position.
 * `ddlMeta` is base64 of Java-serialized bytes: carried as it is, never deserialized.
 """
 

@@ -1,4 +1,4 @@
-"""Joining the halves of updates across the messages of a stream."""
+"""The joiner of the halves of updates across the messages of a stream."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class StreamJoiner:
       two records of an update. They are then a delete and an insert, which leave the table in the same
       state. In the opposite order they would not: a row before the change is refused if it comes after
       its row after the change was settled as an insert (the last 10,000 of these are remembered).
-    * At most 10,000 halves wait, and their messages may be 8 MiB in all. Beyond that the oldest half
-      is given up, and refused if it is of a stated update, so that a stream may have any length.
+    * At most 10,000 halves wait, whose messages have at most 8 MiB in all, so that a stream may have any length.
+      Beyond that the oldest half is given up, and refused if it is of a stated update.
     """
 
     def __init__(self, *, passes_stated: bool = False) -> None:
@@ -76,7 +76,7 @@ class StreamJoiner:
     def add(self, changes: Sequence[Change], number: int, message: bytes | str) -> list[JoinedChanges]:
         """Return what the changes of a message complete, and the halves that are refused, in order.
 
-        `number` identifies the message in `Joined.messages`.
+        `number` identifies the message in `JoinedChanges.messages`.
         """
         complete: list[JoinedChanges] = []
         for change in changes:
@@ -152,7 +152,7 @@ def _resolve(half: _Half) -> JoinedChanges:
 
 
 def _give_up(half: _Half) -> JoinedChanges:
-    """Return what a half is alone; the half of a stated update is refused, as the other may come further on."""
+    """Return what a half is alone; the half of a stated update is refused, because the other may still come."""
     if half.change.operation is None:
         return _resolve(half)
     missing = "BEFORE" if half.change.half == "AFTER" else "AFTER"

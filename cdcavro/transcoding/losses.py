@@ -1,4 +1,4 @@
-"""Measuring what a target format loses: its messages are converted back and compared with the originals."""
+"""Losses: what a target format does not preserve. Its messages are converted back and compared with the originals."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _in_form_of(
 
 
 def _reshape(record: Any, original: Any, format: str) -> Any:
-    """Return a message that was read back in the shape of the original, as the value of a Kafka record too."""
+    """Return a message that was read back in the shape of the original, in a Kafka record if that was in one."""
     message = get_format(format).message_in(original)
     shaped = BRIDGES[format].reshape(record, message)
     return shaped if message is original else {VALUE: shaped}
@@ -143,7 +143,7 @@ def _read_back(texts: Sequence[bytes], route: Route) -> Iterator[Change]:
 
 
 def _restore_values(read: Sequence[Change], originals: Sequence[Change], source: str) -> Sequence[Change]:
-    """Return changes with values spelled as in the originals, so that another spelling is not a different value."""
+    """Return changes with values spelled as in the originals, since another spelling is not another value."""
     if len(read) != len(originals):
         return read
     as_sent = [BRIDGES[source].restore_values(*pair) for pair in zip(read, originals, strict=True)]

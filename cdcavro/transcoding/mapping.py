@@ -1,4 +1,4 @@
-"""Converting messages to changes and back, in any format.
+"""The mapping of messages to changes and back, in any format.
 
 What a change does not hold of its message is found by comparison: the message that the format makes
 from the bare changes is compared with the original, and every difference is kept in `Change.members`,
@@ -45,8 +45,7 @@ def to_changes(
 
     `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone
     become instants only with it. Every row carries what its message states for all rows; a message is
-    refused if that would take far more room than the message itself (4 MiB and 64 times its length), or if
-    it has more than 100,000 rows.
+    refused if that takes more than 4 MiB and 64 times its length, or if it has more than 100,000 rows.
     `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
     which take a while to find. `unavailable` is the word that stands for a column's value which the source
     did not give, the connector's `unavailable.value.placeholder`: the rows do not have that column, whose name
@@ -86,7 +85,7 @@ def placeholders(format: str, unavailable: str | None) -> tuple[bytes, ...]:
 
 
 def with_members(changes: list[Change], record: Any, format: str, zone: tzinfo | None = None) -> list[Change]:
-    """Return the changes of a message, the first with `members`: everything of the message that they do not hold.
+    """Return the changes of a message, the first with `members`, which holds what the changes do not.
 
     Members that the first change has already are its format's notes on the shape of the message.
     """
@@ -146,7 +145,7 @@ def _copy(value: Any) -> Any:
 
 
 def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:
-    """Return the members of a message that apply to these rows; `row_members` do so only if no row is missing."""
+    """Return the members of a message that apply to these rows; `row_members` need all rows."""
     members = rows[0].members or {}
     if is_whole(rows):
         return members
@@ -170,9 +169,9 @@ def _members(bare: list[Any], record: Any) -> dict[str, str]:
 def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None) -> list[Change]:
     """Return the changes of a message with what the Kafka record around it states; None if there is none.
 
-    That is the place where it arrived and, for a row whose message does not say which columns are the key,
-    the record's key, if that is an object of columns of the row with the values that the row has, by their text:
-    a producer may spell in the key as a number what its message has as a string.
+    That is the place where it arrived. For a row whose message does not say which columns are the key, it is also
+    the record's key, if that is an object of columns that have the same values in the row. Values are compared as
+    text, because a producer may write a number in the key and a string in the message.
     """
     if record is None:
         return list(changes)

@@ -1,7 +1,7 @@
-"""The columns of tables, learned from Debezium's schema changes and applied to row changes.
+"""The schema history: columns of tables, learned from Debezium's schema changes and applied to row changes.
 
 Without an embedded schema, a Debezium message does not state how its values are to be read: `AkY=` is
-a DECIMAL or a BLOB. The connector's schema changes do, if all messages are read in their order.
+a DECIMAL or a BLOB. The connector's schema changes state it, if all messages are read in their order.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def lacks_columns(change: Change) -> bool:
 
 
 def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = USUAL_MODES) -> Change:
-    """Return a row change of Debezium with its columns, and with its values converted from the form they were sent in.
+    """Return a row change of Debezium with its columns, and with its values converted from how they were sent.
 
     Values that do not fit their column's type stay as they were sent, as do all values of connectors
     other than MySQL's and MariaDB's. The change still yields its whole message. A change of another

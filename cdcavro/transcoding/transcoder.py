@@ -1,4 +1,4 @@
-"""Converting any format into any other, with a report of what the target cannot hold.
+"""The transcoder of any format into any other, with a report of what the target cannot hold.
 
 Losses are measured, not listed by hand: the messages made for the target are converted back into the
 source's format, and every difference from the originals is a loss (see `losses`).
@@ -87,14 +87,14 @@ class Transcoder:
     Where an update is split into halves, for `datahub_tuple`, the id that they share is the position of
     the change, the number of its message in the stream, from 1, and its row (see `sequence_id`), so that
     no two updates share an id. Where the order of arrival is the true one, as in the Canal formats, a
-    position that falls back counts as the greatest before it that has as many numbers, so that ids sort as
-    the messages came, but for messages that lack one of the numbers.
+    position that is smaller than an earlier one counts as the greatest before it that has as many numbers, so that
+    ids sort as the messages came, except for messages that lack one of the numbers.
 
     The arguments are the names of the formats and the time zone of the source (`zoneinfo.ZoneInfo`). The
     columns of Debezium's tables are learned from its schema changes as they pass; `decimals`, `times` and
     `binaries` say how its connector sends values (see `SchemaHistory`), and `unavailable` is as in
     `to_changes`. Raises `UnknownFormatError`, `ValueError` for a mode that is not known and for an
-    `unavailable` that can be no word, and `TypeError` for a `zone` that is not a time zone.
+    `unavailable` that cannot be such a word, and `TypeError` for a `zone` that is not a time zone.
 
     Attributes: `unzoned` (int), how many times came without a zone and stayed text on the way to another
     format; `unzoned_places` (Counter), their number in each column, for the first 1,000 columns.
@@ -148,7 +148,7 @@ class Transcoder:
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
 
     def _raise_position(self, change: Change) -> Change:
-        """Return a change with the greatest position so far, if its own falls back and does not say the order."""
+        """Return a change with the greatest position so far if its own is smaller and does not state the order."""
         position = change.position
         if position is None or is_by_numbers(change):
             return change
@@ -156,7 +156,7 @@ class Transcoder:
         return replace(change, position=greatest)
 
     def _read_changes(self, message: bytes | str) -> list[Change]:
-        """Return the changes of a message, learned by the history, if it is no larger than what can be transcoded."""
+        """Return the changes of a message with the columns learned so far. Raises `StructureError` if it is too large."""
         check_collections(to_bytes(message), MAX_COLLECTIONS)
         read = to_changes(message, self._source, zone=self._zone, unavailable=self._route.unavailable)
         changes = list(map(self._catalog.add, read))

@@ -1,4 +1,4 @@
-"""Conversion between records of DataHub's Python SDK (pydatahub) and messages of `datahub_tuple`.
+"""Records of DataHub's Python SDK (pydatahub), converted from and to messages of `datahub_tuple`.
 
 pydatahub is imported only to create its records: `pip install 'cdcavro[datahub]'`.
 """

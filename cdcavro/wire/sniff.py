@@ -1,4 +1,4 @@
-"""Detection of a message's format by what the wire schemas say about themselves.
+"""Sniffing: detection of a message's format by what the wire schemas say about themselves.
 
 A format fits a message that has all its required members and at least one of those that identify it,
 null or not (`required` and `tells` in `attributes`). None of these members may be an object, an array
@@ -90,7 +90,7 @@ def fitting_formats(message: bytes | str) -> dict[str, int]:
     """Return the formats that fit a message, each with the number of members that identify it.
 
     A Kafka record fits what its value fits. Raises `TextError`, and `UnknownMessageError` for JSON that
-    is not an object, and for a message that is known by sight and not supported, which the error names.
+    is not an object, and for a message of a format that is recognized but not supported, which the error names.
     """
     return _fitting_value(_parse(message))
 
