@@ -275,7 +275,7 @@ NEEDS_JVM = {
     "pipeline/shared_folders.py": "a pipeline asks all machines whether they share its folders",
     "pipeline/outputs/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",
     "pipeline/pipeline.py": "Spark's log of streams is silenced by Log4j",
-    "pipeline/rejects.py": "a pipeline matches topics by a pattern of Java",
+    "pipeline/pipeline_rejects.py": "a pipeline matches topics by a pattern of Java",
 }
 OF_THE_JVM = {"_jvm", "_jdf", "_jsc", "_jc", "_jsparkSession", "sparkContext", "rdd"}
 

@@ -136,7 +136,7 @@ class JobState:
         return self.folder / f"{number:012}.json"
 
 
-class _Shape(msgspec.Struct):
+class _StateShape(msgspec.Struct):
     """The shape of a batch's file, as far as it is read back: the same members, whatever else there is."""
 
     format: int
@@ -183,7 +183,7 @@ def _read_state(path: Path) -> tuple[dict[str, Any], list[Any], list[Any]]:
     try:
         state = json.loads(path.read_bytes())
         _check_format(path, state)
-        shape = msgspec.convert(state, _Shape)
+        shape = msgspec.convert(state, _StateShape)
     except FileError:
         raise
     except (ValueError, RecursionError, msgspec.ValidationError) as error:

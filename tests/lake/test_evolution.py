@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdcavro.lake.evolution import BEHAVIORS, LakeColumn, Step, is_wider_decimal, steps_to
-from cdcavro.lake.statements import alter_table
+from cdcavro.lake.sql_statements import alter_table
 from support.roundtrip import error_of
 
 Columns = list[LakeColumn]

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 import cdcavro
 from cdcavro.change import Arrival, replace
 from cdcavro.lake import TypedRows
-from cdcavro.lake.names import OWN
+from cdcavro.lake.escaped_names import OWN
 from cdcavro.spark.lake import Changelog
 from cdcavro.spark.lake.sinks import Delta, Iceberg
 from cdcavro.table import TableName

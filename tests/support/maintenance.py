@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from cdcavro.lake.statements import literal
+from cdcavro.lake.sql_statements import literal
 from cdcavro.spark.lake.sinks import Delta, Sink
 
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"

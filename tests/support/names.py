@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cdcavro.lake.names import folder_names
+from cdcavro.lake.escaped_names import folder_names
 from cdcavro.table import TableName
 
 HOSTILE = ["", ".", "..", "a/b", "a~2f~b", "~", "~~", "~2f~", "A", "a", "_cdc_key", "_CDC_KEY", "~5f~cdc_key", "ß", "SS", "ss",

@@ -27,8 +27,8 @@ import fastavro
 from pyspark.sql import SparkSession
 
 from cdcavro import registry
+from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.names import topic_name
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Files, KafkaTopics, RegistrySettings, batches
 from cdcavro.spark.pipeline.outputs.avro_files import AvroFileWriter

@@ -14,8 +14,8 @@ from typing import Any
 import fastavro
 from pyspark.sql import SparkSession
 
+from cdcavro.lake.escaped_names import folder_names
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.names import folder_names
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.spark.pipeline import BatchReport, Files, Kafka, LakeSettings, Pipeline, RegistrySettings, Settings
 from cdcavro.table import TableName

@@ -42,7 +42,7 @@ from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, batches
 from cdcavro.spark.pipeline.outputs import table_rows as waiting
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
 from cdcavro.spark.pipeline.outputs.table_rows import WaitingRows
-from cdcavro.spark.pipeline.rejects import replay
+from cdcavro.spark.pipeline.pipeline_rejects import replay
 from cdcavro.table.tables import KEEP, REJECT
 from support.kafka_server import Broker, Record, broker, spark_settings
 from support.pipelines import Job

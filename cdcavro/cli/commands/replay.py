@@ -32,7 +32,7 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     """
     from cdcavro.spark.pipeline.config import read_config  # noqa: PLC0415  pyspark takes a second to import
     from cdcavro.spark.pipeline.pipeline import REPLAY  # noqa: PLC0415
-    from cdcavro.spark.pipeline.rejects import replay as moved  # noqa: PLC0415
+    from cdcavro.spark.pipeline.pipeline_rejects import replay as moved  # noqa: PLC0415
     from cdcavro.spark.pipeline.shared_folders import local_folder  # noqa: PLC0415
 
     read = None if config is None else read_config(Path(config))

@@ -46,7 +46,7 @@ _TEXT: Final = 300
 _STEPS_EACH: Final = 12
 
 
-class Reject(Struct, array_like=True):
+class RejectReason(Struct, array_like=True):
     """Rejects with one format, path and reason."""
 
     format: str
@@ -92,7 +92,7 @@ class BatchFacts(Struct):
     steps: list[str] = []
     # The tables whose rows wait, and why.
     waiting: dict[str, str] = {}
-    rejects: list[Reject] = []
+    rejects: list[RejectReason] = []
     versions: list[Version] = []
 
 
@@ -138,7 +138,7 @@ class Account(Struct):
     # The newest changes of lake tables, each with its batch.
     steps: list[tuple[int, str]] = []
     # By count; and how many rejects have other reasons.
-    rejects: list[Reject] = field(default_factory=list)
+    rejects: list[RejectReason] = field(default_factory=list)
     other_rejects: int = 0
     # Tables whose rows wait, and why; and how many there are.
     waiting: dict[str, str] = {}
@@ -204,11 +204,13 @@ class Account(Struct):
                 self.versions[place] = own
         del self.versions[:-_VERSIONS]
 
-    def _add_rejects(self, rejects: list[Reject], count: int) -> None:
+    def _add_rejects(self, rejects: list[RejectReason], count: int) -> None:
         """Add the `count` rejects of a batch; those whose reason is not listed are only counted."""
         known = {(one.format, one.path, one.reason): one for one in self.rejects}
         for one in rejects:
-            own = Reject(bounded_name(one.format), bounded(one.path), bounded(one.reason), 0, "", bounded(one.example))
+            own = RejectReason(
+                bounded_name(one.format), bounded(one.path), bounded(one.reason), 0, "", bounded(one.example)
+            )
             found = known.setdefault((own.format, own.path, own.reason), own)
             found.place = found.place or bounded(one.place)
             found.count += one.count

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sf
 
-from cdcavro.lake import statements as sql
+from cdcavro.lake import sql_statements as sql
+from cdcavro.lake.escaped_names import quoted
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.names import quoted
-from cdcavro.lake.statements import literal
+from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.spark.lake.columns import held_columns, prepare, present_columns
 from cdcavro.spark.lake.sinks import UNKNOWN_ATTEMPT, name_property

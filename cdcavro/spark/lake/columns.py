@@ -9,9 +9,9 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
+from cdcavro.lake.escaped_names import OWN, column_names, quoted
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
-from cdcavro.lake.names import OWN, column_names, quoted
-from cdcavro.lake.statements import ADOPTED, KEY, alter_table, create_table, set_properties
+from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, create_table, set_properties
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older, true_type
 from cdcavro.table.older_fields import ROW
 

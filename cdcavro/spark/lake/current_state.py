@@ -12,11 +12,11 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
 from cdcavro.errors import OrderError, SchemaError
-from cdcavro.lake import statements as sql
+from cdcavro.lake import sql_statements as sql
+from cdcavro.lake.escaped_names import OWN, quoted
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.merge import check_keys
-from cdcavro.lake.names import OWN, quoted
-from cdcavro.lake.statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
+from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.spark.lake.columns import (
     fill,
@@ -221,7 +221,7 @@ def _kinds(facts: RowFacts) -> set[str]:
 
 
 def _lake_columns(lake: DataFrame, names: Sequence[str]) -> list[Column]:
-    """Return the columns of a lake table: those with these names or in `statements.STATE` of the rows, the others null."""
+    """Return the columns of a lake table: those with these names or in `sql_statements.STATE` of the rows, the others null."""
     held = {*names, *sql.STATE}
     types = {one.name: one.dataType for one in lake.schema}
     return [
@@ -261,7 +261,7 @@ def facts_of(rows: DataFrame, versions: Sequence[TableSchema]) -> RowFacts:
 
 
 def deletes_of(rows: DataFrame, now: datetime) -> DataFrame:
-    """Return the last delete of each key of a batch, with the columns of `statements.DELETES`."""
+    """Return the last delete of each key of a batch, with the columns of `sql_statements.DELETES`."""
     deletes = rows.where(sf.col("operation") == DELETE).groupBy(sf.col("key").alias(KEY))
     return deletes.agg(sf.max("order").alias(ORDER)).withColumn(AT, sf.lit(now))
 
@@ -275,7 +275,7 @@ def last_rows(
     *,
     is_partial: bool,
 ) -> DataFrame:
-    """Return what `statements.merge_state` merges: of each key the last change above all floors, and its delete.
+    """Return what `sql_statements.merge_state` merges: of each key the last change above all floors, and its delete.
 
     `deletes` are the last deletes of keys that are known, also those of the batch; None for a table that never had any.
     With `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order.

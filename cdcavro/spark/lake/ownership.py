@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
-from cdcavro.lake.statements import ADOPTED, KEY, OPERATION, ORDER
+from cdcavro.lake.sql_statements import ADOPTED, KEY, OPERATION, ORDER
 from cdcavro.spark.lake.columns import present_columns, properties_of, put_properties
 from cdcavro.spark.lake.sinks import OWNER, SUFFIXES
 

@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
+from cdcavro.lake.escaped_names import folder_names, quoted
 from cdcavro.lake.evolution import DROP, RENAME, WIDEN, is_wider_decimal
-from cdcavro.lake.names import folder_names, quoted
-from cdcavro.lake.statements import KEY, OPERATION, ORDER
+from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
 from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:

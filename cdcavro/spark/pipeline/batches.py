@@ -15,11 +15,11 @@ from cdcavro.errors import FileError, JobError, plain
 from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.report.account import BatchFacts, NewVersions
 from cdcavro.spark.lake.sinks import Attempt
+from cdcavro.spark.pipeline.batch_progress import other_look, rejects_by_reason
 from cdcavro.spark.pipeline.conversion.rounds import convert
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outputs.table_rows import WAITING, TableRows, WaitingRows
-from cdcavro.spark.pipeline.progress import other_look, rejects_by_reason
-from cdcavro.spark.pipeline.rejects import Rejects, rejects_of, write_rejects, write_to_places
+from cdcavro.spark.pipeline.pipeline_rejects import Rejects, rejects_of, write_rejects, write_to_places
 from cdcavro.spark.source.line_frame import marked_files
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.lake.job_state import JobState
-    from cdcavro.lake.report.account import AccountFile, Reject
+    from cdcavro.lake.report.account import AccountFile, RejectReason
     from cdcavro.lake.typed_rows import TypedRows
+    from cdcavro.spark.pipeline.batch_progress import Lag
     from cdcavro.spark.pipeline.conversion.rounds import Outcomes
     from cdcavro.spark.pipeline.outputs.writer import Writer, WriteResult
-    from cdcavro.spark.pipeline.progress import Lag
-    from cdcavro.spark.pipeline.rejects import RejectTable, RejectTopic
+    from cdcavro.spark.pipeline.pipeline_rejects import RejectTable, RejectTopic
     from cdcavro.spark.pipeline.settings import Settings
     from cdcavro.table.history import Table
     from cdcavro.table.tables import Tables
@@ -63,7 +63,7 @@ class BatchReport:
     # How long the parts of the batch took.
     seconds: dict[str, float] = field(default_factory=dict)
     # Why messages were rejected.
-    rejects: list[Reject] = field(default_factory=list)
+    rejects: list[RejectReason] = field(default_factory=list)
     # How much was left to read behind the batch.
     lag: Lag | None = None
     # The format that the messages look like, if all were rejected and it is another one.

@@ -31,8 +31,8 @@ from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import zone_called
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect_columns import PLACEHOLDER
+from cdcavro.lake.escaped_names import TABLE_NAME
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
-from cdcavro.lake.names import TABLE_NAME
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.spark.lake.sinks import Delta, Iceberg, lake_settings
 from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles

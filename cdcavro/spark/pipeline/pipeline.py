@@ -20,13 +20,13 @@ from pyspark.errors import PySparkException
 from cdcavro.errors import CdcAvroError, FileError, JobError
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.report.account import AccountFile
+from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, lag_of
 from cdcavro.spark.pipeline.batches import Batches
 from cdcavro.spark.pipeline.conversion.rounds import PIECES
 from cdcavro.spark.pipeline.outputs.lake_tables import Job, LakeNames, LakeSettings, LakeTables
 from cdcavro.spark.pipeline.outputs.publishing import Publisher, PublishingWriter
 from cdcavro.spark.pipeline.outputs.table_rows import WAITING, WaitingRows
-from cdcavro.spark.pipeline.progress import Reports, check_unchanged, lag_of
-from cdcavro.spark.pipeline.rejects import RejectPlaces, SeparatingWriter
+from cdcavro.spark.pipeline.pipeline_rejects import RejectPlaces, SeparatingWriter
 from cdcavro.spark.pipeline.secrets import Redaction
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared_folders import check_shared

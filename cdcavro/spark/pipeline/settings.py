@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from cdcavro.errors import JobError, RegistryError
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
-from cdcavro.lake.names import TABLE_NAME, check_topic_template
+from cdcavro.lake.escaped_names import TABLE_NAME, check_topic_template
 from cdcavro.registry import connect
 from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT

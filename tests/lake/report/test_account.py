@@ -19,7 +19,7 @@ from cdcavro.lake.report.account import (
     AccountFile,
     BatchFacts,
     NewVersions,
-    Reject,
+    RejectReason,
     Version,
     bounded_name,
     read_account,
@@ -36,9 +36,9 @@ def facts(number: int, began: float | None = None, **members: object) -> BatchFa
     return BatchFacts(number, begin, begin + 2, counts, **{**own, **members})
 
 
-def reject(reason: str, count: int = 1) -> Reject:
+def reject(reason: str, count: int = 1) -> RejectReason:
     """Return rejects with a reason."""
-    return Reject("canal", "$", reason, count, f"a.jsonl line {count}", reason)
+    return RejectReason("canal", "$", reason, count, f"a.jsonl line {count}", reason)
 
 
 @pytest.mark.slow

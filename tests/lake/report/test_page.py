@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.lake.report.account import Account, AccountFile, BatchFacts, Point, Reject, Version
+from cdcavro.lake.report.account import Account, AccountFile, BatchFacts, Point, RejectReason, Version
 from cdcavro.lake.report.charts import round_marks, time_axis
 from cdcavro.lake.report.page import page_of, write_report
 
@@ -68,7 +68,9 @@ def account(batches: int, *, apart: float = 10, names: tuple[str, ...] = ("shop.
         counts = {"read": 1000 + number, "written": 998 + number, "rejected": 1, "statements": 1}
         seconds = {"convert": 0.5, "state": 0.01, "rejects": 0.25, "write": 1.24}
         rows = {name: {"c": 5, "u": 3, "d": 1} for name in names}
-        rejects = [Reject("canal", "$.data[*]", "expected an integer, got …", 1, f"a.jsonl line {number}", "got 'x'")]
+        rejects = [
+            RejectReason("canal", "$.data[*]", "expected an integer, got …", 1, f"a.jsonl line {number}", "got 'x'")
+        ]
         made.add(BatchFacts(number, began, began + 2, counts, rows, seconds, rejects=rejects))
         made.note_lag(number, 10 * (batches - number), "messages")
     return made
@@ -93,7 +95,7 @@ def test_what_a_reader_wants_to_know_is_there():
             ["shop.orders: column 'qty' is added"],
             {"shop.customers": "its lake table would change"},
             [
-                Reject(
+                RejectReason(
                     "canal",
                     "$",
                     "expected JSON, got …",
@@ -157,7 +159,7 @@ def hostile() -> Account:
     made = account(2, names=(HOSTILE, HOSTILE + "2"))
     told = BatchFacts(2, BEGAN + 20, BEGAN + 21, {"read": 1, "rejected": 1}, {HOSTILE: {"c": 1, HOSTILE: 1}})
     told.versions = [Version(HOSTILE, 0, 2, 2, 1e300, -1e300, [HOSTILE], HOSTILE)]
-    told.rejects = [Reject(HOSTILE, HOSTILE, HOSTILE, 1, HOSTILE, HOSTILE)]
+    told.rejects = [RejectReason(HOSTILE, HOSTILE, HOSTILE, 1, HOSTILE, HOSTILE)]
     told.steps, told.waiting, told.seconds = [HOSTILE], {HOSTILE: HOSTILE}, {HOSTILE: 1.0}
     made.add(told)
     return made
@@ -194,7 +196,7 @@ def test_a_page_is_bounded_and_says_what_it_leaves_out():
     made = Account()
     names = ["n" * 10_000 + str(i) for i in range(5_000)]
     versions = [Version(name, i, 1, 0, BEGAN, BEGAN, [name] * 50, name) for i, name in enumerate(names)]
-    rejects = [Reject("canal", name, f"{i} {name}", 1, name, name) for i, name in enumerate(names[:400])]
+    rejects = [RejectReason("canal", name, f"{i} {name}", 1, name, name) for i, name in enumerate(names[:400])]
     counts = {"read": 10_000, "written": 5_000, "rejected": 5_000}
     rows = {name: {"c": i + 1} for i, name in enumerate(names)}
     waiting = dict.fromkeys(names, "w" * 10_000)
@@ -267,7 +269,7 @@ def test_no_text_of_an_account_is_markup():
         versions=[Version(HOSTILE, 1, 2, 1, BEGAN, BEGAN, [HOSTILE], HOSTILE)],
         version_count=3,
         steps=[(1, HOSTILE)],
-        rejects=[Reject(HOSTILE, HOSTILE, HOSTILE, 3, HOSTILE, HOSTILE)],
+        rejects=[RejectReason(HOSTILE, HOSTILE, HOSTILE, 3, HOSTILE, HOSTILE)],
         waiting={HOSTILE: HOSTILE},
         waiting_count=9,
         unit=HOSTILE,

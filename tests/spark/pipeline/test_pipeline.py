@@ -28,7 +28,7 @@ from cdcavro.spark.pipeline.conversion.rounds import PIECES
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeSettings, LakeTables
 from cdcavro.spark.pipeline.outputs.table_rows import WaitingRows
 from cdcavro.spark.pipeline.outputs.writer import BatchRows
-from cdcavro.spark.pipeline.rejects import replay
+from cdcavro.spark.pipeline.pipeline_rejects import replay
 from cdcavro.spark.pipeline.settings import Chosen, Formats
 from cdcavro.spark.pipeline.sources import Files, Kafka
 from support.pipelines import canal

@@ -10,7 +10,7 @@ import pytest
 
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError
-from cdcavro.spark.source.rows import OperationFinder
+from cdcavro.spark.source.line_rows import OperationFinder
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
 from support.messages import shop_debezium

@@ -13,7 +13,7 @@ import cdcavro
 from cdcavro import spark as cdc
 from cdcavro.errors import SetupError
 from cdcavro.files.lines import read_lines
-from cdcavro.spark.source.rows import COLUMNS
+from cdcavro.spark.source.line_rows import COLUMNS
 from cdcavro.spark.source.source import Options
 from support.messages import SAMPLES, goldens, shop_canal
 

@@ -25,8 +25,8 @@ from pyspark.sql import functions as sf
 from cdcavro.avro.container import CODECS, ContainerWriter
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import FileError, SchemaError, shown
+from cdcavro.lake.escaped_names import folder_names
 from cdcavro.lake.job_state import replace_file
-from cdcavro.lake.names import folder_names
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.pipeline.outputs.writer import WriteResult

@@ -26,7 +26,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import Primitive, Record, Union
 from cdcavro.errors import CdcAvroError, JobError, shown
 from cdcavro.exact.jsontext import render
-from cdcavro.lake.names import check_topic_template, topic_name
+from cdcavro.lake.escaped_names import check_topic_template, topic_name
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.registry import frame
 from cdcavro.spark.arrow_udf import column_function, raw_bytes

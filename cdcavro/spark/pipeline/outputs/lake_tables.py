@@ -19,8 +19,8 @@ from pyspark.errors import (
 from pyspark.sql import DataFrame
 
 from cdcavro.errors import CdcAvroError, SchemaError
+from cdcavro.lake.escaped_names import caseless_name
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.names import caseless_name
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache

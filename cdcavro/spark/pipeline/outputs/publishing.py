@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.errors import RegistryError
-from cdcavro.lake.names import topic_name
+from cdcavro.lake.escaped_names import topic_name
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
 from cdcavro.spark.pipeline.outputs.writer import WriteResult

@@ -15,7 +15,7 @@ from cdcavro.errors import FileError
 from cdcavro.spark.lake.sinks import Attempt
 from cdcavro.spark.pipeline.conversion.outcome_rows import ROW
 from cdcavro.spark.pipeline.outputs.writer import BatchRows, facts_of_summary
-from cdcavro.spark.pipeline.rejects import batch_of
+from cdcavro.spark.pipeline.pipeline_rejects import batch_of
 from cdcavro.spark.pipeline.shared_folders import check_written
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class WaitingRows:
             shutil.rmtree(gone, ignore_errors=True)
 
 
-class _Shape(msgspec.Struct):
+class _FactsShape(msgspec.Struct):
     """The shape of a file with the facts of rows that wait."""
 
     floor: str
@@ -165,7 +165,7 @@ class _Shape(msgspec.Struct):
 def _facts_in(path: Path) -> RowFacts:
     """Return the facts of rows that wait. Raises `FileError` for what `keep` did not write."""
     try:
-        return facts_of_summary(msgspec.structs.asdict(msgspec.json.decode(path.read_bytes(), type=_Shape)))
+        return facts_of_summary(msgspec.structs.asdict(msgspec.json.decode(path.read_bytes(), type=_FactsShape)))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise FileError(str(path), "the facts of rows that wait", str(error)) from error
 

@@ -21,7 +21,7 @@ from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, RegistrySettings
 from cdcavro.spark.pipeline.conversion import framed_messages as framed
 from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
 from cdcavro.spark.pipeline.conversion.outcome_rows import FAILURE, REJECT, ROW
-from cdcavro.spark.pipeline.rejects import replay
+from cdcavro.spark.pipeline.pipeline_rejects import replay
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
 from support.faulty_server import Answer, serving

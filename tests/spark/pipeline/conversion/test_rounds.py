@@ -18,7 +18,7 @@ from cdcavro.spark.pipeline.conversion import rounds
 from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
 from cdcavro.spark.pipeline.conversion.outcome_rows import OF_ROWS, ROW
 from cdcavro.spark.pipeline.conversion.rounds import Outcomes, outcomes_of
-from cdcavro.spark.pipeline.rejects import rejects_of
+from cdcavro.spark.pipeline.pipeline_rejects import rejects_of
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes

@@ -20,8 +20,8 @@ from cdcavro import to_changes
 from cdcavro.change.model import Change, Source
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.names import topic_name
-from cdcavro.lake.statements import literal
+from cdcavro.lake.escaped_names import topic_name
+from cdcavro.lake.sql_statements import literal
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import RowFacts, facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink

@@ -13,9 +13,9 @@ from cdcavro.errors import MessageError
 from cdcavro.exact import jsontext
 from cdcavro.files import chunks, lines
 from cdcavro.spark.source import packed_lines
+from cdcavro.spark.source.file_parts import parts_of
+from cdcavro.spark.source.line_rows import SCHEMA, read_part
 from cdcavro.spark.source.listing import list_files
-from cdcavro.spark.source.parts import parts_of
-from cdcavro.spark.source.rows import SCHEMA, read_part
 from cdcavro.wire.formats import FORMATS
 from cdcavro.wire.sniff import sniff
 from support.messages import goldens, shop_canal, shop_debezium
@@ -100,7 +100,7 @@ def test_lines_that_are_too_long_are_rejects(tmp_path, monkeypatch, format):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"\n".join(texts))
     for size in (10, 64, 100, 300):
-        monkeypatch.setattr("cdcavro.spark.source.parts._CHUNK", size)
+        monkeypatch.setattr("cdcavro.spark.source.file_parts._CHUNK", size)
         for most in (50, 1 << 20):
             found = read(path, format, most)
             assert [row["line"] for row in found] == list(range(1, len(texts) + 1))

@@ -8,9 +8,9 @@ import pytest
 from sqlglot import tokenize
 from sqlglot.tokens import TokenType
 
-from cdcavro.lake import statements as sql
+from cdcavro.lake import sql_statements as sql
+from cdcavro.lake.escaped_names import quoted
 from cdcavro.lake.evolution import ADD, DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn, Step
-from cdcavro.lake.names import quoted
 
 NAMES = ["plain", "`; DROP TABLE x; --", "a``b", "'", "/*", "é\n\\"]
 TABLE = quoted("la`ke", "t`; --")

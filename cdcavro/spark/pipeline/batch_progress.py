@@ -21,8 +21,8 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.files.streams import plain_path
-from cdcavro.lake.report.account import Reject
-from cdcavro.spark.pipeline.rejects import rejects_of
+from cdcavro.lake.report.account import RejectReason
+from cdcavro.spark.pipeline.pipeline_rejects import rejects_of
 from cdcavro.spark.pipeline.sources import Files
 from cdcavro.wire.sniff import MIXED, other_format
 
@@ -244,7 +244,7 @@ def _files(path: str) -> Iterator[str]:
             yield from (os.path.join(folder, name) for name in names if not name.startswith(_HIDDEN))  # noqa: PTH118
 
 
-def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
+def rejects_by_reason(outcomes: DataFrame) -> list[RejectReason]:
     """Return the rejects of a batch by reason, at most 200 reasons, each with an example; all of the batch is learned.
 
     Values of messages are left out of a reason, so that there are few reasons.
@@ -261,7 +261,9 @@ def rejects_by_reason(outcomes: DataFrame) -> list[Reject]:
     )
     counted = found.groupBy("own", "at", "kind").agg(sf.count("*").alias("count"), sf.min("one").alias("one"))
     return [
-        Reject(row["own"], row["at"], row["kind"], row["count"], place_of(row["one"].asDict()), row["one"]["said"])
+        RejectReason(
+            row["own"], row["at"], row["kind"], row["count"], place_of(row["one"].asDict()), row["one"]["said"]
+        )
         for row in counted.orderBy(sf.desc("count")).limit(_MOST_REASONS).collect()
     ]
 

@@ -1,4 +1,4 @@
-"""Names of tables and columns in a lake, and of topics: escaped injectively where the true ones are not possible there.
+"""Escaped names of tables and columns in a lake, and of topics: injective, where the true names are not possible there.
 
 In a lake, an escaped character is its code point in hexadecimal digits between tildes, as in `~2f~` for a slash. A tilde
 that begins what looks like that is escaped itself, so that two names never become one.

@@ -1,4 +1,4 @@
-"""Rows of the data source: each line with its payload and what changes it holds, or with the reason why it has none."""
+"""Line rows of the data source: each line with its payload and its operation and table, or with the reason why it has none."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cdcavro.errors import MessageError
 from cdcavro.files.lines import Line
 from cdcavro.spark.arrow_udf import converted, in_worker, raw_bytes
 from cdcavro.spark.functions import ERROR, convert_by_format, error_fields
+from cdcavro.spark.source.file_parts import chunks_of, format_of
 from cdcavro.spark.source.packed_lines import line_arrays
-from cdcavro.spark.source.parts import chunks_of, format_of
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.message_program import row_parts
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Caught = Callable[[int, MessageError], object]
     from collections.abc import Iterator
 
-    from cdcavro.spark.source.parts import FilePart, Piece
+    from cdcavro.spark.source.file_parts import FilePart, Piece
 
     Fault = dict[str, str | None]
 

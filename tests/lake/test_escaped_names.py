@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdcavro.errors import SchemaError
-from cdcavro.lake.names import check_topic_template, column_names, folder_names, quoted, topic_name
-from cdcavro.lake.statements import literal
+from cdcavro.lake.escaped_names import check_topic_template, column_names, folder_names, quoted, topic_name
+from cdcavro.lake.sql_statements import literal
 from cdcavro.table import TableName
 from support.names import FORMS, HOSTILE, names, paths, tables
 

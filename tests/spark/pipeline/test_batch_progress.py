@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.spark.pipeline import Files, Kafka
-from cdcavro.spark.pipeline.progress import check_unchanged, kind_of, lag_of, messages_left, place_of
+from cdcavro.spark.pipeline.batch_progress import check_unchanged, kind_of, lag_of, messages_left, place_of
 from cdcavro.spark.pipeline.sources import check_links
 from support.roundtrip import error_of
 

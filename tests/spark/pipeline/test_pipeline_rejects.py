@@ -15,7 +15,7 @@ from cdcavro.cli.report import UNKNOWN
 from cdcavro.errors import FileError, JobError
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline, Settings
-from cdcavro.spark.pipeline.rejects import RejectPlaces, Rejects, RejectTable, replay
+from cdcavro.spark.pipeline.pipeline_rejects import RejectPlaces, Rejects, RejectTable, replay
 from cdcavro.table import TableName
 from support.maintenance import compact, forget
 from support.pipelines import canal

@@ -10,8 +10,8 @@ import pytest
 
 from cdcavro.errors import FileError
 from cdcavro.files.lines import read_lines
+from cdcavro.spark.source.file_parts import Piece, chunks_of, cuts, format_of, parts_of
 from cdcavro.spark.source.listing import list_files
-from cdcavro.spark.source.parts import Piece, chunks_of, cuts, format_of, parts_of
 from support.messages import SAMPLES, goldens
 
 TEXTS = {
@@ -55,7 +55,7 @@ def test_cuts_are_the_same_however_a_stream_comes(monkeypatch):
     text = b"".join(b"%d" % i * (i % 7) + b"\n" for i in range(40)) + b"end"
     whole = {most: list(cuts(io.BytesIO(text), most)) for most in range(1, 60)}
     for size in range(1, 20):
-        monkeypatch.setattr("cdcavro.spark.source.parts._READ", size)
+        monkeypatch.setattr("cdcavro.spark.source.file_parts._READ", size)
         assert {most: list(cuts(io.BytesIO(text), most)) for most in range(1, 60)} == whole
 
 

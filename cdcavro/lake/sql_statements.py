@@ -1,12 +1,12 @@
-"""Statements of Spark's SQL that change a lake table: its columns, its current state, its floor."""
+"""SQL statements, as Spark spells them, that change a lake table: its columns, its current state, its floor."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cdcavro.lake.escaped_names import OWN, quoted
 from cdcavro.lake.evolution import KINDS, LakeColumn, Step
-from cdcavro.lake.names import OWN, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

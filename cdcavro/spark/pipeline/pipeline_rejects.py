@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
-from cdcavro.lake.names import MAX_TOPIC_LENGTH, TABLE_NAME, caseless_name, folder_names, topic_name
-from cdcavro.lake.statements import create_table
+from cdcavro.lake.escaped_names import MAX_TOPIC_LENGTH, TABLE_NAME, caseless_name, folder_names, topic_name
+from cdcavro.lake.sql_statements import create_table
 from cdcavro.spark.lake.columns import properties_of, put_properties
 from cdcavro.spark.lake.ownership import foreign_table_error
 from cdcavro.spark.lake.sinks import OWNER, locate, retry

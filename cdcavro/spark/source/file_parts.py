@@ -1,4 +1,4 @@
-"""Parts of files, each for one task: whole files, and pieces of large ones that end where a line does."""
+"""File parts, each for one task: whole files, and pieces of large ones that end where a line does."""
 
 from __future__ import annotations
 
