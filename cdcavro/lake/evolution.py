@@ -58,13 +58,13 @@ class Step:
 
     def __str__(self) -> str:
         """Return the step as a sentence's part."""
-        said = {
+        changes = {
             ADD: "is added",
             RENAME: f"is renamed to {shown(self.column.name)}",
             WIDEN: f"becomes {self.column.type}",
             DROP: "is dropped",
         }
-        return f"column {shown(self.name)} {said.get(self.kind, 'is marked')}"
+        return f"column {shown(self.name)} {changes.get(self.kind, 'is marked')}"
 
 
 def same_column(columns: Iterable[LakeColumn], wanted: LakeColumn) -> LakeColumn | None:

@@ -133,12 +133,12 @@ class Outlines:
             return change
         names = {} if change.columns is not None else dict.fromkeys(names_of_columns(change))
         op = change.op if change.op == "SNAPSHOT" else "INSERT"
-        said = Change(op=op, source=change.source, key=change.key, columns=change.columns, after=names)
-        if self._last.get(change.source) == said:
+        outline = Change(op=op, source=change.source, key=change.key, columns=change.columns, after=names)
+        if self._last.get(change.source) == outline:
             return None
         weight = weight_of(change.columns or ()) + sum(map(len, names)) // _CHARACTERS + len(names)
-        self._last.put(change.source, said, weight + text_size(astuple(change.source)) // _CHARACTERS)
-        return replace(said, **{name: getattr(change, name) for name in _OF_TIME})
+        self._last.put(change.source, outline, weight + text_size(astuple(change.source)) // _CHARACTERS)
+        return replace(outline, **{name: getattr(change, name) for name in _OF_TIME})
 
 
 _OF_TIME: Final = ("position", "event_time", "snapshot", "place", "row", "rows")

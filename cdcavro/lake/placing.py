@@ -71,19 +71,19 @@ class Placing:
         `left` gets the index, the text and the place of a message, in the order of arrival; if it places the message by
         `rows`, the clock is that of its place.
         """
-        texts, places, made = slices_of(batch.column(0)), Places(batch), []
+        texts, places, batches = slices_of(batch.column(0)), Places(batch), []
         is_able = not (self._is_by_topic and "topic" in places.names)
         try:
             for i in take_messages(self._typer, texts, places.encode() if is_able else None, is_able=is_able):
                 message = None if i is None else texts.get(i)
                 if i is None:
-                    made.append(self._engine_rows())
+                    batches.append(self._engine_rows())
                 elif message is not None:
                     left(i, message, places.get(i))
         finally:
             # Whatever happens, no rows wait for the next batch.
-            made.append(self._engine_rows())
-        return [rows for rows in made if rows.num_rows]
+            batches.append(self._engine_rows())
+        return [rows for rows in batches if rows.num_rows]
 
     def changes(self, message: bytes) -> list[Change]:
         """Return the changes of a message. Raises as `to_changes` does."""
@@ -106,8 +106,8 @@ class Placing:
 
     def _engine_rows(self) -> pa.RecordBatch:
         """Return the rows that the engine made."""
-        known, made = self._typer.pop_rows()
-        rows = EngineRows(known, made)
+        known, buffers = self._typer.pop_rows()
+        rows = EngineRows(known, buffers)
         if not rows.count:
             return pa.RecordBatch.from_pylist([], ROWS)
         number = rows.column(lambda table, _: table.number, pa.int32())

@@ -1,4 +1,4 @@
-"""Turning functions of Arrow arrays into functions of Columns, and what each function does first in Spark's workers.
+"""Arrow functions as functions of Columns, and what each function does first in Spark's workers.
 
 Spark 4.1 hands Arrow arrays to functions as they are (`arrow_udf`). Older ones make pandas of them, which has no whole
 number beside a null, no null struct, and no string that is not UTF-8. So there what is text or bytes is sent as bytes,
@@ -58,16 +58,16 @@ def column_function(
     position, each with what makes its array of Python values where Spark has none of Arrow.
     """
     if HAS_ARROW:
-        made: Callable[..., Column] = _of_kind(_MAKERS.arrow_udf(_named(function, name), returns), is_deterministic)
-        return made
+        result: Callable[..., Column] = _of_kind(_MAKERS.arrow_udf(_named(function, name), returns), is_deterministic)
+        return result
     is_struct = _is_struct(returns)
     kind = f"{returns}, {_IS_THERE} boolean" if is_struct else returns
     udf = _of_kind(_pandas_udf(function, kind, name, from_json), is_deterministic)
 
     def called(*args: Column | str) -> Column:
         columns = [sf.col(one) if isinstance(one, str) else one for one in args]
-        made = udf(*[_json(one) if i in from_json else _bytes(one) for i, one in enumerate(columns)])
-        return (_nullable(made) if is_struct else made).alias(f"{name}({', '.join(map(_shown, args))})")
+        result = udf(*[_json(one) if i in from_json else _bytes(one) for i, one in enumerate(columns)])
+        return (_nullable(result) if is_struct else result).alias(f"{name}({', '.join(map(_shown, args))})")
 
     return called
 
@@ -75,13 +75,13 @@ def column_function(
 def sql_function(function: Callable[..., pa.Array], returns: str, name: str, *, is_deterministic: bool = True) -> Any:
     """Return a function of Arrow arrays of text and bytes as Spark registers it for SQL."""
     if HAS_ARROW:
-        made = _MAKERS.arrow_udf(_named(function, name), returns)
+        registered = _MAKERS.arrow_udf(_named(function, name), returns)
     elif _is_struct(returns):
         # Structs that may be null are given row by row only.
-        made = sf.udf(_of_row(_named(function, name)), returns, useArrow=False)
+        registered = sf.udf(_of_row(_named(function, name)), returns, useArrow=False)
     else:
-        made = _pandas_udf(function, returns, name, _NO_JSON)
-    return _of_kind(made, is_deterministic)
+        registered = _pandas_udf(function, returns, name, _NO_JSON)
+    return _of_kind(registered, is_deterministic)
 
 
 def _named(function: Callable[P, R], name: str) -> Callable[P, R]:
@@ -90,8 +90,8 @@ def _named(function: Callable[P, R], name: str) -> Callable[P, R]:
     return own
 
 
-def _of_kind(made: Any, is_deterministic: bool) -> Any:  # noqa: FBT001
-    return made if is_deterministic else made.asNondeterministic()
+def _of_kind(function: Any, is_deterministic: bool) -> Any:  # noqa: FBT001
+    return function if is_deterministic else function.asNondeterministic()
 
 
 def _is_struct(returns: str) -> bool:
@@ -114,9 +114,9 @@ def _json(value: Column) -> Column:
     return sf.to_json(sf.struct(value.alias("v"))).cast("binary")
 
 
-def _nullable(made: Column) -> Column:
+def _nullable(struct: Column) -> Column:
     """Return a struct without its last field, or null, as that says. As an argument it is made once."""
-    return sf.transform(sf.array(made), lambda one: sf.when(one[_IS_THERE], one.dropFields(_IS_THERE)))[0]
+    return sf.transform(sf.array(struct), lambda one: sf.when(one[_IS_THERE], one.dropFields(_IS_THERE)))[0]
 
 
 def _pandas_udf(function: Callable[..., pa.Array], returns: str, name: str, from_json: Mapping[int, FromJson]) -> Any:

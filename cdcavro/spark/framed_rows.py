@@ -1,4 +1,4 @@
-"""Rows of framed payloads, each brought into the reader's schema, or given its error, in Arrow batches."""
+"""Framed rows, each translated into the reader's schema, or given its error, in Arrow batches."""
 
 from __future__ import annotations
 
@@ -36,36 +36,34 @@ PREFIXES: Final = {b"\x00": 5, b"\x01": 17, b"\xc3\x01": 10}
 _NEITHER: Final = -1
 _SIZES: Final = {magic[0]: size for magic, size in PREFIXES.items()}
 WRITER: Final = pa.struct([("id", pa.int32()), ("subject", pa.string()), ("version", pa.int32())])
-BROUGHT: Final = (
+TRANSLATED: Final = (
     "start int, payload binary, schema struct<id: int, subject: string, version: int>,"
     " error struct<format: string, path: string, message: string>"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known about a prefix: the schema that it identifies, or why its payloads are rejects.
+class PrefixSchema:
+    """The schema that a prefix identifies, or why its payloads are rejects."""
 
-    Attributes: `schema` (str), its text, or None; `id` (int), `subject` (str) and `version` (int) of the schema, None
-    where they are not known; `fault` (two str), what was expected and what came if there is no schema.
-    """
-
+    # The text of the schema, None if there is none.
     schema: str | None
+    # None if they are not known.
     id: int | None = None
     subject: str | None = None
     version: int | None = None
+    # What was expected and what came if there is no schema.
     fault: tuple[str, str] = ("", "")
 
 
 class FramedRows:
-    """Brings framed payloads into the reader's schema, an Arrow batch at a time.
+    """Translates framed payloads into the reader's schema, an Arrow batch at a time.
 
-    `known` is what each prefix identifies, `reader` the text of the reader's schema; `reinterpret` is as in
-    `translation.translator`. Schemas are parsed where they are first met, so that only their texts are sent to
-    executors.
+    `known` has what each prefix identifies, `reader` is the text of the reader's schema; `reinterpret` is as in
+    `translation.translator`. Schemas are parsed where they are first met, so that only their texts are sent to executors.
     """
 
-    def __init__(self, known: Mapping[bytes, Known], reader: str, *, reinterpret: bool) -> None:
+    def __init__(self, known: Mapping[bytes, PrefixSchema], reader: str, *, reinterpret: bool) -> None:
         self._numbers = {prefix: i for i, prefix in enumerate(known)}
         self._known = list(known.values())
         self._reader = reader
@@ -79,40 +77,40 @@ class FramedRows:
         return partial(FramedRows, reinterpret=self._reinterpret), (known, self._reader)
 
     def column(self, col: str) -> Column:
-        """Return the column with the outcome of a column of framed payloads, structs of `BROUGHT`."""
+        """Return the column with the outcome of a column of framed payloads, structs of `TRANSLATED`."""
 
-        def brought(values: pa.Array) -> pa.Array:
-            return self.brought(values)
+        def translate(values: pa.Array) -> pa.Array:
+            return self.translate(values)
 
         # Declared non-deterministic, because Spark would otherwise run the function once for each use of its result.
-        return column_function(brought, BROUGHT, "cdc_brought", is_deterministic=False)(col)
+        return column_function(translate, TRANSLATED, "cdc_brought", is_deterministic=False)(col)
 
-    def brought(self, values: pa.Array) -> pa.Array:
-        """Return a struct of `BROUGHT` for each value.
+    def translate(self, values: pa.Array) -> pa.Array:
+        """Return a struct of `TRANSLATED` for each value.
 
         `payload` is the payload under the reader's schema, or null if it is the value's bytes from byte `start` on,
         counted from 1. Both are null where there is an error.
         """
-        column, count, found = slices_of(values), len(values), Brought(len(values))
+        column, count, found = slices_of(values), len(values), TranslatedRows(len(values))
         i = 0
         while True:
             bounds = (MAX_BYTES, MAX_TRANSLATED)
-            written, i = self._engine.by_prefix(column, found.said, i, found.size, bounds)
+            written, i = self._engine.by_prefix(column, found.engine_columns, i, found.size, bounds)
             found.write(written)
             if i == count:
                 return found.struct(self._known)
-            self._bring(i, column.get(i), found)
+            self._translate_row(i, column.get(i), found)
             i += 1
 
-    def _bring(self, i: int, raw: bytes | None, found: Brought) -> None:
-        """Bring a row that the engine leaves, and let it have the next ones of the same schema."""
+    def _translate_row(self, i: int, raw: bytes | None, found: TranslatedRows) -> None:
+        """Translate a row that the engine leaves, and let the engine take the next ones of its schema."""
         if raw is None:
             found.add(i, None, _NEITHER)
             return
         size = _SIZES.get(raw[0], 0) if raw else 0
         prefix = raw[:size]
         try:
-            translate = self._translate.get(prefix) or self._reading(raw, prefix)
+            translate = self._translate.get(prefix) or self._find_translate(raw, prefix)
             framed = raw[size:]
             if len(framed) > MAX_TRANSLATED:
                 raise PayloadError(f"at most {MAX_TRANSLATED} bytes", f"{len(framed)}")
@@ -127,8 +125,8 @@ class FramedRows:
             found.add(i, self._numbers.get(prefix), _NEITHER)
             found.errors[i] = error_fields(error)
 
-    def _reading(self, raw: bytes, prefix: bytes) -> Translate:
-        """Return the function that reads what stands behind a prefix. Raises `PayloadError` for one that is none."""
+    def _find_translate(self, raw: bytes, prefix: bytes) -> Translate:
+        """Return the function that translates payloads behind a prefix. Raises `PayloadError` for an unusable prefix."""
         identifier, _ = unframe(raw)
         number = self._numbers.get(prefix)
         if number is None:
@@ -143,19 +141,18 @@ class FramedRows:
         return translate
 
 
-class Brought:
-    """What has become of the rows of a batch.
-
-    Attributes: `said`, what is said of each, as `engine.machine.Translators.by_prefix` writes it; `size` (int), how many
-    bytes are written; `errors`, by the index of the row.
-    """
+class TranslatedRows:
+    """What became of the rows of a batch."""
 
     def __init__(self, count: int) -> None:
         self._numbers, self._starts = (array("i", [_NEITHER]) * count for _ in range(2))
         self._offsets = array("i", [0]) * (count + 1)
         self._written: list[bytes] = []
-        self.said = (self._numbers, self._starts, memoryview(self._offsets)[1:])
+        # As `engine.machine.Translators.by_prefix` fills them.
+        self.engine_columns = (self._numbers, self._starts, memoryview(self._offsets)[1:])
+        # How many bytes are written.
         self.size = 0
+        # By the index of the row.
         self.errors: dict[int, dict[str, str | None]] = {}
 
     def write(self, payloads: bytes) -> None:
@@ -164,14 +161,14 @@ class Brought:
         self.size += len(payloads)
 
     def add(self, i: int, number: int | None, start: int, payload: bytes = b"") -> None:
-        """Say of a row the number of its schema, if it is known, where its payload begins, and what is written."""
+        """Note the number of a row's schema, if it is known, where its payload begins, and the translated payload."""
         self.write(payload)
         self._numbers[i] = _NEITHER if number is None else number
         self._starts[i] = start
         self._offsets[i + 1] = self.size
 
-    def struct(self, known: Sequence[Known]) -> pa.Array:
-        """Return the rows as structs of `BROUGHT`."""
+    def struct(self, known: Sequence[PrefixSchema]) -> pa.Array:
+        """Return the rows as structs of `TRANSLATED`."""
         count = len(self._starts)
         starts = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(self._starts)])
         numbers = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(self._numbers)])
@@ -195,12 +192,12 @@ def _bits(values: pa.Array) -> pa.Buffer:
 
 
 def without_length(col: str) -> Column:
-    """Return the column of bytes in a column of their payloads. A payload that is none fails the job."""
+    """Return the column of bytes in a column of their payloads. A payload that cannot be read fails the job."""
 
-    def bare(values: pa.Array) -> pa.Array:
+    def strip_length(values: pa.Array) -> pa.Array:
         return converted(values, bytes_of)
 
-    return column_function(bare, "binary", "cdc_bare")(col)
+    return column_function(strip_length, "binary", "cdc_bare")(col)
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
@@ -213,8 +210,8 @@ def _translator(
     """
     written = parse_schema(writer)
     try:
-        translate = translator(written, _parsed(reader), reinterpret=reinterpret)
-        program = pair_program(written, _parsed(reader), reinterpret=reinterpret)
+        translate = translator(written, _parse(reader), reinterpret=reinterpret)
+        program = pair_program(written, _parse(reader), reinterpret=reinterpret)
     except SchemaError as error:
         sentence = str(error)
 
@@ -228,5 +225,5 @@ def _translator(
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> Schema:
+def _parse(text: str) -> Schema:
     return parse_schema(text)

@@ -14,7 +14,7 @@ from cdcavro.errors import SchemaError, UnknownSchemaError, shown
 from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
 from cdcavro.registry.framing import frame as framed_by
-from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, Known, without_length
+from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, PrefixSchema, without_length
 from cdcavro.spark.version_columns import STRICT, as_shown
 from cdcavro.table import schema as table_schema
 from cdcavro.table.history import Table
@@ -118,7 +118,7 @@ def to_registry(
     return frame.withColumn(col, framed)
 
 
-def _known(frame: DataFrame, col: str, registry: Registry) -> dict[bytes, Known]:
+def _known(frame: DataFrame, col: str, registry: Registry) -> dict[bytes, PrefixSchema]:
     """Return what is known about the prefixes in a column; of too many, about those of the most rows."""
     raw = sf.col(col)
     prefix = sf.lit(None).cast("binary")
@@ -127,35 +127,35 @@ def _known(frame: DataFrame, col: str, registry: Registry) -> dict[bytes, Known]
         prefix = sf.when(is_framed, sf.substring(raw, 1, size)).otherwise(prefix)
     prefixes = frame.select(prefix.alias("prefix")).where("prefix is not null").groupBy("prefix").count()
     rows = prefixes.orderBy(sf.desc("count"), "prefix").limit(MAX_SCHEMAS).collect()
-    return looked_up([bytes(row.prefix) for row in rows], registry)
+    return look_up_schemas([bytes(row.prefix) for row in rows], registry)
 
 
-def looked_up(prefixes: Iterable[bytes], registry: Registry) -> dict[bytes, Known]:
+def look_up_schemas(prefixes: Iterable[bytes], registry: Registry) -> dict[bytes, PrefixSchema]:
     """Return what is known about prefixes; once 1,000 were not there, the registry is not asked for others."""
-    known: dict[bytes, Known] = {}
+    known: dict[bytes, PrefixSchema] = {}
     missing = 0
     for prefix in prefixes:
         if missing < MAX_MISSING:
-            known[prefix] = _looked_up(prefix, registry)
+            known[prefix] = _look_up_schema(prefix, registry)
             missing += known[prefix].schema is None
         else:
             expected = f"a schema that is looked for: {MAX_MISSING:,} others are missing"
-            known[prefix] = Known(None, fault=(expected, str(unframe(prefix)[0])))
+            known[prefix] = PrefixSchema(None, fault=(expected, str(unframe(prefix)[0])))
     return known
 
 
-def _looked_up(prefix: bytes, registry: Registry) -> Known:
+def _look_up_schema(prefix: bytes, registry: Registry) -> PrefixSchema:
     identifier, _ = unframe(prefix)
     try:
-        found = _fetched(identifier, registry)
+        found = _fetch(identifier, registry)
     except UnknownSchemaError:
-        return Known(None, fault=(f"a schema that {registry.url} has", str(identifier)))
+        return PrefixSchema(None, fault=(f"a schema that {registry.url} has", str(identifier)))
     except UnusableError as error:
-        return Known(None, fault=(f"a schema that can be used for {identifier}", error.reason))
-    return Known(found.schema.json, found.id, found.subject, found.version)
+        return PrefixSchema(None, fault=(f"a schema that can be used for {identifier}", error.reason))
+    return PrefixSchema(found.schema.json, found.id, found.subject, found.version)
 
 
-def _fetched(identifier: SchemaPrefix, registry: Registry) -> Registered:
+def _fetch(identifier: SchemaPrefix, registry: Registry) -> Registered:
     match identifier:
         case SchemaId(number):
             return registry.fetch(id=number)
@@ -167,7 +167,7 @@ def _fetched(identifier: SchemaPrefix, registry: Registry) -> Registered:
 
 
 def _reader(
-    registry: Registry, reader: Schema | TableSchema | int | str, subject: str | None, known: Iterable[Known]
+    registry: Registry, reader: Schema | TableSchema | int | str, subject: str | None, known: Iterable[PrefixSchema]
 ) -> Schema:
     if isinstance(reader, TableSchema):
         return reader.envelope

@@ -221,18 +221,18 @@ def _fill_value(value: Column, old: Any, new: Any) -> Column:
         return value
     if kind_of(new) == "string":
         return _text_of(value, old)
-    made = _try_cast(value, _type_name(new))
+    cast = _try_cast(value, _type_name(new))
     if kind_of(old) == "string" and kind_of(new) == "date":
-        is_day = (made.cast("string") == value) & (made >= sf.lit(_FIRST_DAY).cast("date"))
-        return sf.when(value.rlike(rf"\A{DATE_TEXT}\z") & is_day, made)
+        is_day = (cast.cast("string") == value) & (cast >= sf.lit(_FIRST_DAY).cast("date"))
+        return sf.when(value.rlike(rf"\A{DATE_TEXT}\z") & is_day, cast)
     if kind_of(old) == "string":
-        is_same = _try_cast(made, _ANY_NUMBER) == _try_cast(value, _ANY_NUMBER)
-        return sf.when(value.rlike(rf"\A{NUMBER_TEXT}\z") & is_same, made)
+        is_same = _try_cast(cast, _ANY_NUMBER) == _try_cast(value, _ANY_NUMBER)
+        return sf.when(value.rlike(rf"\A{NUMBER_TEXT}\z") & is_same, cast)
     # What becomes the same value again on the way back is exact.
-    is_exact = _try_cast(made, _type_name(old)) == value
+    is_exact = _try_cast(cast, _type_name(old)) == value
     if "double" in (kind_of(old), kind_of(new)):
         is_exact &= value.between(-MAX_SURE, MAX_SURE)
-    return sf.when(is_exact, made)
+    return sf.when(is_exact, cast)
 
 
 def _try_cast(value: Column, name: str) -> Column:
@@ -247,8 +247,8 @@ def _try_cast(value: Column, name: str) -> Column:
 def _text_of(value: Column, old: Any) -> Column:
     if kind_of(old) == "bytes":
         # What is no UTF-8 comes back as other bytes.
-        made = value.cast("string")
-        return sf.when(sf.encode(made, "UTF-8") == value, made)
+        text = value.cast("string")
+        return sf.when(sf.encode(text, "UTF-8") == value, text)
     if kind_of(old) != "decimal":
         return value.cast("string")
     # A cast spells small decimals with an exponent, unless Spark is in ANSI mode.

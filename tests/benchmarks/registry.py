@@ -33,7 +33,7 @@ from cdcavro import spark as cdc
 from cdcavro.avro.schema import parse_schema
 from cdcavro.registry.framing import frame
 from cdcavro.spark.arrow_udf import column_function
-from cdcavro.spark.framed_rows import FramedRows, Known
+from cdcavro.spark.framed_rows import FramedRows, PrefixSchema
 from cdcavro.spark.registry import _known
 from cdcavro.table.schema import TableSchema
 from spark import timed
@@ -86,13 +86,13 @@ def nothing(values: pa.Array) -> pa.Array:
     return pa.nulls(len(values), pa.int32())
 
 
-def engine_time(rows: DataFrame, known: dict[bytes, Known], reader: str) -> float:
+def engine_time(rows: DataFrame, known: dict[bytes, PrefixSchema], reader: str) -> float:
     """Return the seconds for a million rows in Arrow batches, the best of some rounds."""
     batch = pa.array([bytes(row.raw) for row in rows.limit(10_000).collect()], pa.binary())
     framed, times = FramedRows(known, reader, reinterpret=False), []
     for _ in range(ROUNDS + 1):
         start = time.process_time()
-        framed.brought(batch)
+        framed.translate(batch)
         times.append(time.process_time() - start)
     return min(times) / len(batch) * 1e6
 

@@ -25,7 +25,7 @@ from cdcavro.errors import CdcAvroError, RegistryError, SchemaError
 from cdcavro.registry.framing import Fingerprint, frame
 from cdcavro.spark import framed_rows
 from cdcavro.spark import registry as spark_registry
-from cdcavro.spark.framed_rows import FramedRows, Known
+from cdcavro.spark.framed_rows import FramedRows, PrefixSchema
 from support.generated_modules import module, parsed, root
 from support.mutations import damaged
 from support.roundtrip import outcome
@@ -105,8 +105,8 @@ def test_all_three_accept_and_refuse_the_same_payloads(schemas):
         writer, reader = parsed(record(field("a", was))), parsed(record(field("a", now)))
         id = schemas.publish(writer, f"case{at}").id
         made, own = root(module(reader)), root(module(writer))
-        rows = FramedRows({frame(b"", id): Known(writer.json, id)}, reader.json, reinterpret=False)
-        brought = rows.brought(pa.array([frame(payload, id) for payload in payloads], pa.binary())).to_pylist()
+        rows = FramedRows({frame(b"", id): PrefixSchema(writer.json, id)}, reader.json, reinterpret=False)
+        brought = rows.translate(pa.array([frame(payload, id) for payload in payloads], pa.binary())).to_pylist()
         for (payload, is_good), row in zip(payloads.items(), brought, strict=True):
             by_class = refusal_fields(made.from_avro, payload, writer=writer)
             assert (by_class is None) is is_good, (was, now, payload, by_class)
@@ -266,7 +266,7 @@ def test_made_up_prefixes_do_not_keep_the_registry_busy(tmp_path, monkeypatch):
     schemas = registry.connect(f"file:{tmp_path}/schemas")
     made = schemas.publish('"int"', "s")
     prefixes = [frame(b"", id) for id in (made.id, *range(100, 110))]
-    known = spark_registry.looked_up(prefixes, schemas)
+    known = spark_registry.look_up_schemas(prefixes, schemas)
     assert [entry.schema is not None for entry in known.values()] == [True, *[False] * 10]
     assert [entry.fault[0] for entry in known.values()][4:] == ["a schema that is looked for: 3 others are missing"] * 7
 
@@ -336,9 +336,9 @@ def test_what_is_brought_to_spark_never_fails_it(spark):
                 if changed:
                     changed[rng.randrange(len(changed))] = rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF, rng.randrange(256)])
                 payloads.append(bytes(changed))
-        rows = FramedRows({frame(b"", 1): Known(pair.writer, 1)}, pair.reader, reinterpret=rng.random() < 0.5)
+        rows = FramedRows({frame(b"", 1): PrefixSchema(pair.writer, 1)}, pair.reader, reinterpret=rng.random() < 0.5)
         framed = [frame(payload, 1) for payload in payloads]
-        brought = rows.brought(pa.array(framed, pa.binary())).to_pylist()
+        brought = rows.translate(pa.array(framed, pa.binary())).to_pylist()
         good = [
             (bytearray(row["payload"] if row["start"] is None else raw[row["start"] - 1 :]),)
             for raw, row in zip(framed, brought, strict=True)
@@ -366,8 +366,8 @@ def test_a_column_of_any_name_stands_beside_the_result(spark, schemas):
 def test_payloads_that_are_longer_than_spark_reads_are_errors(monkeypatch):
     """The session's bounds on Avro Java are those of messages, 64 MiB."""
     monkeypatch.setattr(framed_rows, "MAX_TRANSLATED", 4)
-    rows = FramedRows({frame(b"", 1): Known('"string"', 1)}, '"string"', reinterpret=False)
-    found = rows.brought(pa.array([frame(b"\x06abc", 1), frame(b"\x08abcd", 1)], pa.binary())).to_pylist()
+    rows = FramedRows({frame(b"", 1): PrefixSchema('"string"', 1)}, '"string"', reinterpret=False)
+    found = rows.translate(pa.array([frame(b"\x06abc", 1), frame(b"\x08abcd", 1)], pa.binary())).to_pylist()
     assert [row["error"] and row["error"]["message"] for row in found] == [
         None,
         "message: $: expected at most 4 bytes, got 5",
@@ -379,8 +379,8 @@ def test_payloads_that_grow_too_much_in_one_arrow_batch_are_errors(monkeypatch):
     monkeypatch.setattr(framed_rows, "MAX_BYTES", 20)
     writer = json.dumps(record(field("a")))
     reader = json.dumps(record(field("a"), field("b", "string", default="123456789")))
-    rows = FramedRows({frame(b"", 1): Known(writer, 1)}, reader, reinterpret=False)
-    found = rows.brought(pa.array([frame(b"\x0e", 1)] * 3, pa.binary())).to_pylist()
+    rows = FramedRows({frame(b"", 1): PrefixSchema(writer, 1)}, reader, reinterpret=False)
+    found = rows.translate(pa.array([frame(b"\x0e", 1)] * 3, pa.binary())).to_pylist()
     assert [row["payload"] for row in found] == [b"\x0e\x12123456789", None, None]
     assert found[1]["error"]["message"] == "message: $: expected at most 20 bytes in an Arrow batch, got more"
 
@@ -404,13 +404,13 @@ def test_a_batch_of_all_kinds_of_rows_is_what_each_row_alone_would_be(seed):
     for id in range(1, 20):
         with suppress(SchemaError):
             writer = parsed(maker.changed(base))
-            known[frame(b"", id)] = Known(writer.json, id, "s", id)
+            known[frame(b"", id)] = PrefixSchema(writer.json, id, "s", id)
             payloads = [write(writer.root, datum, rng) for datum in cover(writer.root, rng)]
             values += [frame(damaged(rng, one) if rng.random() < 0.3 else one, id) for one in payloads]
     rng.shuffle(values)
     rows, whole = FramedRows(known, json.dumps(base), reinterpret=False), pa.array([b"before", *values], pa.binary())
     for kind in (pa.binary(), pa.large_binary()):
-        found = rows.brought(whole.cast(kind)[1:]).to_pylist()
+        found = rows.translate(whole.cast(kind)[1:]).to_pylist()
         for value, row in zip(values, found, strict=True):
             expected, error = (None, None) if value is None else alone(known, parsed(base), value)
             made = row["payload"] if row["start"] is None else value[row["start"] - 1 :]

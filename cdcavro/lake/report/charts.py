@@ -143,9 +143,9 @@ def chart(
         f'<line class="mark" x1="{axis.slots[i][0]:.1f}" x2="{axis.slots[i][0]:.1f}" y1="0" y2="{HEIGHT}"/>'
         for i, _ in marks
     )
-    said = {i: f"&#10;{hint}" for i, hint in marks}
+    events = {i: f"&#10;{hint}" for i, hint in marks}
     rects = "".join(
-        f'<rect x="{left:.1f}" width="{right - left:.1f}" height="{HEIGHT}"><title>{hint}{said.get(i, "")}</title></rect>'
+        f'<rect x="{left:.1f}" width="{right - left:.1f}" height="{HEIGHT}"><title>{hint}{events.get(i, "")}</title></rect>'
         for i, ((left, right), hint) in enumerate(zip(axis.slots, hints, strict=True))
     )
     legend = "".join(f'<li class="{one.kind}">{one.name}</li>' for one in series) if is_stacked else ""

@@ -71,13 +71,13 @@ def page_of(account: Account, state: str, now: float) -> str:
 
 
 def _about(account: Account, state: str, now: float) -> str:
-    said = f'<p class="soft">The pipeline of {text(state)}, as it was at {moment(now)}. All times are UTC.</p>'
+    head = f'<p class="soft">The pipeline of {text(state)}, as it was at {moment(now)}. All times are UTC.</p>'
     if not account.points:
-        return f"{said}<p>It has read nothing yet.</p>"
+        return f"{head}<p>It has read nothing yet.</p>"
     first = account.points[0]
     which = f"Batch {first.first:,}" if first.first == account.last else f"Batches {first.first:,} to {account.last:,}"
     since = f"{which}, since {moment(first.began)}."
-    return f'{said}<p class="soft">{since}</p>'
+    return f'{head}<p class="soft">{since}</p>'
 
 
 def _tiles(account: Account) -> str:

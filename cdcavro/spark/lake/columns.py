@@ -135,10 +135,10 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
     names = [name for name in columns if name in {field["name"] for field in fields}]
     rows = spark.table(identifier)
     row = sf.struct(*[sf.col(quoted(columns[name])).alias(name) for name in names])
-    made = rows.select(
+    filled = rows.select(
         KEY, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")
     )
-    view = made.select(KEY, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
+    view = filled.select(KEY, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
     put = [name for name in columns.values() if name not in kept]
     if not put:
         return

@@ -353,9 +353,9 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
             raise _mistake(name, text, str(error)) from error
 
 
-def _mistake(name: str, text: str, said: str) -> FileError:
+def _mistake(name: str, text: str, message: str) -> FileError:
     """Return the error for what msgspec says of a configuration, with the line of its text and the nearest setting."""
-    reason, _, at = said.partition(" - at `$")
+    reason, _, at = message.partition(" - at `$")
     place = tuple(_NAME.findall(at))
     unknown, missing, other = (pattern.fullmatch(reason) for pattern in (_UNKNOWN, _MISSING, _OTHER_TYPE))
     where = place

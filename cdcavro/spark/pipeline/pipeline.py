@@ -286,14 +286,14 @@ def _job(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
         replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
     names = LakeNames.of(_facts_of_last_batch(folder).get("names", [])).names.values()
     try:
-        said = json.loads(path.read_bytes())
+        stated = json.loads(path.read_bytes())
         # A state from before there were marks has none.
-        unmarked = said.get(_UNMARKED, [[name.database, name.schema, name.table] for name in names])
-        job, other, known = str(said["job"]), str(said["sink"]), frozenset(TableName(*name) for name in unmarked)
+        unmarked = stated.get(_UNMARKED, [[name.database, name.schema, name.table] for name in names])
+        job, other, known = str(stated["job"]), str(stated["sink"]), frozenset(TableName(*name) for name in unmarked)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
-    if _UNMARKED not in said and other == sink and not is_checked:
-        replace_file(path, json.dumps({**said, _UNMARKED: unmarked}))
+    if _UNMARKED not in stated and other == sink and not is_checked:
+        replace_file(path, json.dumps({**stated, _UNMARKED: unmarked}))
     if other != sink:
         raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
     return Job(job, known)

@@ -44,9 +44,9 @@ class FromVariable(str):
 
     def __new__(cls, text: str, stated: str, variables: Mapping[str, str]) -> Self:
         """Return a text; `stated` and `variables` are the attributes."""
-        made = super().__new__(cls, text)
-        made.stated, made.variables = stated, variables
-        return made
+        variable = super().__new__(cls, text)
+        variable.stated, variable.variables = stated, variables
+        return variable
 
     def __repr__(self) -> str:
         return repr(self.stated)
@@ -73,8 +73,8 @@ class Redaction:
 
     def of(self, value: T) -> T:
         """Return a value whose texts show no secret: a text, a list, a dict, a dataclass or a `Struct`."""
-        made: Any = value if self._pattern is None else self._redact(value)
-        return made  # type: ignore[no-any-return]
+        redacted: Any = value if self._pattern is None else self._redact(value)
+        return redacted  # type: ignore[no-any-return]
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -95,13 +95,13 @@ class Redaction:
         if isinstance(value, str):
             return self._redact_text(value)
         if isinstance(value, dict):
-            made: dict[Any, Any] = {}
+            redacted: dict[Any, Any] = {}
             for name, one in value.items():
                 key = self._redact(name)
-                while key in made:
+                while key in redacted:
                     key += "'"
-                made[key] = self._redact(one)
-            return made
+                redacted[key] = self._redact(one)
+            return redacted
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*map(self._redact, value))
         if isinstance(value, (list, tuple)):
@@ -159,9 +159,9 @@ def _pieces(value: str) -> list[str]:
 def _forms(text: str) -> set[str]:
     """Return how sentences write a text, if it is not a small number: as it is, escaped, quoted, as a path or an address."""
     other = {os.path.normpath(text)} if "/" in text else {text.replace(".", "/"), text.replace(".", "`.`")}
-    made = {text, text.strip(), *other}
+    spellings = {text, text.strip(), *other}
     forms: set[str] = set()
-    for one in map(str, made):
+    for one in map(str, spellings):
         forms |= {one, ascii(one)[1:-1], repr(one)[1:-1], json.dumps(one)[1:-1], quote(one), quote(one, safe="")}
     return {form for form in forms if form and not (form.isdigit() and len(form) < _LONG)}
 

@@ -53,7 +53,7 @@ class Formats:
             if name != MIXED:
                 get_format(name)
 
-    def told(self, name: str | None) -> str:
+    def format_of(self, name: str | None) -> str:
         """Return the format of messages from a topic or file; "mixed" if each message tells its own."""
         if isinstance(self.given, str):
             return self.given

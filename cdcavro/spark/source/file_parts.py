@@ -59,18 +59,18 @@ def parts_of(files: Iterable[FoundFile], format: str, most: int) -> list[FilePar
     A larger plain file is cut. It is read for that, to count its lines, and to find its format if that is `auto`. gzip
     cannot be cut.
     """
-    made: list[FilePart] = []
+    parts: list[FilePart] = []
     pieces: list[Piece] = []
     size = 0
     for file in files:
         for piece in _pieces(file, format, most):
             weight = max(piece.end - piece.start, most // _MOST_FILES)
             if pieces and size + weight > most:
-                made.append(FilePart(pieces))
+                parts.append(FilePart(pieces))
                 pieces, size = [], 0
             pieces.append(piece)
             size += weight
-    return [*made, *([FilePart(pieces)] if pieces else [])]
+    return [*parts, *([FilePart(pieces)] if pieces else [])]
 
 
 def chunks_of(piece: Piece) -> Iterator[Chunk]:

@@ -158,18 +158,20 @@ class RowReader:
         format, first = format_of(piece), piece.line
         for chunk in chunks_of(piece):
             for texts, length in line_arrays(chunk):
-                made = self._columns(texts, format) if length is None else _too_long(texts, length, format)
+                found = self._columns(texts, format) if length is None else _too_long(texts, length, format)
                 lines = pa.array(range(first, first + len(texts)), pa.int64())
                 first += len(texts)
-                columns = {**made, "file": pa.repeat(pa.scalar(piece.file), len(texts)), "line": lines}
+                columns = {**found, "file": pa.repeat(pa.scalar(piece.file), len(texts)), "line": lines}
                 yield pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
     def _columns(self, texts: pa.Array, format: str) -> dict[str, pa.Array]:
         """Return the columns of some lines, without their file and line."""
         unknown: dict[int, Fault] = {}
         formats = _sniff_formats(texts, unknown) if format == MIXED else pa.repeat(pa.scalar(format), len(texts))
-        made = convert_by_format(self._encode, texts, formats) if format == MIXED else self._encode(texts, format)
-        payload, operation, table, error = made.flatten()
+        converted_texts = (
+            convert_by_format(self._encode, texts, formats) if format == MIXED else self._encode(texts, format)
+        )
+        payload, operation, table, error = converted_texts.flatten()
         if unknown:
             error = pc.if_else(formats.is_null(), _errors(unknown, len(texts)), error)
             formats = pc.coalesce(formats, pc.struct_field(error, "format"))

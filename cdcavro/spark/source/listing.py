@@ -200,30 +200,30 @@ def _base(path: str) -> str | None:
 
 def _pattern(path: str) -> str:
     """Return the regular expression of a pattern; a bracket or brace that is not closed stands for itself."""
-    made, i, depth = [], 0, 0
+    parts, i, depth = [], 0, 0
     while i < len(path):
         mark = path[i]
         closed = path.find("]", i + 2) if mark == "[" else -1
         if mark == "\\" and i + 1 < len(path):
             i += 1
-            made.append(re.escape(path[i]))
+            parts.append(re.escape(path[i]))
         elif mark == "*":
-            made.append("[^/]*")
+            parts.append("[^/]*")
         elif mark == "?":
-            made.append("[^/]")
+            parts.append("[^/]")
         elif closed > 0:
-            made.append(_class(path[i + 1 : closed]))
+            parts.append(_class(path[i + 1 : closed]))
             i = closed
         elif mark == "{" and "}" in path[i:]:
             depth += 1
-            made.append("(?:")
+            parts.append("(?:")
         elif mark == "}" and depth:
             depth -= 1
-            made.append(")")
+            parts.append(")")
         else:
-            made.append("|" if mark == "," and depth else re.escape(mark))
+            parts.append("|" if mark == "," and depth else re.escape(mark))
         i += 1
-    return "".join(made)
+    return "".join(parts)
 
 
 def _class(text: str) -> str:

@@ -15,10 +15,9 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
-from cdcavro.spark.framed_rows import Known
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
 from cdcavro.spark.lake.columns import properties_of
-from cdcavro.spark.lake.current_state import facts_of
+from cdcavro.spark.lake.current_state import LakeTableCache, facts_of
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
@@ -45,7 +44,7 @@ class Lake:
     def state(self, table: Table) -> CurrentState:
         """Return the state of a table, under its first name."""
         name = TableName(self.database, None, table.versions[0].table.table)
-        return CurrentState(self.sink, name, **self.settings, known=Known())
+        return CurrentState(self.sink, name, **self.settings, known=LakeTableCache())
 
     def merge(self, messages: Sequence[list[Change]], *, times: int = 1, tables: Sequence[str] = ()) -> None:
         """Merge a batch of messages, each of these tables' rows so many times."""

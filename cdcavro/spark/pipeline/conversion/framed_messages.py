@@ -22,7 +22,7 @@ from cdcavro.registry.framing import unframe
 from cdcavro.spark.arrow_udf import converted
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES
 from cdcavro.spark.pipeline.conversion.outcome_rows import failure_summary
-from cdcavro.spark.registry import looked_up
+from cdcavro.spark.registry import look_up_schemas
 from cdcavro.wire.formats import format_of, get_format
 from cdcavro.wire.sniff import MIXED
 
@@ -89,12 +89,12 @@ class Opener:
         Raises `JobError` and `RegistryError` for a registry that is down or refuses to answer.
         """
         faults: dict[int, MessageError] = {}
-        made = self._open_alike(batch, faults) or self._open_one_by_one(batch, faults)
+        opened = self._open_alike(batch, faults) or self._open_one_by_one(batch, faults)
         expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)] if faults else None
         got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None
         none = pa.nulls(batch.num_rows, pa.string())
-        said = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
-        return pa.RecordBatch.from_arrays([*batch.columns, *made, *said], [*batch.schema.names, *OPENED])
+        errors = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
+        return pa.RecordBatch.from_arrays([*batch.columns, *opened, *errors], [*batch.schema.names, *OPENED])
 
     def _open_alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
         """Return the texts and formats of messages of one topic and one schema, as in most batches; None for others."""
@@ -104,7 +104,7 @@ class Opener:
         prefix = _prefix_of(raw.drop_null()[0].as_py())
         is_whole = pc.less_equal(batch.column("length"), pc.binary_length(raw).cast(pa.int64()))
         is_alike = pc.and_(pc.starts_with(raw, prefix), is_whole)
-        reader = self._reader(self._formats.told(topics[0].as_py()), prefix) if pc.all(is_alike).as_py() else None
+        reader = self._reader(self._formats.format_of(topics[0].as_py()), prefix) if pc.all(is_alike).as_py() else None
         if not isinstance(reader, PayloadReader):
             return None
         payloads = pc.binary_replace_slice(raw, 0, len(prefix), b"")
@@ -123,7 +123,7 @@ class Opener:
             elif raw is not None:
                 groups.setdefault((topic, _prefix_of(raw)), []).append(i)
         for (topic, prefix), indexes in groups.items():
-            reader = self._reader(self._formats.told(topic), prefix)
+            reader = self._reader(self._formats.format_of(topic), prefix)
             if isinstance(reader, PayloadError):
                 faults.update(dict.fromkeys(indexes, reader))
                 continue
@@ -132,26 +132,26 @@ class Opener:
                 texts[i], formats[i] = text, reader.format
         return pa.array(texts, pa.binary()), pa.array(formats, pa.string())
 
-    def _reader(self, told: str, prefix: bytes) -> PayloadReader | PayloadError:
+    def _reader(self, format: str, prefix: bytes) -> PayloadReader | PayloadError:
         """Return the reader of payloads behind a prefix, or why they cannot be read."""
-        known = self._known.get((told, prefix))
+        known = self._known.get((format, prefix))
         if known is None:
             try:
-                known = self._find_reader(told, prefix)
+                known = self._find_reader(format, prefix)
             except PayloadError as error:
                 known = error
             if len(self._known) >= MAX_SCHEMAS:
                 self._known.clear()
-            self._known[told, prefix] = known
+            self._known[format, prefix] = known
         return known
 
-    def _find_reader(self, told: str, prefix: bytes) -> PayloadReader:
+    def _find_reader(self, format: str, prefix: bytes) -> PayloadReader:
         identifier, _ = unframe(prefix)
-        found = self._access.ask_patiently(lambda: looked_up([prefix], _client(self._access))[prefix])
+        found = self._access.ask_patiently(lambda: look_up_schemas([prefix], _client(self._access))[prefix])
         if found.schema is None:
             raise PayloadError(*found.fault)
         writer = parse_schema(found.schema)
-        own = format_of(writer) if told == MIXED else get_format(told)
+        own = format_of(writer) if format == MIXED else get_format(format)
         if own is None:
             name = getattr(writer.root, "name", "a schema without a name")
             raise PayloadError("a payload of a wire schema", f"one of {shown(name)}, {identifier}")

@@ -168,7 +168,7 @@ def _merge_notes(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
     lanes: dict[tuple[Any, ...], list[int]] = {}
     clock: list[Any] = []
     tables: dict[str, dict[str, Any]] = {}
-    said = sorted(one for note in notes for one in note.get("notes", ()))
+    sentences = sorted(one for note in notes for one in note.get("notes", ()))
     for note in notes:
         if FAILURE in note:
             raise JobError(note[FAILURE])
@@ -185,7 +185,7 @@ def _merge_notes(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
     numbers = {int(name): name for name in tables if name.isdecimal()}
     known = {number: tables.pop(name) for number, name in numbers.items()}
     return Outcomes(
-        frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables, said
+        frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables, sentences
     )
 
 

@@ -80,7 +80,7 @@ class MessageRun:
 
 
 def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> Iterator[MessageRun]:
-    """Yield the runs of a batch of `sources.COLUMNS`; `lines` has how many lines of each file came before, and is told."""
+    """Yield the runs of a batch of `sources.COLUMNS`; `lines` counts the lines of each file so far."""
     for start, end in _cuts(batch):
         part = batch.slice(start, end - start)
         topic, partition, uri = (part.column(name)[0].as_py() for name in _LANE)
@@ -90,8 +90,8 @@ def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> I
             first = lines.get(file, 0) + 1
             lines[file] = first + part.num_rows - 1
             numbers = pa.array(range(first, first + part.num_rows), pa.int64())
-        told = formats.told(file if topic is None else topic)
-        for format, errors, begin, stop in _formats(part, told):
+        known = formats.format_of(file if topic is None else topic)
+        for format, errors, begin, stop in _formats(part, known):
             own, at = part.slice(begin, stop - begin), numbers.slice(begin, stop - begin)
             yield MessageRun(
                 (topic, partition, file),
@@ -110,13 +110,13 @@ def replayed_text(message: Message, formats: Formats, row: Mapping[str, Any]) ->
     Raises `UnknownMessageError`, and `PayloadError` if the message could not be opened.
     """
     place, text = message.place, message.raw
-    told = formats.told(None if place is None else place.file if place.topic is None else place.topic)
+    known = formats.format_of(None if place is None else place.file if place.topic is None else place.topic)
     if TEXT in row:
         error = _opened_format(row["format"], row["expected"], row["got"])
         if isinstance(error, MessageError):
             raise error
-        text, told = row[TEXT], row["format"]
-    format = sniff(text) if told == MIXED else told
+        text, known = row[TEXT], row["format"]
+    format = sniff(text) if known == MIXED else known
     if message.key is None or get_format(format).unwraps_records:
         return format, text
     topic = "" if place is None else place.topic or ""
@@ -151,15 +151,15 @@ def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
     yield from pairwise(cuts)
 
 
-def _formats(part: pa.RecordBatch, told: str) -> Iterator[tuple[str, list[tuple[int, MessageError]], int, int]]:
+def _formats(part: pa.RecordBatch, known: str) -> Iterator[tuple[str, list[tuple[int, MessageError]], int, int]]:
     """Yield the format of messages, the errors of those that have none, and from where to where."""
     if TEXT in part.schema.names:
         named = [
             _opened_format(*facts)
             for facts in zip(*[part.column(name).to_pylist() for name in OPENED[1:]], strict=True)
         ]
-    elif told != MIXED:
-        yield told, [], 0, part.num_rows
+    elif known != MIXED:
+        yield known, [], 0, part.num_rows
         return
     else:
         named = [_sniff(raw) for raw in part.column("raw").to_pylist()]
@@ -184,8 +184,8 @@ def _opened_format(format: str | None, expected: str | None, got: str | None) ->
     return format if expected is None else PayloadError(expected, got or "none", format=format)
 
 
-def _format_name(told: str | MessageError | None) -> str:
-    return told if isinstance(told, str) else MIXED_RUN
+def _format_name(format: str | MessageError | None) -> str:
+    return format if isinstance(format, str) else MIXED_RUN
 
 
 def _messages_and_places(

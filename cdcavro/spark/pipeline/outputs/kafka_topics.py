@@ -346,18 +346,18 @@ class KafkaAdmin:
             except Py4JJavaError as error:
                 if _java_name(error) != _UNKNOWN_TOPIC or is_last:
                     raise self._error_of(error) from error
-            made = self._create(topic, count or _DEFAULT, replication or _DEFAULT)
-            if made is not None:
-                return made
+            created = self._create(topic, count or _DEFAULT, replication or _DEFAULT)
+            if created is not None:
+                return created
         raise AssertionError("the second round ends the loop")
 
     def _create(self, topic: str, count: int, replication: int) -> int | None:
         """Create a topic; return its number of partitions, None if somebody else has created it."""
         topics = self._jvm.java.util.ArrayList()
         topics.add(self._jvm.org.apache.kafka.clients.admin.NewTopic(topic, count, replication))
-        made = self._client.createTopics(topics)
+        created = self._client.createTopics(topics)
         try:
-            return int(made.numPartitions(topic).get())
+            return int(created.numPartitions(topic).get())
         except Py4JJavaError as error:
             if _java_name(error) == _EXISTS:
                 return None

@@ -111,15 +111,15 @@ class LakeSettings:
         for name in names:
             own_sink = locate(spark, sink, name)
             check_separate(spark, own_sink, name)
-            for identifier, own in foreign_tables(spark, own_sink, name).items():
-                if own is not None or name not in unmarked:
-                    raise foreign_table_error(identifier, own)
+            for identifier, owner in foreign_tables(spark, own_sink, name).items():
+                if owner is not None or name not in unmarked:
+                    raise foreign_table_error(identifier, owner)
         if not names:
             for identifier in sink.tables(spark):
                 properties = properties_of(spark, identifier)
-                own, said = properties.get(OWNER), properties.get(NAME)
-                if own not in (None, own_id) and (said is None or chosen.has(TableName(*json.loads(said)))):
-                    raise foreign_table_error(identifier, own)
+                owner, named = properties.get(OWNER), properties.get(NAME)
+                if owner not in (None, own_id) and (named is None or chosen.has(TableName(*json.loads(named)))):
+                    raise foreign_table_error(identifier, owner)
 
     def writer(self, job: str, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
         """Return what writes batches; `job` is unique to the pipeline."""

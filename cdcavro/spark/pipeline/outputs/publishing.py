@@ -70,10 +70,10 @@ class Publisher:
         topic = None if self._topic is None else topic_name(self._topic, name)
         subject = subject_name(self._strategy, schema, topic=topic, is_key=is_key)
         level = self._settings.compatibility
-        made = self._settings.ask_patiently(lambda: self._registry.publish(schema, subject, compatibility=level))
-        if made.is_new:
-            steps.append(f"version {made.version} of subject {subject} is published, with id {made.id}")
-        return made.id or 0
+        published = self._settings.ask_patiently(lambda: self._registry.publish(schema, subject, compatibility=level))
+        if published.is_new:
+            steps.append(f"version {published.version} of subject {subject} is published, with id {published.id}")
+        return published.id or 0
 
 
 @dataclass
