@@ -3,6 +3,11 @@
 `pyproject.toml` lists the compiled modules. The environment variable CDCAVRO_BUILD selects the build. If it is not
 set, modules that cannot be compiled run as pure Python; with `compiled`, the build then fails; with `pure`, nothing is
 compiled.
+
+There is a wheel for each Python, not one for all. By the limited API (`Py_LIMITED_API`, with functions in place of six
+macros) `encode`, `decode` and typed payloads take as long, within what is noise (0 to 4 % in the median). But whatever
+makes objects takes longer: `to_changes` a tenth of Canal's messages of OMS and a third of Alibaba's, and payloads of
+changes 5 to 25 % in both directions.
 """
 
 import os

@@ -1,14 +1,16 @@
-"""What all tests share: the folder of external samples, and the number of examples that hypothesis generates."""
+"""What all tests share: the option `--format`, the folder of external samples, and the number of examples of hypothesis."""
 
 from __future__ import annotations
 
 import gc
 import os
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cdcavro.wire.formats import REGISTRY
 from support.places import SHARED
 from support.processes import let_programs_heed_signals
 
@@ -32,6 +34,33 @@ settings.load_profile("cdcavro")
 let_programs_heed_signals()
 
 pytest_plugins = ["support.limits", "support.sampling"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that selects the tests of one format."""
+    parser.addoption(
+        "--format", metavar="NAME", help="run only the tests of a format: by their file or their parameters"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a format that is not known."""
+    name = config.getoption("--format")
+    if name is not None and name not in REGISTRY:
+        raise pytest.UsageError(f"--format: expected one of {', '.join(REGISTRY)}, got {name!r}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other formats."""
+    name = config.getoption("--format")
+    if name is not None:
+        config.hook.pytest_deselected(items=[item for item in items if not _is_of(item, name)])
+        items[:] = [item for item in items if _is_of(item, name)]
+
+
+def _is_of(item: pytest.Item, name: str) -> bool:
+    """Return whether a test is in the file of a format, or has the format's name in the id of its parameters."""
+    return item.path.stem == f"test_{name}" or name in re.findall(r"\w+", item.name.partition("[")[2])
 
 
 def pytest_collection_finish() -> None:

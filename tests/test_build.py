@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
 
 import pytest
@@ -87,3 +88,23 @@ def test_a_wheel_has_no_module_whose_source_is_gone(build, tmp_path):
         assert done.returncode == 0, done.stderr
         (tmp_path / "cdcavro" / "gone.py").unlink(missing_ok=True)
     assert [path.name for path in tmp_path.glob("build/lib*/cdcavro/*.py") if path.stem != "__init__"] == ["small.py"]
+
+
+def test_a_source_distribution_has_all_that_builds_tests_and_documents_the_project(tmp_path):
+    """Whoever packages the project has no clone of it."""
+    pytest.importorskip("setuptools")
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(tmp_path), "sdist", "-d", str(tmp_path)]
+    subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"CDCAVRO_BUILD": "pure"}, check=True, capture_output=True, timeout=50
+    )
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        found = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    folders = [ROOT / name for name in (".ci", ".github", "avsc", "cdcavro", "docs", "tests")]
+    files = [
+        path
+        for pattern in ("*.in", "*.ini", "*.md", "*.py", "*.toml", "*.txt", "*.yaml")
+        for path in ROOT.glob(pattern)
+    ]
+    wanted = [path for path in (*files, *(path for folder in folders for path in folder.rglob("*"))) if path.is_file()]
+    made = {".c", ".pyc", ".pyd", ".so"}
+    assert {path.relative_to(ROOT).as_posix() for path in wanted if path.suffix not in made} - found == set()
