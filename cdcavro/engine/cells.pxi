@@ -198,11 +198,11 @@ cdef extern from *:
     int cdcavro_seconds(const uint8_t *at, const uint8_t *end, int64_t *micros) noexcept nogil
 
 
-cdef enum:
-    GONE, WHOLE, DOUBLE_, SINGLE, FLAG, DECIMAL, PLAIN, LABEL, INDEXED_LABEL, LABELS, MASKED_LABELS
-    TEXT_OF_JSON, TEXT_OF_ANY, DIGITS, BASE64, LATIN1, BITS, COUNTED_BITS, REVERSED_BITS
-    DAY_, CLOCK_, LOCAL_, SECONDS_, SECONDS_OR_LONG, MILLISECONDS, MICROSECONDS, PADDED, IN_ZONE, ISO, MILLIS_
-    UNSCALED
+cdef enum:  # Operation: what becomes of a value, as `OPERATIONS` in `row_program.py` has it
+    OP_GONE, OP_WHOLE, OP_DOUBLE, OP_SINGLE, OP_FLAG, OP_DECIMAL, OP_STRING, OP_LABEL, OP_INDEXED_LABEL, OP_LABELS
+    OP_MASKED_LABELS, OP_JSON, OP_ANYTHING, OP_DIGITS, OP_BASE64, OP_LATIN1, OP_BITS, OP_COUNTED_BITS, OP_REVERSED_BITS
+    OP_DAY, OP_CLOCK, OP_LOCAL, OP_SECONDS, OP_SECONDS_OR_LONG, OP_MILLISECONDS, OP_MICROSECONDS, OP_PADDED_OR_SECONDS
+    OP_IN_ZONE, OP_ISO, OP_MILLIS, OP_UNSCALED, OP_LEFT
 
 cdef enum:
     MOST_UNSCALED = 16
@@ -224,7 +224,7 @@ cdef struct Value:  # a token without its branch
     const uint8_t *at
     const uint8_t *end
 
-cdef enum:
+cdef enum:  # Branch: of a column's value, as `_COLUMN` in `wire/message_program.py` lists them
     V_NULL, V_BOOLEAN, V_LONG, V_DOUBLE, V_STRING, V_NUMBER, V_TEXT
 
 
@@ -386,23 +386,23 @@ cdef int _put_cell(Run *r, Run *o, const Cell *cell, const Instruction *column, 
         return LEFT
     if value.kind == V_NULL:
         return _put(o, <uint8_t>cell.null)
-    if cell.op == WHOLE:
+    if cell.op == OP_WHOLE:
         if _whole_of(r, &value, &whole) or not facts.longs[cell.a] <= whole <= facts.longs[cell.a + 1]:
             return LEFT
         return _put_whole_cell(o, cell, whole)
-    if cell.op == PLAIN or TEXT_OF_JSON <= cell.op <= DIGITS:
+    if cell.op == OP_STRING or OP_JSON <= cell.op <= OP_DIGITS:
         return _put_cell_text(r, o, cell, &value)
-    if cell.op == DECIMAL:
+    if cell.op == OP_DECIMAL:
         return _put_decimal(r, o, cell, &value, facts.longs)
-    if DAY_ <= cell.op <= MILLIS_:
+    if OP_DAY <= cell.op <= OP_MILLIS:
         if _moment(r, cell, &value, facts, &whole):
             return LEFT
         return _put_whole_cell(o, cell, whole)
-    if cell.op == DOUBLE_:
+    if cell.op == OP_DOUBLE:
         if _real_of(r, &value, EXACT, &real):
             return LEFT
         return _put_some(o, cell) or _put_bytes(o, <const uint8_t *>&real, 8)
-    if cell.op == SINGLE:
+    if cell.op == OP_SINGLE:
         if _real_of(r, &value, 1 << 24, &real) or _as_single(real, &single):
             return LEFT
         return _put_some(o, cell) or _put_bytes(o, <const uint8_t *>&single, 4)
@@ -411,21 +411,21 @@ cdef int _put_cell(Run *r, Run *o, const Cell *cell, const Instruction *column, 
 
 cdef int _put_other_cell(Run *r, Run *o, const Cell *cell, const Value *value, const Facts *facts) noexcept nogil:
     cdef int64_t whole
-    if cell.op == FLAG:
+    if cell.op == OP_FLAG:
         if value.kind == V_BOOLEAN:
             whole = value.whole
         elif _whole_of(r, value, &whole) or not 0 <= whole <= 1:
             return LEFT
         return _put_some(o, cell) or _put(o, <uint8_t>whole)
-    if cell.op == LABEL or cell.op == INDEXED_LABEL:
+    if cell.op == OP_LABEL or cell.op == OP_INDEXED_LABEL:
         return _put_label(r, o, cell, value, facts.symbols, facts.texts)
-    if cell.op == LABELS or cell.op == MASKED_LABELS:
+    if cell.op == OP_LABELS or cell.op == OP_MASKED_LABELS:
         return _put_labels(r, o, cell, value, facts.symbols, facts.texts)
-    if cell.op == BASE64 or cell.op == LATIN1:
+    if cell.op == OP_BASE64 or cell.op == OP_LATIN1:
         return _put_binary(o, cell, value)
-    if BITS <= cell.op <= REVERSED_BITS:
+    if OP_BITS <= cell.op <= OP_REVERSED_BITS:
         return _put_bits(r, o, cell, value)
-    if cell.op == UNSCALED:
+    if cell.op == OP_UNSCALED:
         return _put_unscaled(o, cell, value, facts.longs)
     return LEFT
 
@@ -438,7 +438,7 @@ cdef int _put_label(Run *r, Run *o, const Cell *cell, const Value *value, const 
     cdef int i
     if value.kind != V_STRING:
         return LEFT
-    if cell.op == INDEXED_LABEL:
+    if cell.op == OP_INDEXED_LABEL:
         if _number_in(r, value) != INTEGER or not _as_long(value.at, value.end, &index) or not 0 <= index <= cell.b:
             return LEFT
         if index == 0:
@@ -463,7 +463,7 @@ cdef int _put_labels(Run *r, Run *o, const Cell *cell, const Value *value, const
     cdef const int32_t *symbol = symbols + 2 * cell.a
     if value.kind != V_STRING:
         return LEFT
-    if cell.op == LABELS:
+    if cell.op == OP_LABELS:
         if cell.b == 0 or value.at == value.end:
             return _put_sized(o, cell, value.at, value.end - value.at)
         return _known_labels(cell, value, symbol, texts) or _put_sized(o, cell, value.at, value.end - value.at)
@@ -506,7 +506,7 @@ cdef int _known_labels(const Cell *cell, const Value *value, const int32_t *symb
 
 
 cdef int _put_binary(Run *o, const Cell *cell, const Value *value) noexcept nogil:
-    """Put out bytes that came as base64, or as ISO-8859-1 text, padded with zeros to a width (a)."""
+    """Put out bytes that came as base64, or as OP_ISO-8859-1 text, padded with zeros to a width (a)."""
     cdef Py_ssize_t size = value.end - value.at, place
     cdef int64_t count = 0
     cdef const uint8_t *at = value.at
@@ -514,7 +514,7 @@ cdef int _put_binary(Run *o, const Cell *cell, const Value *value) noexcept nogi
         return LEFT
     place = o.size
     o.size += 5
-    if cell.op == BASE64:
+    if cell.op == OP_BASE64:
         count = cdcavro_base64(at, size, o.out + o.size)
     else:
         while at < value.end:
@@ -544,22 +544,22 @@ cdef int _put_bits(Run *r, Run *o, const Cell *cell, const Value *value) noexcep
     cdef int size = (cell.a + 7) // 8, i
     cdef int64_t count = 0
     cdef uint64_t bits = 0
-    if value.kind == V_BOOLEAN and cell.op == REVERSED_BITS and cell.a == 1:
+    if value.kind == V_BOOLEAN and cell.op == OP_REVERSED_BITS and cell.a == 1:
         bits = <uint64_t>value.whole
-    elif value.kind == V_LONG and cell.op == BITS:
+    elif value.kind == V_LONG and cell.op == OP_BITS:
         if value.whole < 0:
             return LEFT
         bits = <uint64_t>value.whole
-    elif value.kind == V_STRING and cell.op == COUNTED_BITS:
+    elif value.kind == V_STRING and cell.op == OP_COUNTED_BITS:
         if not cdcavro_counted(value.at, value.end, &count) or (value.at[0] == 48 and value.end - value.at > 1):
             return LEFT
         bits = <uint64_t>count
     elif value.kind == V_STRING and value.end - value.at <= 12:
         count = cdcavro_base64(value.at, value.end - value.at, raw)
-        if not 1 <= count <= MOST_BITS or (cell.op == BITS and count != size) or count > size:
+        if not 1 <= count <= MOST_BITS or (cell.op == OP_BITS and count != size) or count > size:
             return LEFT
         for i in range(count):
-            bits = bits << 8 | raw[count - 1 - i if cell.op == REVERSED_BITS else i]
+            bits = bits << 8 | raw[count - 1 - i if cell.op == OP_REVERSED_BITS else i]
     else:
         return LEFT
     if cell.a < 64 and bits >> cell.a:
@@ -574,16 +574,16 @@ cdef int _put_cell_text(Run *r, Run *o, const Cell *cell, const Value *value) no
     cdef Py_ssize_t place
     cdef int kind
     if value.kind == V_STRING:
-        if cell.op == DIGITS:
+        if cell.op == OP_DIGITS:
             kind = _number_in(r, value)
             if kind == 0 or not cell.c:
                 return LEFT
-        if cell.op == PLAIN and cell.c and _has_byte(value, <uint8_t>cell.c):
+        if cell.op == OP_STRING and cell.c and _has_byte(value, <uint8_t>cell.c):
             return LEFT
         return _put_sized(o, cell, value.at, value.end - value.at)
-    if value.kind == V_TEXT and (cell.op == TEXT_OF_JSON or cell.op == TEXT_OF_ANY):
+    if value.kind == V_TEXT and (cell.op == OP_JSON or cell.op == OP_ANYTHING):
         return _put_sized(o, cell, value.at, value.end - value.at)
-    if cell.op != DIGITS and cell.op != TEXT_OF_ANY:
+    if cell.op != OP_DIGITS and cell.op != OP_ANYTHING:
         return LEFT
     if value.kind == V_NUMBER:
         return _put_sized(o, cell, value.at, value.end - value.at)
@@ -624,20 +624,20 @@ cdef int _moment(Run *r, const Cell *cell, const Value *value, const Facts *fact
     cdef const uint8_t *at = value.at
     cdef const uint8_t *end = value.end
     cdef bint is_text = value.kind == V_STRING
-    if cell.op == DAY_:
+    if cell.op == OP_DAY:
         if value.kind == V_LONG and cell.a:
             count[0] = value.whole
             return OK if FIRST_DAY <= value.whole <= LAST_DAY else LEFT
         return OK if is_text and end - at == 10 and cdcavro_day(at, count) else LEFT
-    if cell.op == CLOCK_ or cell.op == LOCAL_:
+    if cell.op == OP_CLOCK or cell.op == OP_LOCAL:
         if value.kind == V_LONG and cell.a:
             return _counted(cell, value.whole, count)
         if not is_text:
             return LEFT
-        if cell.op == CLOCK_:
+        if cell.op == OP_CLOCK:
             return OK if cdcavro_clock(at, end, count) else LEFT
         return OK if end - at <= 26 and cdcavro_local(at, end, count) else LEFT
-    if cell.op == IN_ZONE:
+    if cell.op == OP_IN_ZONE:
         # A fraction has just the digits of its column.
         if not is_text or end - at != 19 + (cell.b + 1 if cell.b else 0) or at[10] != 32:
             return LEFT
@@ -650,29 +650,29 @@ cdef int _instant(const Cell *cell, const Value *value, bint is_text, int64_t *c
     cdef const uint8_t *at = value.at
     cdef const uint8_t *end = value.end
     cdef int64_t whole = value.whole
-    if cell.op == SECONDS_ or cell.op == SECONDS_OR_LONG:
-        if value.kind == V_LONG and cell.op == SECONDS_OR_LONG and _within(whole, 0, 999999999999):
+    if cell.op == OP_SECONDS or cell.op == OP_SECONDS_OR_LONG:
+        if value.kind == V_LONG and cell.op == OP_SECONDS_OR_LONG and _within(whole, 0, 999999999999):
             count[0] = whole * 1000000
         elif not is_text or not cdcavro_seconds(at, end, count):
             return LEFT
-    elif cell.op == MILLISECONDS or cell.op == MILLIS_:
+    elif cell.op == OP_MILLISECONDS or cell.op == OP_MILLIS:
         if value.kind != V_LONG or not _within(whole, -99999999999999, 999999999999999):
             return LEFT
         count[0] = whole * 1000
-    elif cell.op == MICROSECONDS:
+    elif cell.op == OP_MICROSECONDS:
         if value.kind != V_LONG:
             return LEFT
         count[0] = whole
-    elif cell.op == ISO:
+    elif cell.op == OP_ISO:
         if not is_text or end - at < 20 or end[-1] != 90 or at[10] != 84 or not cdcavro_local(at, end - 1, count):
             return LEFT
         if count[0] < 0:
             return LEFT
-    elif cell.op != PADDED or _padded(value, is_text, count):
+    elif cell.op != OP_PADDED_OR_SECONDS or _padded(value, is_text, count):
         return LEFT
     if not _is_of_calendar(count[0]):
         return LEFT
-    if cell.op == MILLIS_:
+    if cell.op == OP_MILLIS:
         count[0] = whole
     return OK
 
@@ -695,7 +695,7 @@ cdef int _counted(const Cell *cell, int64_t value, int64_t *count) noexcept nogi
         count[0] = value * 1000
     else:
         count[0] = value
-    if cell.op == CLOCK_:
+    if cell.op == OP_CLOCK:
         return OK if 0 <= count[0] < DAY_MICROS else LEFT
     return OK if _is_of_calendar(count[0]) else LEFT
 

@@ -3,13 +3,13 @@
 
 # What columns are filled by, and what they are until they are full.
 
-cdef enum:  # as in engine/column_program.py
+cdef enum:  # FillKind: what becomes of a datum, as in `column_program.py`
     AS_NOTHING, AS_BOOLEAN, AS_INT, AS_LONG, AS_TAKEN, AS_TEXT, AS_BYTES, AS_DECIMAL, AS_SYMBOL
     AS_LIST, AS_MAP, AS_RECORD, AS_OPTION, AS_UNION
 
 
-cdef enum:
-    NO_CELLS, CELL_BITS, CELLS, CELL_ENDS
+cdef enum:  # Layout: what the cells of a column are
+    NO_CELLS, BITS, CELLS, ENDS
 
 cdef struct Filling:  # an instruction; its operands stand where those of a translation do
     Turn turn
@@ -75,9 +75,9 @@ cdef int _add_room(Vessel *v, Py_ssize_t count) noexcept nogil:
 
 
 cdef inline Py_ssize_t _cells_size(const Vessel *v, Py_ssize_t count) noexcept nogil:
-    if v.layout == CELL_BITS:
+    if v.layout == BITS:
         return (count + 7) >> 3
-    if v.layout == CELL_ENDS:
+    if v.layout == ENDS:
         return 4 * (count + 1)
     return v.width * count
 
@@ -388,7 +388,7 @@ cdef class Filler:
                 continue
             if (count > v.room or v.room == 0) and _add_room(v, count):
                 raise MemoryError
-            if v.layout == CELL_ENDS:
+            if v.layout == ENDS:
                 _end_at(v, count)
             bits = _held_memory(&v.bits, (count + 7) >> 3) if v.filled < count else None
             cells = _held_memory(&v.cells, _cells_size(v, count))

@@ -92,6 +92,7 @@ cdef int _scan_number(Run *r, const uint8_t **start) noexcept nogil:
     cdef const uint8_t *at = r.at
     cdef const uint8_t *end = r.end
     cdef int kind = INTEGER
+    cdef int64_t whole
     start[0] = at
     if at < end and at[0] == 45:
         at += 1
@@ -120,7 +121,9 @@ cdef int _scan_number(Run *r, const uint8_t **start) noexcept nogil:
             return 0
         at = cdcavro_pass_digits(at, end)
     r.at = at
-    r.odd |= (kind == INTEGER and at - start[0] >= LONG_DIGITS) or (kind == OTHER and start[0][1] == 48)
+    if kind == INTEGER and at - start[0] >= LONG_DIGITS:
+        r.odd |= not _as_long(start[0], at, &whole)
+    r.odd |= kind == OTHER and start[0][1] == 48
     return kind
 
 

@@ -4,16 +4,15 @@
 
 cdef const char *NO_PLACE = b"\0\0\0\0\0"
 
-cdef enum:  # what orders the changes of a pattern
+cdef enum:  # OrderKind: what orders the changes of a pattern, as `order_in_common` in `change/order_value.py` counts it
     OF_FULL_LOAD, BY_NUMBERS, BY_ARRIVAL
 
-cdef enum:  # the fields of a place
+cdef enum:  # PlaceField: as `Arrival` in `change/model.py` has them
     TOPIC, PARTITION, OFFSET, FILE_, LINE, FIELDS
 
 cdef enum:
     MOST_LANES = 128  # that are known at a time
     LANE_SLOTS = 256
-    MOST_LANE_NUMBERS = 34  # as many as a message has
 
 cdef struct Told:  # a field of a place: an integer, or where a text begins and its length
     bint has
@@ -33,7 +32,7 @@ cdef struct Lane:
     int64_t rank
     int64_t moves
     int count
-    int64_t numbers[34]
+    int64_t numbers[MOST_NUMBERS]
 
 cdef struct Ordering:
     bint is_asked
@@ -45,14 +44,14 @@ cdef struct Ordering:
     Run *file  # as it sorts
     Run *name  # of the message's lane
     Run *names
-    Told place[5]
+    Told place[FIELDS]
     int64_t row
     int rank
     bint is_later  # the message's own numbers are its lane's time
     bint is_again  # the place is the last of its lane
     Lane *lane
     Lane *lanes
-    int16_t met[128]
+    int16_t met[MOST_LANES]
     int lane_count
     uint64_t stamp
 
@@ -420,10 +419,10 @@ cdef class Lanes:
             found = self.clock.get(name)
             if found is not None:
                 place, (rank, numbers, moves) = found
-                lane.is_left = len(numbers) > MOST_LANE_NUMBERS or not 0 <= rank <= 2
+                lane.is_left = len(numbers) > MOST_NUMBERS or not 0 <= rank <= 2
                 _, _, lane.offset, _, lane.line = place
                 lane.rank, lane.moves, lane.is_known = rank, moves, True
-                for number in numbers[:MOST_LANE_NUMBERS]:
+                for number in numbers[:MOST_NUMBERS]:
                     lane.numbers[lane.count] = number
                     lane.count += 1
         except (OverflowError, UnicodeDecodeError):

@@ -3,14 +3,13 @@
 
 cdef int64_t LARGEST = 0x7FFFFFFFFFFFFFFF
 
-cdef enum:  # which part of a typed row a member is
-    FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT, EVENT_FINE, SYSTEM, SYSTEM_FINE
-    TRANSACTION, TRANSACTION_ELSE, NUMBER_0, NUMBER_1, NUMBER_2, NUMBER_3, NUMBER_4, NUMBER_5, NUMBER_6, NUMBER_7
-    PLACE, ROW_NUMBER, ROW_COUNT, POSITION
-    PARTS
+cdef enum:  # Part: which part of a typed row a member is, as `PARTS` in `wire/attributes.py` has it
+    FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT_TIME, EVENT_TIME_FINE, SYSTEM_TIME, SYSTEM_TIME_FINE
+    TRANSACTION, TRANSACTION_ELSE, POSITION_1, POSITION_2, POSITION_3, POSITION_4, POSITION_5, POSITION_6, POSITION_7
+    POSITION_8, PLACE, ROW_NUMBER, ROW_COUNT, POSITION, PARTS
 
-cdef enum:  # how the numbers of a position are told
-    NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LSN, SCN, REDO, NUMBERS, COMMIT
+cdef enum:  # Position: how the numbers of one are told, as `POSITIONS` in `wire/attributes.py` has it
+    NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LOG_SEQUENCE, SCN, REDO, NUMBERS, COMMIT
 
 cdef enum:
     MOST_NUMBERS = 34
@@ -169,7 +168,7 @@ cdef int _gather_part(Typing *t, const Member *member, int part) noexcept nogil:
     if part == TRANSACTION:
         t.loose += slot.end - slot.start
         return _put(t.fixed, slot.end - slot.start == 1)  # an empty one may be none
-    if part == NUMBER_0 and r.code[node].kind == STRING:
+    if part == POSITION_1 and r.code[node].kind == STRING:
         # DataHub's full loads have the number -1.
         index = slot.end - slot.start == 3 and slot.start[1] == 45 and slot.start[2] == 49
         return _put(t.fixed, <uint8_t>index)
@@ -260,7 +259,7 @@ cdef int _index_cells(Pattern *p) noexcept nogil:
     for i in range(p.count + 1):
         p.follows[i] = i
     for i in range(p.count):
-        if p.cells[i].op != GONE:
+        if p.cells[i].op != OP_GONE:
             slot = cdcavro_hash(p.facts.texts + p.cells[i].name, p.cells[i].size)
             while p.index[slot & (p.index_room - 1)] >= 0:
                 slot += 1

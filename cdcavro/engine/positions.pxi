@@ -67,20 +67,20 @@ cdef int _take_times(Typing *t) noexcept nogil:
     """Take the times of a message, the finer ones where both are there."""
     cdef const Slot *slots = t.slots
     t.has_event = t.has_system = False
-    if slots[EVENT_FINE].start != NULL and _time_at(t, slots + EVENT_FINE, &t.event, &t.has_event):
+    if slots[EVENT_TIME_FINE].start != NULL and _time_at(t, slots + EVENT_TIME_FINE, &t.event, &t.has_event):
         return LEFT
-    if not t.has_event and slots[EVENT].start != NULL and _time_at(t, slots + EVENT, &t.event, &t.has_event):
+    if not t.has_event and slots[EVENT_TIME].start != NULL and _time_at(t, slots + EVENT_TIME, &t.event, &t.has_event):
         return LEFT
-    if slots[SYSTEM_FINE].start != NULL and _time_at(t, slots + SYSTEM_FINE, &t.system, &t.has_system):
+    if slots[SYSTEM_TIME_FINE].start != NULL and _time_at(t, slots + SYSTEM_TIME_FINE, &t.system, &t.has_system):
         return LEFT
-    if not t.has_system and slots[SYSTEM].start != NULL and _time_at(t, slots + SYSTEM, &t.system, &t.has_system):
+    if not t.has_system and slots[SYSTEM_TIME].start != NULL and _time_at(t, slots + SYSTEM_TIME, &t.system, &t.has_system):
         return LEFT
     return OK
 
 
 cdef int _take_numbers(Typing *t, int rule) noexcept nogil:
     """Take the numbers of a message's position; their count is -1 if it has none."""
-    cdef const Slot *slots = t.slots + NUMBER_0
+    cdef const Slot *slots = t.slots + POSITION_1
     cdef int64_t *numbers = t.numbers
     t.number_count = -1
     if rule == NO_POSITION:
@@ -106,12 +106,12 @@ cdef int _take_numbers(Typing *t, int rule) noexcept nogil:
         return OK
     if rule == BINLOG:
         return _binlog(t, slots)
-    if rule == LSN:
-        return _lsn(t, t.slots + NUMBER_3)
+    if rule == LOG_SEQUENCE:
+        return _lsn(t, t.slots + POSITION_4)
     if rule == SCN:
         return _scn(t, slots)
     if rule == REDO:
-        return _redo(t, t.slots + NUMBER_5)
+        return _redo(t, t.slots + POSITION_6)
     return OK if slots[0].start == NULL else _position_number(t, slots, rule)
 
 
@@ -251,7 +251,7 @@ cdef int _check_sequence(Typing *t, const Slot *row) noexcept nogil:
             t.number_count = -1
             return OK
     for i in range(2):
-        slot = t.slots + (EVENT if i == 0 else SYSTEM)
+        slot = t.slots + (EVENT_TIME if i == 0 else SYSTEM_TIME)
         if slot.start == NULL:
             continue
         if _text_at(t.run, slot, &start, &end) or end - start > 26 or not cdcavro_local(start, end, &time):

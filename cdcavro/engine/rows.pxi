@@ -19,10 +19,10 @@ cdef struct Typing:  # the state of turning messages into rows
     Run *keys
     Run *payloads
     Run *said  # of a message before its tables are known
-    Slot slots[27]
-    const uint8_t *key_names[64]
-    Py_ssize_t key_sizes[64]
-    Token key_values[64]
+    Slot slots[PARTS]
+    const uint8_t *key_names[MOST_KEYS]
+    Py_ssize_t key_sizes[MOST_KEYS]
+    Token key_values[MOST_KEYS]
     int key_count
     Py_ssize_t loose  # bytes that each row repeats and that do not belong to the pattern
     Token *before
@@ -34,7 +34,7 @@ cdef struct Typing:  # the state of turning messages into rows
     int64_t system
     bint has_event
     bint has_system
-    int64_t numbers[34]
+    int64_t numbers[MOST_NUMBERS]
     int number_count
     RowMade *made
     Py_ssize_t made_count
@@ -58,7 +58,7 @@ cdef int _cell_of(const Pattern *p, int expected, const uint8_t *name, Py_ssize_
     cdef int probes = 0
     if expected < p.count:
         cell = p.cells + expected
-        if cell.size == size and memcmp(p.facts.texts + cell.name, name, size) == 0 and cell.op != GONE:
+        if cell.size == size and memcmp(p.facts.texts + cell.name, name, size) == 0 and cell.op != OP_GONE:
             return expected
     slot = cdcavro_hash(name, size)
     while True:
@@ -126,7 +126,7 @@ cdef int _put_image(Typing *t, const Pattern *p, int values, const Token *tokens
     for i in range(p.count):
         cell = p.cells + i
         start = o.size
-        if cell.op == GONE:
+        if cell.op == OP_GONE:
             if _put(o, <uint8_t>cell.null):
                 return LEFT
         elif tokens[i].row != t.row:
@@ -159,7 +159,7 @@ cdef int _put_absent(Typing *t, const Pattern *p, const Token *tokens, int absen
         if _put_long(o, absent):
             return LEFT
         for i in range(p.count):
-            if p.cells[i].op != GONE and tokens[i].row != t.row:
+            if p.cells[i].op != OP_GONE and tokens[i].row != t.row:
                 if _put_long(o, p.cells[i].size) or _put_bytes(o, p.facts.texts + p.cells[i].name, p.cells[i].size):
                     return LEFT
     return _put(o, 0)
@@ -634,7 +634,7 @@ cdef int _take_change(Typing *t) noexcept nogil:
     cdef bint is_given
     cdef int64_t count, i
     t.number, t.count, t.number_count = 0, 1, -1
-    if _whole_at(t, EVENT, &t.event, &t.has_event) or _whole_at(t, SYSTEM, &t.system, &t.has_system):
+    if _whole_at(t, EVENT_TIME, &t.event, &t.has_event) or _whole_at(t, SYSTEM_TIME, &t.system, &t.has_system):
         return LEFT
     if _whole_at(t, ROW_NUMBER, &t.number, &is_given) or _whole_at(t, ROW_COUNT, &t.count, &is_given):
         return LEFT
@@ -681,7 +681,7 @@ cdef bint _lacks_too_much(Typing *t, const Pattern *p, const Token *tokens) noex
     if t.count <= 1:
         return False
     for i in range(p.count):
-        if p.cells[i].op != GONE and tokens[i].row != t.row:
+        if p.cells[i].op != OP_GONE and tokens[i].row != t.row:
             size += p.cells[i].size + 1
     return size > MOST_ABSENT // t.count
 

@@ -1,10 +1,10 @@
 # The program of a schema as it lies in memory, and the state of running it over messages and payloads.
 
 
-cdef enum:  # what an instruction does, as in `program.py`
+cdef enum:  # InstructionKind: what an instruction does, as in `program.py`
     BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT
 
-cdef enum:  # what stands for a member without a value, as in `program.py`
+cdef enum:  # Missing: what stands for a member without a value, as in `program.py`
     ABSENT, NULL_, REQUIRED, REST, EXTRAS
 
 cdef enum:  # outcomes

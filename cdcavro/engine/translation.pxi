@@ -1,11 +1,11 @@
 # Payload to payload: what a writer's schema wrote is checked, and becomes what the reader's would have written.
 
 
-cdef enum:  # as in avro/translation/program.py
+cdef enum:  # TurnKind: what is done with a datum, as in `avro/translation_program.py`
     ON_LEAVE, ON_NOTHING, ON_BOOLEAN, ON_INTEGER, ON_STRING, ON_BYTES, ON_TAKE, ON_DECIMAL, ON_ENUM
     ON_TO_FLOAT, ON_TO_DOUBLE, ON_WIDEN, ON_ARRAY, ON_MAP, ON_UNION, ON_INTO, ON_RECORD, ON_REORDER
 
-cdef enum:
+cdef enum:  # ActionKind: what is done with a field
     ON_FIELD, ON_SKIP, ON_DEFAULT
 
 cdef struct Turn:

@@ -715,8 +715,8 @@ def same(left, right):
 
 # Rows of a table to Avro: values as their columns' readers give them, each a branch of a union with null.
 
-cdef enum:  # as in table/rows.py
-    LONG_CELL, STRING_CELL, BYTES_CELL, DOUBLE_CELL, SINGLE_CELL, BOOLEAN_CELL
+cdef enum:  # CellKind: as `_KINDS` in `table/writing/table_writer.py` has it
+    CELL_LONG, CELL_STRING, CELL_BYTES, CELL_DOUBLE, CELL_SINGLE, CELL_BOOLEAN
 
 
 cdef class Cells:
@@ -833,20 +833,20 @@ cdef inline int _put_again(Run *r, Py_ssize_t start, Py_ssize_t stop) noexcept n
 cdef int _put_datum(Run *r, int kind, object datum) except -1:
     cdef double real
     cdef float single
-    if kind == LONG_CELL:
+    if kind == CELL_LONG:
         return _put_whole(r, datum, False)
-    if kind == STRING_CELL:
+    if kind == CELL_STRING:
         return _add_text(r, datum)
-    if kind == BYTES_CELL:
+    if kind == CELL_BYTES:
         if not PyBytes_CheckExact(datum) or _put_long(r, PyBytes_GET_SIZE(datum)):
             return LEFT
         return _put_bytes(r, <const uint8_t *>PyBytes_AS_STRING(datum), PyBytes_GET_SIZE(datum))
-    if kind == BOOLEAN_CELL:
+    if kind == CELL_BOOLEAN:
         return _put_boolean(r, datum)
     if not PyFloat_CheckExact(datum):
         return LEFT
     real = PyFloat_AS_DOUBLE(datum)
-    if kind == DOUBLE_CELL:
+    if kind == CELL_DOUBLE:
         return _put_bytes(r, <const uint8_t *>&real, 8)
     single = <float>real
     return LEFT if single != real else _put_bytes(r, <const uint8_t *>&single, 4)
