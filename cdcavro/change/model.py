@@ -47,7 +47,7 @@ class Column(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ChangedTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a statement does to one table: CREATE, ALTER or ERASE, its names, the former ones too, its key and columns."""
+    """What a statement does to a table: CREATE, ALTER or ERASE, its names, also former ones, its key and columns."""
 
     op: str | None = None
     database: str | None = None

@@ -31,8 +31,8 @@ _OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ 
 def check_images(change: Change, before: str, after: str, index: int | None = None) -> Change:
     """Return a change after checking that it has the row images that its operation needs, and no others.
 
-    An image that the operation cannot have would be lost, or would make it another change. `before` and `after` are the JSON
-    pointers to the images, or to arrays of images if `index` is given. Raises `StructureError`.
+    An image that the operation cannot have would be lost, or would make it another change. `before` and `after`
+    are the JSON pointers to the images, or to arrays of images if `index` is given. Raises `StructureError`.
 
     >>> from cdcavro.change.model import Change
     >>> check_images(Change(op="DELETE", before={"id": 1}), "/before", "/after").before

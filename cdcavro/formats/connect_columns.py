@@ -173,8 +173,8 @@ def read_row(
 
 
 # An update does not log a large value that it does not change (PostgreSQL's TOAST, Oracle's LOBs), and some connectors
-# lack other values. Each such column has a placeholder, which would overwrite the real value if it was taken for data. So
-# the rows of a change do not have the column, and the change lists its name.
+# lack other values. Each such column has a placeholder, which would overwrite the real value if it was taken for data.
+# So the rows of a change do not have the column, and the change lists its name.
 #
 # The placeholder is made of a word, the connector's `unavailable.value.placeholder`, by the type of the column:
 #

@@ -156,7 +156,7 @@ class Transcoder:
         return replace(change, position=greatest)
 
     def _read_changes(self, message: bytes | str) -> list[Change]:
-        """Return the changes of a message with the columns learned so far. Raises `StructureError` if it is too large."""
+        """Return the changes of a message with the columns known so far. Raises `StructureError` if it is too large."""
         check_collections(to_bytes(message), MAX_COLLECTIONS)
         read = to_changes(message, self._source, zone=self._zone, unavailable=self._route.unavailable)
         changes = list(map(self._catalog.add, read))

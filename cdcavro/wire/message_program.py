@@ -1,4 +1,4 @@
-"""The program for messages of a wire schema: the engine runs it to turn a message's text into a payload and back, or into rows."""
+"""The program for messages of a wire schema: the engine runs it to turn text into a payload and back, or into rows."""
 
 from __future__ import annotations
 
