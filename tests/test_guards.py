@@ -55,7 +55,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "py4j": "spark/",
     "pyarrow": ("arrow/", "spark/", "lake/placing.py", "files/lines.py"),
     "click": "cli/",
-    "rich": "cli/progress.py",
+    "rich": "cli/console.py",
     "sqlglot": "table/ddl/tokens.py",
     "confluent_kafka": "nowhere",
     "certifi": "registry/",

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import os
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cdcavro.cli.faults import say
-from cdcavro.errors import UnknownFormatError
+from cdcavro.change.modes import (
+    ADAPTIVE_TIME_MICROSECONDS,
+    BINARIES,
+    BYTES,
+    DECIMALS,
+    PRECISE,
+    TIMES,
+    Modes,
+)
+from cdcavro.cli.console import say
+from cdcavro.errors import FileError, UnknownFormatError
 from cdcavro.exact.instants import zone_called
 from cdcavro.files.inputs import Inputs
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.files.streams import STANDARD, shown_name
+from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from zoneinfo import ZoneInfo
+
+    from cdcavro.table.columns.overrides import TypeOverrides
 
 INPUT: Final = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 OUTPUT: Final = click.Path(dir_okay=False, allow_dash=True)
@@ -48,7 +61,7 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
         raise click.BadParameter(str(error)) from error
 
 
-def _jobs(_ctx: click.Context, _param: click.Parameter, value: int) -> int:
+def _count_threads(_ctx: click.Context, _param: click.Parameter, value: int) -> int:
     """Return the number of threads to use; 0 stands for one per core that this process may use."""
     return value or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
@@ -86,7 +99,7 @@ jobs_option: Final = click.option(
     type=click.IntRange(0, 256),
     default=1,
     metavar="N",
-    callback=_jobs,
+    callback=_count_threads,
     help="Use N threads, or one per core if N is 0; the output is the same. Only the compiled build gains by it. Default: 1.",
 )
 mixed_format_option: Final = click.option(
@@ -99,7 +112,7 @@ mixed_format_option: Final = click.option(
 )
 from_option: Final = click.option(
     "--from",
-    "own",
+    "source",
     metavar="auto|NAME",
     callback=format_name(AUTO),
     default=AUTO,
@@ -114,4 +127,155 @@ inputs_argument: Final = click.argument(
     type=click.Path(exists=True, readable=True, allow_dash=True),
     metavar="[INPUT]...",
     callback=lambda _ctx, _param, paths: Inputs(paths, say),
+)
+
+
+class ConnectorSettings(NamedTuple):
+    """How a Debezium connector sends values: its modes, and the word for values that it does not have (str or None)."""
+
+    modes: Modes
+    unavailable: str | None
+
+
+def connector_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which gets them as one argument, `connector`."""
+
+    @wraps(command)
+    def with_connector(*, decimals: str, times: str, binaries: str, unavailable: str | None, **others: Any) -> Any:
+        return command(connector=ConnectorSettings(Modes(decimals, times, binaries), unavailable), **others)
+
+    for option in reversed(_CONNECTOR_OPTIONS):
+        with_connector = option(with_connector)
+    return with_connector
+
+
+def _parse_word(_ctx: click.Context, _param: click.Parameter, value: str) -> str | None:
+    """Return the word for unavailable values, None for an empty one. Raises `click.BadParameter`."""
+    try:
+        check_word(value or None)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value or None
+
+
+_CONNECTOR_OPTIONS: Final = (
+    click.option(
+        "--decimals",
+        type=click.Choice(DECIMALS),
+        default=PRECISE,
+        help="How Debezium represents decimals: its connector's decimal.handling.mode. Default: precise.",
+    ),
+    click.option(
+        "--times",
+        type=click.Choice(TIMES),
+        default=ADAPTIVE_TIME_MICROSECONDS,
+        help="How Debezium represents dates and times where no schema says it: its connector's time.precision.mode."
+        f" Default: {ADAPTIVE_TIME_MICROSECONDS}.",
+    ),
+    click.option(
+        "--binaries",
+        type=click.Choice(BINARIES),
+        default=BYTES,
+        help="How Debezium represents binary values where no schema says it: its connector's binary.handling.mode."
+        " Default: bytes.",
+    ),
+    click.option(
+        "--unavailable",
+        metavar="WORD",
+        default=PLACEHOLDER,
+        callback=_parse_word,
+        help="What stands for a value that the source did not give: the connector's unavailable.value.placeholder."
+        f" Default: {PLACEHOLDER}; an empty WORD takes every value as it is.",
+    ),
+)
+
+
+class StatedTable(NamedTuple):
+    """What the user states of tables: that of rows whose message names none (str or None), and column types."""
+
+    table: str | None
+    types: TypeOverrides
+
+
+class OutputFolder(NamedTuple):
+    """The folder that a command writes: its path (str), what its files are (str), and whether an older one is replaced."""
+
+    path: str
+    kind: str
+    force: bool
+
+
+def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--out`, `--as` and `--force` to a command, which gets them as one argument, `out`."""
+
+    @wraps(command)
+    def with_folder(*, out: str, kind: str, force: bool, **others: Any) -> Any:
+        return command(out=OutputFolder(out, kind, force), **others)
+
+    return _out_option(_as_option(_force_option(with_folder)))
+
+
+def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--table` and `--types` to a command, which gets them as one argument, `stated`."""
+
+    @wraps(command)
+    def with_stated(*, given_table: str | None, given: TypeOverrides, **others: Any) -> Any:
+        return command(stated=StatedTable(given_table, given), **others)
+
+    return _table_option(types_option(with_stated))
+
+
+def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> TypeOverrides:
+    """Return the column types in a file. Raises `click.BadParameter`."""
+    # The table layer takes long to import, and most commands do not need it.
+    from cdcavro.table.columns.overrides import read_types  # noqa: PLC0415
+    from cdcavro.table.evolution.evolve import NONE_GIVEN  # noqa: PLC0415
+
+    try:
+        return NONE_GIVEN if value is None else read_types(value)
+    except (FileError, OSError) as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def check_table(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Return the name of a table, checked. Raises `click.BadParameter`."""
+    from cdcavro.table.names import GivenTable  # noqa: PLC0415  see parse_types
+
+    try:
+        if value is not None:
+            GivenTable.of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+AVRO: Final = "avro"
+PARQUET: Final = "parquet"
+_out_option: Final = click.option(
+    "--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="The folder to create."
+)
+_as_option: Final = click.option(
+    "--as",
+    "kind",
+    type=click.Choice([AVRO, PARQUET]),
+    default=AVRO,
+    help="What the files of changes are: Avro (the default), each version under its own schema; or Parquet, all"
+    " versions under the newest, which needs pip install 'cdcavro[arrow]'.",
+)
+_force_option: Final = click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
+types_option: Final = click.option(
+    "--types",
+    "given",
+    metavar="FILE",
+    callback=parse_types,
+    help="Column types to use where messages state none, or instead of those they state: a JSON file such as"
+    ' {"database.table": {"column": "decimal(10,2)"}}.',
+)
+_table_option: Final = click.option(
+    "--table",
+    "given_table",
+    metavar="NAME",
+    callback=check_table,
+    help="The table of rows whose message names none: [database.[schema.]]table, with a part that has a dot in"
+    " quotes, or @topic for the one that is called as the topic that their Kafka record states.",
 )

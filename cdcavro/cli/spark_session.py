@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cdcavro.cli.faults import say
+from cdcavro.cli.console import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.errors import FileError, MessageError, SetupError, TextError, UnknownMessageError
 from cdcavro.exact import jsontext
-from cdcavro.files.streams import CHUNK, open_input, shown_name, unsaid, unwatched
+from cdcavro.files.streams import CHUNK, ignore_progress, open_input, say_nothing, shown_name
 from cdcavro.wire.sniff import AUTO, best_format, fitting_formats, sniff
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ HEAD_BYTES: Final = 8 << 20
 ONE_LINE: Final = "a message must stand on one line"
 _OPENINGS: Final = (b"{", b"[")
 BOM: Final = b"\xef\xbb\xbf"
-MARKED: Final = "a byte order mark at the start is passed over"
+MARK_NOTE: Final = "a byte order mark at the start is passed over"
 GZIP: Final = "gzip"
 ZSTANDARD: Final = "Zstandard"
 _MARKS: Final = {GZIP: b"\x1f\x8b", ZSTANDARD: b"\x28\xb5\x2f\xfd"}
@@ -76,7 +76,7 @@ class Line(NamedTuple):
         return self.raw
 
 
-def read_lines(path: str, advance: Advance = unwatched, say: Say = unsaid) -> Iterator[Line]:
+def read_lines(path: str, advance: Advance = ignore_progress, say: Say = say_nothing) -> Iterator[Line]:
     """Yield the lines of a file, plain, gzip or Zstandard (recognized by name or first bytes), or of standard input (`-`).
 
     `advance` is called with the number of bytes that each read took from the file, compressed bytes for what is packed,
@@ -85,18 +85,20 @@ def read_lines(path: str, advance: Advance = unwatched, say: Say = unsaid) -> It
     Zstandard where pyarrow is not installed.
     """
     with open_text(path, advance, say) as stream:
-        yield from _split(stream)
+        yield from _lines_of(stream)
 
 
 @contextmanager
-def open_text(path: str, advance: Advance = unwatched, say: Say = unsaid) -> Iterator[io.BufferedReader[Any]]:
+def open_text(
+    path: str, advance: Advance = ignore_progress, say: Say = say_nothing
+) -> Iterator[io.BufferedReader[Any]]:
     """Open a file or standard input and yield a stream of its unpacked text; see `read_lines`."""
     with open_input(path, advance) as stream, unpacked(path, stream, say) as text:
         yield text
 
 
 @contextmanager
-def unpacked(path: str, stream: io.BufferedReader[Any], say: Say = unsaid) -> Iterator[io.BufferedReader[Any]]:
+def unpacked(path: str, stream: io.BufferedReader[Any], say: Say = say_nothing) -> Iterator[io.BufferedReader[Any]]:
     """Yield a stream of the text in a file's stream, which may be packed, without a byte order mark; see `read_lines`."""
     packing = packing_of(path, stream)
     if packing is None:
@@ -133,7 +135,7 @@ def skip_mark(path: str, stream: io.BufferedReader[Any], say: Say) -> io.Buffere
     """Return a stream of text behind the byte order mark with which it may begin, and which is said."""
     if stream.peek(len(BOM))[: len(BOM)] == BOM:
         stream.read(len(BOM))
-        say(f"{shown_name(path)}: {MARKED}")
+        say(f"{shown_name(path)}: {MARK_NOTE}")
     return stream
 
 
@@ -168,7 +170,7 @@ _UNPACK: Final[dict[str, Callable[[io.BufferedReader[Any]], Any]]] = {
 }
 
 
-def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
+def detect_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
     """Return the name of the format that fits a file's first lines best, and all its lines again.
 
     At most 100 lines and about 8 MiB are read. The name is empty if no line is a message of a known format.
@@ -180,10 +182,10 @@ def tell_format(lines: Iterator[Line]) -> tuple[str, Iterator[Line]]:
         size += len(line.raw)
         if len(head) == HEAD_LINES or size >= HEAD_BYTES:
             break
-    return best_format(map(_fitting, head)), chain(head, lines)
+    return best_format(map(_fitting_formats, head)), chain(head, lines)
 
 
-def told_lines(lines: Iterator[Line], format: str, *, file: str, option: str) -> tuple[str, Iterator[Line]]:
+def choose_format(lines: Iterator[Line], format: str, *, file: str, option: str) -> tuple[str, Iterator[Line]]:
     """Return the name of a file's format, recognized by its first lines if `format` is `auto`, and all lines again.
 
     The name is empty for a file without lines, which fits any format. Raises `FileError`, which names the
@@ -194,20 +196,20 @@ def told_lines(lines: Iterator[Line], format: str, *, file: str, option: str) ->
     first = next(lines, None)
     if first is None:
         return "", lines
-    name, lines = tell_format(chain([first], lines))
+    name, lines = detect_format(chain([first], lines))
     if not name:
-        raise untold(first, file=file, option=option)
+        raise unknown_format(first, file=file, option=option)
     return name, lines
 
 
-def untold(first: Line | None, *, file: str, option: str) -> FileError:
+def unknown_format(first: Line | None, *, file: str, option: str) -> FileError:
     """Return the error for a file whose format its first lines do not show; `first` is the first of them."""
     expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
     got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"
-    return FileError(file, expected, _named(first) or got)
+    return FileError(file, expected, _describe(first) or got)
 
 
-def _named(first: Line | None) -> str | None:
+def _describe(first: Line | None) -> str | None:
     """Return what a line is, or why it is refused; None if it is no JSON."""
     try:
         if first is not None:
@@ -221,14 +223,14 @@ def _named(first: Line | None) -> str | None:
     return None
 
 
-def _fitting(line: Line) -> dict[str, int]:
+def _fitting_formats(line: Line) -> dict[str, int]:
     try:
         return fitting_formats(line.message())
     except MessageError:
         return {}
 
 
-def _split(stream: io.BufferedReader) -> Iterator[Line]:
+def _lines_of(stream: io.BufferedReader) -> Iterator[Line]:
     number = 0
     while raw := stream.readline(jsontext.MAX_LENGTH + 1):
         number += 1

@@ -33,11 +33,11 @@ _PAGE: Final = 4 << 10
 _PATHS: Final = 1024
 
 
-def unwatched(size: int) -> None:
+def ignore_progress(size: int) -> None:
     """Ignore the number of bytes read, where progress is not shown."""
 
 
-def unsaid(sentence: str) -> None:
+def say_nothing(sentence: str) -> None:
     """Say nothing, where nobody listens."""
 
 
@@ -57,12 +57,12 @@ def plain_path(uri: str) -> str:
 
 
 @contextmanager
-def open_input(path: str, advance: Advance = unwatched) -> Iterator[io.BufferedReader[Any]]:
+def open_input(path: str, advance: Advance = ignore_progress) -> Iterator[io.BufferedReader[Any]]:
     """Open a file, or standard input, for reading bytes.
 
     `advance` is called with the number of bytes that each read took from the file. Raises `FileError`.
     """
-    with _opened(path) as raw, io.BufferedReader(_Watched(raw, path, advance), CHUNK) as stream:
+    with _open(path) as raw, io.BufferedReader(_CountingStream(raw, path, advance), CHUNK) as stream:
         yield stream
 
 
@@ -85,7 +85,7 @@ class SharedInput:
 
     def stream(self, position: int) -> io.BufferedReader[Any]:
         """Return a stream of the bytes from a position on. Raises `FileError` where it cannot be read."""
-        return io.BufferedReader(_Placed(self, position), _PAGE)
+        return io.BufferedReader(_PositionedStream(self, position), _PAGE)
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from one position to another. Raises `FileError`, also if the file has become shorter."""
@@ -99,10 +99,10 @@ class SharedInput:
         try:
             return os.preadv(self._number, [buffer], position)
         except OSError as error:
-            raise FileError(self.path, "a file that can be read", _fault(error)) from error
+            raise FileError(self.path, "a file that can be read", _reason(error)) from error
 
 
-def shared_input(path: str) -> SharedInput | None:
+def open_shared_input(path: str) -> SharedInput | None:
     """Open a regular file that is not empty; None for all else, which is read from its start, by one thread.
 
     Raises `FileError`.
@@ -113,7 +113,7 @@ def shared_input(path: str) -> SharedInput | None:
         number = os.open(path, os.O_RDONLY)
         place = SharedInput(path, number, os.fstat(number).st_size)
     except OSError as error:
-        raise FileError(path, "a file that can be read", _fault(error)) from error
+        raise FileError(path, "a file that can be read", _reason(error)) from error
     # A file such as those in /proc has the size 0 although it is not empty.
     return place if place.size else None
 
@@ -141,13 +141,13 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
     if the file exists and `force` is not set, or if it cannot be written.
     """
     try:
-        with _output(path, force=force) as stream:
+        with _open_target(path, force=force) as stream:
             yield stream
             stream.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise FileError(path, "a file that can be written", _fault(error)) from error
+        raise FileError(path, "a file that can be written", _reason(error)) from error
 
 
 def check_new(path: str, *, force: bool) -> None:
@@ -163,39 +163,40 @@ def check_new(path: str, *, force: bool) -> None:
 
 def check_folder(path: str) -> None:
     """Check that a folder can be written, and made if it is not there. Raises `FileError`."""
-    there = next(one for one in (Path(path).absolute(), *Path(path).absolute().parents) if os.path.lexists(one))
-    if not there.is_dir():
-        raise FileError(path, "a folder, or a place for one", f"{shown(there)}, which is no folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise FileError(path, "a folder that can be written", f"{shown(there)}, which cannot")
+    place = Path(path).absolute()
+    nearest = next(folder for folder in (place, *place.parents) if os.path.lexists(folder))
+    if not nearest.is_dir():
+        raise FileError(path, "a folder, or a place for one", f"{shown(nearest)}, which is no folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise FileError(path, "a folder that can be written", f"{shown(nearest)}, which cannot")
 
 
-def standard(stream: TextIO | None) -> TextIO:
+def check_standard(stream: TextIO | None) -> TextIO:
     """Return a standard stream, or raise `FileError` if it is closed."""
     if stream is None:
         raise FileError(STANDARD, "an open standard stream", "a closed one")
     return stream
 
 
-def _opened(path: str) -> AbstractContextManager[BinaryIO]:
+def _open(path: str) -> AbstractContextManager[BinaryIO]:
     if path == STANDARD:
-        return nullcontext(standard(sys.stdin).buffer)
+        return nullcontext(check_standard(sys.stdin).buffer)
     try:
         return Path(path).open("rb")
     except OSError as error:
-        raise FileError(path, "a file that can be read", _fault(error)) from error
+        raise FileError(path, "a file that can be read", _reason(error)) from error
 
 
-def _output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
+def _open_target(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     if path == STANDARD:
-        return nullcontext(standard(sys.stdout).buffer)
+        return nullcontext(check_standard(sys.stdout).buffer)
     check_new(path, force=force)
     target = Path(os.path.realpath(path))
-    return target.open("wb") if target.exists() and not target.is_file() else _renamed(target)
+    return target.open("wb") if target.exists() and not target.is_file() else _replace(target)
 
 
 @contextmanager
-def _renamed(target: Path) -> Iterator[BinaryIO]:
+def _replace(target: Path) -> Iterator[BinaryIO]:
     beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
         with beside.open("xb") as stream, held(beside):
@@ -209,11 +210,11 @@ def _renamed(target: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def _fault(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return shown(error.strerror or error)
 
 
-class _Watched(io.RawIOBase):
+class _CountingStream(io.RawIOBase):
     """A raw stream that counts the bytes read from it."""
 
     def __init__(self, raw: Any, path: str, advance: Advance) -> None:
@@ -229,12 +230,12 @@ class _Watched(io.RawIOBase):
         try:
             size: int = self._raw.readinto1(buffer)
         except OSError as error:
-            raise FileError(self._path, "a file that can be read", _fault(error)) from error
+            raise FileError(self._path, "a file that can be read", _reason(error)) from error
         self._advance(size)
         return size
 
 
-class _Placed(io.RawIOBase):
+class _PositionedStream(io.RawIOBase):
     """A raw stream of a shared file from a position on."""
 
     def __init__(self, place: SharedInput, position: int) -> None:

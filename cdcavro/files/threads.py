@@ -35,14 +35,14 @@ _PATIENCE: Final = 1.0
 _KEPT: Final = 8 << 20
 
 
-def in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Generator[Any]:
+def write_in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Generator[Any]:
     """Do tasks in `jobs` threads, write their parts to `out` in the order of the tasks, and yield each part's note.
 
     With one job, all is done in this thread. An error of a task, and a `CdcAvroError` of `tasks` itself, is raised at
     its place in the order; what comes before it is written. Close the iterator if you do not read it to its end.
     """
     _keep_memory()
-    parts = _shared(work, tasks, jobs) if jobs > 1 else _alone(work, tasks)
+    parts = _work_shared(work, tasks, jobs) if jobs > 1 else _work_alone(work, tasks)
     try:
         for pieces, note in parts:
             out.writelines(pieces)
@@ -51,12 +51,12 @@ def in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Gene
         parts.close()
 
 
-def _alone(work: Work, tasks: Iterable[Any]) -> Generator[Part]:
+def _work_alone(work: Work, tasks: Iterable[Any]) -> Generator[Part]:
     for task in tasks:
         yield from work(task)
 
 
-def _shared(work: Work, tasks: Iterable[Any], jobs: int) -> Generator[Part]:
+def _work_shared(work: Work, tasks: Iterable[Any], jobs: int) -> Generator[Part]:
     crew = _Crew(jobs)
     begun: deque[_Result] = deque()
     try:
@@ -84,7 +84,7 @@ def _fail(error: CdcAvroError) -> Iterable[Part]:
 
 
 @contextmanager
-def helpers(jobs: int) -> Iterator[Begin]:
+def start_threads(jobs: int) -> Iterator[Begin]:
     """Yield what begins a piece of work in one of `jobs` threads, and returns what waits for its result.
 
     With one job, the work is done where its result is waited for. Whatever a piece of work raises is raised there.

@@ -21,8 +21,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import FileError, JobError, MessageError, number_of
-from cdcavro.files.lines import HEAD_BYTES, Line, tell_format
-from cdcavro.files.streams import plain_path, unsaid
+from cdcavro.files.lines import HEAD_BYTES, Line, detect_format
+from cdcavro.files.streams import plain_path, say_nothing
 from cdcavro.spark.arrow_udf import in_worker, raw_bytes
 from cdcavro.spark.session import classic, first_line
 from cdcavro.spark.source.line_frame import (
@@ -191,7 +191,7 @@ def _unpacked_lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """Return the lines of packed files, which are read as a whole. Call it within `whole_files`."""
     lines = read_line_frame(spark, exact_paths(spark, files))
     # Their notes are said already.
-    return lines.mapInArrow(in_worker(partial(unpack_lines, say=unsaid)), lines.schema)
+    return lines.mapInArrow(in_worker(partial(unpack_lines, say=say_nothing)), lines.schema)
 
 
 def _formats(heads: Mapping[str, Head], format: str) -> tuple[dict[str, str], list[str]]:
@@ -199,7 +199,7 @@ def _formats(heads: Mapping[str, Head], format: str) -> tuple[dict[str, str], li
     formats: dict[str, str] = {}
     notes: list[str] = []
     for file, (head, _, _) in heads.items():
-        name = tell_format(iter(head))[0] if format == AUTO else "" if format == MIXED else format
+        name = detect_format(iter(head))[0] if format == AUTO else "" if format == MIXED else format
         note = version_note(b"\n".join(line.raw for line in head), name) if name else None
         other = other_format((line.raw for line in head), format) if format not in (AUTO, MIXED) else None
         formats[plain_path(file)] = name

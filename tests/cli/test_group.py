@@ -27,9 +27,9 @@ from click.testing import CliRunner
 import cdcavro
 from cdcavro import FORMATS
 from cdcavro.avro.container import ContainerWriter
-from cdcavro.cli import main, progress
+from cdcavro.cli import console, main
+from cdcavro.cli.console import MAX_ROWS, Counts
 from cdcavro.cli.options import parse_max_rejects
-from cdcavro.cli.report import MAX_ROWS, Counts
 from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
 from cdcavro.exact.jsonvalues import same
@@ -650,12 +650,12 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, stderr, sec
     """Neither in a log nor for quick work."""
     stream, now = stderr(), [100.0]
     monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with progress.Progress("encoding", 1000) as shown:
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with console.Progress("encoding", 1000) as shown:
         shown.advance(10)
         now[0] += seconds
         shown.advance(500)
-        shown.go_on("writing", 500)
+        shown.restart("writing", 500)
         assert "writing" not in stream.getvalue()
         shown.advance(250)
     assert ("encoding" in stream.getvalue()) is is_shown

@@ -15,7 +15,7 @@ import pytest
 import cdcavro
 from cdcavro.engine.arrow_column import Slices, pack
 from cdcavro.engine.machine import COMPILED, Engine
-from cdcavro.files.chunks import Chunk
+from cdcavro.files.inputs import Chunk
 from cdcavro.wire.formats import FORMATS, REGISTRY
 from cdcavro.wire.message_program import message_program
 from support import wire

@@ -10,7 +10,7 @@ import pytest
 
 from cdcavro.errors import FileError, TextError
 from cdcavro.exact import jsontext
-from cdcavro.files.lines import HEAD_BYTES, HEAD_LINES, Line, read_lines, tell_format
+from cdcavro.files.lines import HEAD_BYTES, HEAD_LINES, Line, detect_format, read_lines
 from support.messages import shop_canal
 
 SHOP = b"\n".join(shop_canal()) + b"\n"
@@ -136,7 +136,7 @@ def test_the_format_of_a_file_is_told_by_its_first_lines_and_no_line_is_lost():
     """What is read ahead comes again, and lines that are no messages do not vote."""
     raw = [b"", b"{", *shop_canal()]
     lines = [Line(i, one, len(one)) for i, one in enumerate(raw, 1)]
-    told, again = tell_format(iter(lines))
+    told, again = detect_format(iter(lines))
     assert told == "canal"
     assert list(again) == lines
 
@@ -144,7 +144,7 @@ def test_the_format_of_a_file_is_told_by_its_first_lines_and_no_line_is_lost():
 def test_lines_behind_the_first_hundred_do_not_tell_the_format():
     """Reading ahead is bounded."""
     lines = iter([Line(i, b"{}", 2) for i in range(1, HEAD_LINES + 1)] + [Line(101, shop_canal()[0], 1)])
-    told, _ = tell_format(lines)
+    told, _ = detect_format(lines)
     assert told == ""
     assert next(lines).number == HEAD_LINES + 1
 
@@ -156,6 +156,6 @@ def test_lines_behind_the_first_eight_mebibytes_do_not_tell_the_format(less, exp
     huge = b" " * (HEAD_BYTES // 4)
     raw = [huge, huge, huge, huge[less:], shop_canal()[0]]
     lines = [Line(i, one, len(one)) for i, one in enumerate(raw, 1)]
-    told, again = tell_format(iter(lines))
+    told, again = detect_format(iter(lines))
     assert told == expected
     assert list(again) == lines

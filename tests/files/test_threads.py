@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cdcavro.errors import FileError
-from cdcavro.files.threads import helpers, in_order
+from cdcavro.files.threads import start_threads, write_in_order
 
 HEAD = b"what was there before"
 
@@ -69,7 +69,7 @@ def done(work, tasks, jobs):
     out, told, error = io.BytesIO(), [], None
     out.write(HEAD)
     try:
-        told.extend(in_order(work, tasks, jobs, out))
+        told.extend(write_in_order(work, tasks, jobs, out))
     except (FileError, ZeroDivisionError) as raised:
         error = raised
     return told, out.getvalue().removeprefix(HEAD), error
@@ -122,7 +122,7 @@ def test_tasks_are_taken_only_as_they_are_needed():
             taken.append(task)
             yield task
 
-    with closing(in_order(named, tasks(), 2, io.BytesIO())) as parts:
+    with closing(write_in_order(named, tasks(), 2, io.BytesIO())) as parts:
         for number, _ in zip(range(20), parts, strict=False):
             assert len(taken) <= number + 6
 
@@ -136,7 +136,7 @@ def test_parts_wait_for_the_writer_in_small_number():
             made.append(part)
             yield [b"x"], part
 
-    with closing(in_order(endless, range(4), 2, io.BytesIO())) as parts:
+    with closing(write_in_order(endless, range(4), 2, io.BytesIO())) as parts:
         next(parts)
         time.sleep(0.05)
         assert len(made) <= 2 * 7
@@ -147,7 +147,7 @@ def test_parts_wait_for_the_writer_in_small_number():
 def test_a_file_that_takes_no_more_is_an_error(jobs):
     """It ends the threads."""
     with Path("/dev/full").open("wb", buffering=0) as out, pytest.raises(OSError, match="No space left"):
-        list(in_order(many, range(10), jobs, out))
+        list(write_in_order(many, range(10), jobs, out))
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -160,7 +160,7 @@ def test_a_piece_of_work_gives_its_result_where_it_is_waited_for(jobs):
             raise ZeroDivisionError
         return number, threading.get_ident()
 
-    with helpers(jobs) as begin:
+    with start_threads(jobs) as begin:
         begun = [begin(partial(work, number)) for number in range(9)]
         found = [begun[number]() for number in (8, 0, 4, 7)]
         with pytest.raises(ZeroDivisionError):
@@ -177,7 +177,7 @@ def test_work_that_nobody_waits_for_is_not_done_when_all_is_over():
         time.sleep(0.01)
         done.append(number)
 
-    with helpers(2) as begin:
+    with start_threads(2) as begin:
         for number in range(100):
             begin(partial(work, number))
     assert len(done) < 100

@@ -28,7 +28,7 @@ from cdcavro.avro.container import ContainerReader
 from cdcavro.change.model import DML
 from cdcavro.cli import main
 from cdcavro.files import inputs
-from cdcavro.files.chunks import CHUNK_BYTES, read_chunks
+from cdcavro.files.inputs import CHUNK_BYTES, read_chunks
 from cdcavro.files.lines import read_lines
 from cdcavro.table.writing.line_typer import LineTyper
 from cdcavro.table.writing.message_typer import MessageTyper

@@ -8,8 +8,8 @@ import click
 
 from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.compatibility import verdict
+from cdcavro.cli.console import table
 from cdcavro.cli.group import example
-from cdcavro.cli.report import table
 from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import visible
 from cdcavro.files.streams import STANDARD

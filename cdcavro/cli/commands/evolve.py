@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from cdcavro.change.model import Source
-from cdcavro.cli.faults import say
+from cdcavro.cli.console import say
 from cdcavro.cli.group import Fault, example
-from cdcavro.cli.options import INPUT, OUTPUT, force_option
+from cdcavro.cli.options import INPUT, OUTPUT, force_option, types_option
 from cdcavro.cli.schema_sources import read_schema
-from cdcavro.cli.table_options import types_option
 from cdcavro.errors import shown
 from cdcavro.files.streams import STANDARD, open_output
 from cdcavro.table.columns.column_type import is_known
 from cdcavro.table.ddl.parse import parse_ddl
-from cdcavro.table.evolution.evolve import evolve as evolved
+from cdcavro.table.evolution.evolve import evolve as evolve_schema
 from cdcavro.table.schema import from_schema, schema_text
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def evolve(
     """
     current = read_schema(schema)
     for statement in statements:
-        evolution = evolved(current, statement, source=Source(db_type=db_type), given=given)
+        evolution = evolve_schema(current, statement, source=Source(db_type=db_type), given=given)
         for step in evolution.steps:
             say(step)
         if evolution.steps:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cdcavro.cli.faults import say
+from cdcavro.cli.console import say
 from cdcavro.cli.group import example
 from cdcavro.cli.options import OUTPUT, force_option
 from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import UnknownFormatError
 from cdcavro.files.streams import STANDARD, open_input, open_output
 from cdcavro.records.codegen import KINDS, NamedSchema
-from cdcavro.records.codegen import generate as generated
+from cdcavro.records.codegen import generate as generate_module
 from cdcavro.wire.formats import CHANGE, FORMATS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def generate(ctx: click.Context, *, schemas: Sequence[str], kind: str, out: str,
         raise click.UsageError("only one of the schemas can be standard input")
     if out != STANDARD and os.path.realpath(out) in map(os.path.realpath, schemas):
         raise click.UsageError("--out names one of the schemas")
-    module = generated([NamedSchema(source, _schema(source)) for source in schemas], kind).encode()
+    module = generate_module([NamedSchema(source, _schema(source)) for source in schemas], kind).encode()
     if check:
         ctx.exit(0 if _is_fresh(out, module) else STALE)
     with open_output(out, force=force) as stream:

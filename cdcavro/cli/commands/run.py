@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cdcavro.cli.faults import say
+from cdcavro.cli.console import Counts, say
 from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import mixed_format_option, parse_max_rejects
-from cdcavro.cli.report import Counts
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError
 from cdcavro.files.streams import STANDARD, check_folder

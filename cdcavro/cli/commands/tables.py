@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cdcavro.change.model import Arrival, replace
-from cdcavro.cli.connector_options import Sent, connector_options
-from cdcavro.cli.faults import Faults, Run, VersionWatch, say
+from cdcavro.cli.console import Conversion, Faults, Progress, VersionNotice, say, table
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
+    AVRO,
     OUTPUT,
     check_files,
+    connector_options,
+    folder_options,
     from_option,
     inputs_argument,
     jobs_option,
     max_rejects_option,
+    table_options,
     zone_option,
 )
-from cdcavro.cli.progress import Progress
-from cdcavro.cli.report import table
-from cdcavro.cli.table_options import AVRO, folder_options, given_options
 from cdcavro.errors import DdlError, FileError, MessageError, MisfitError, SchemaError, StructureError, number_of, plain
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
-from cdcavro.files.threads import helpers
+from cdcavro.files.threads import start_threads
 from cdcavro.table.history import notes_of
 from cdcavro.table.table_folder import TablesFolder
 from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
@@ -42,9 +42,8 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from cdcavro.change.model import Change
-    from cdcavro.cli.table_options import Folder, Given
-    from cdcavro.files.chunks import Chunk
-    from cdcavro.files.inputs import Inputs
+    from cdcavro.cli.options import ConnectorSettings, OutputFolder, StatedTable
+    from cdcavro.files.inputs import Chunk, Inputs
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.table.history import Table
     from cdcavro.table.table_folder import Container
@@ -60,7 +59,7 @@ _BLOCKS: Final = 8
 @inputs_argument
 @folder_options
 @from_option
-@given_options
+@table_options
 @zone_option
 @click.option(
     "--on-misfit",
@@ -76,12 +75,12 @@ _BLOCKS: Final = 8
 def tables(
     *,
     inputs: Inputs,
-    out: Folder,
-    own: str,
-    given: Given,
+    out: OutputFolder,
+    source: str,
+    stated: StatedTable,
     zone: ZoneInfo | None,
     on_misfit: str,
-    sent: Sent,
+    connector: ConnectorSettings,
     rejects: str | None,
     max_rejects: MaxRejects,
     jobs: int,
@@ -97,63 +96,71 @@ def tables(
     _check_apart(out.path, *inputs.files, rejects)
     threads = jobs if jobs > 1 else 0
     with (
-        Progress("reading", total_size(inputs.files), is_in_the_way=False) as progress,
-        helpers(jobs) as begin,
+        Progress("reading", total_size(inputs.files), shares_terminal=False) as progress,
+        start_threads(jobs) as begin,
         TablesFolder(
-            out.path, force=out.force, begin=begin, most=_BLOCKS * threads, turn=_turn(out, progress)
+            out.path, force=out.force, begin=begin, most=_BLOCKS * threads, turn=_parquet_writer(out, progress)
         ) as folder,
         open_output(rejects, force=out.force) if rejects else nullcontext() as reject_file,
     ):
-        own, files = inputs.told_chunks(own, option="--from", advance=progress.advance)
-        typed = Tables(given=given.types, zone=zone, on_misfit=on_misfit, table=given.table, **sent.modes._asdict())
+        format, files = inputs.open_chunks(source, option="--from", advance=progress.advance)
+        modes = connector.modes._asdict()
+        typed = Tables(given=stated.types, zone=zone, on_misfit=on_misfit, table=stated.table, **modes)
         faults = Faults(inputs, reject_file)
-        run = Run(faults, own)
-        job = _Job(inputs, own, typed, folder, run, is_strict=on_misfit == ERROR)
-        if own:
-            typer = MessageTyper(own, typed, unavailable=sent.unavailable)
+        conversion = Conversion(faults, format)
+        job = _Job(inputs, format, typed, folder, conversion, is_strict=on_misfit == ERROR)
+        if format:
+            typer = MessageTyper(format, typed, unavailable=connector.unavailable)
             for file, chunks in files:
                 lines = LineTyper(typer, folder, file=shown_name(file), begin=begin, ahead=_AHEAD * threads)
-                job.take(file, lines, (chunk.read() for chunk in chunks), typer)
+                job.type_file(file, lines, (chunk.read() for chunk in chunks), typer)
             job.finish(typer)
         faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
-    click.get_current_context().exit(0 if max_rejects.allows(run.rejected, run.read) else REJECTED)
+    click.get_current_context().exit(0 if max_rejects.allows(conversion.rejected, conversion.read) else REJECTED)
 
 
-def _turn(out: Folder, progress: Progress) -> Callable[[Sequence[Container]], None] | None:
-    """Return what makes Parquet files of container files, if so asked. Raises `SetupError` where pyarrow is not installed."""
+def _parquet_writer(out: OutputFolder, progress: Progress) -> Callable[[Sequence[Container]], None] | None:
+    """Return what converts container files to Parquet, None if Avro is wanted. Raises `SetupError` without pyarrow."""
     if out.kind == AVRO:
         return None
     # pyarrow takes long to import and may not be installed; Avro does not need it.
     from cdcavro.arrow.parquet import to_parquet  # noqa: PLC0415
 
-    def turn(containers: Sequence[Container]) -> None:
-        progress.go_on("writing Parquet", sum(one.path.stat().st_size for one in containers))
-        for one in containers:
-            to_parquet(one.path, one.table, one.schema, progress.advance)
+    def write(containers: Sequence[Container]) -> None:
+        progress.restart("writing Parquet", sum(container.path.stat().st_size for container in containers))
+        for container in containers:
+            to_parquet(container.path, container.table, container.schema, progress.advance)
 
-    return turn
+    return write
 
 
 class _Job:
     """Types the row changes of a run and writes them. Attribute: `typed` (int), the number of messages with some."""
 
     def __init__(
-        self, inputs: Inputs, format: str, tables: Tables, folder: TablesFolder, run: Run, *, is_strict: bool
+        self,
+        inputs: Inputs,
+        format: str,
+        tables: Tables,
+        folder: TablesFolder,
+        conversion: Conversion,
+        *,
+        is_strict: bool,
     ) -> None:
         self._inputs, self._format, self._tables, self._folder = inputs, format, tables, folder
-        self._run, self._is_strict = run, is_strict
-        self._joiner, self._versions = StreamJoiner(), VersionWatch()
+        self._conversion, self._is_strict = conversion, is_strict
+        self._joiner, self._versions = StreamJoiner(), VersionNotice()
         self.typed = 0
 
-    def take(self, file: str, lines: LineTyper, chunks: Iterator[Chunk], typer: MessageTyper) -> None:
+    def type_file(self, file: str, lines: LineTyper, chunks: Iterator[Chunk], typer: MessageTyper) -> None:
         """Type the changes of all lines of the next file, by the engine where it knows what is like them."""
-        joiner, before = self._joiner, self._run.read
+        joiner, before = self._joiner, self._conversion.read
         self._inputs.begin(file, before)
         name = shown_name(file)
 
-        def joined(line: Line) -> Sequence[JoinedChanges]:
+        def join(line: Line) -> Sequence[JoinedChanges]:
             message, number = line.message(), line.number - before
             rows = typer.type_by_pattern(message, Arrival(file=name, line=number)) if joiner.passes_whole else None
             if rows is not None:
@@ -166,16 +173,16 @@ class _Job:
         left = lines.left(chunks, lambda: joiner.passes_whole)
         # In the first file, where most runs have all, lines are numbered already as they are in all files.
         numbered = (line._replace(number=before + line.number) for line in left) if before else left
-        for complete in self._run.results(numbered, joined):
-            self._take(complete, typer)
-        self._run.read += lines.taken
+        for complete in self._conversion.results(numbered, join):
+            self._write(complete, typer)
+        self._conversion.read += lines.taken
         self.typed += lines.taken
 
     def finish(self, typer: MessageTyper) -> None:
         """Type what waited for other messages until the end of all files."""
-        self._take(self._joiner.finish(), typer)
+        self._write(self._joiner.finish(), typer)
 
-    def _take(self, joined: Sequence[JoinedChanges], typer: MessageTyper) -> None:
+    def _write(self, joined: Sequence[JoinedChanges], typer: MessageTyper) -> None:
         for part in joined:
             try:
                 if part.error is not None:
@@ -204,7 +211,7 @@ class _Job:
             format = error.format or self._format
             file, number = self._inputs.place(line.number)
             raise FileError(f"{shown_name(file)}:{number}: {format}: {error.path}", error.expected, error.got)
-        self._run.reject(error, line)
+        self._conversion.reject(error, line)
 
     def report(self, tables: Sequence[Table]) -> None:
         """Print the tables, an account of all messages, the notes on types, and the values that did not fit."""
@@ -220,7 +227,7 @@ class _Job:
         ]
         if rows:
             click.echo(table(("table", "versions", "changes", ""), rows))
-        read, rejected = self._run.read, self._run.rejected
+        read, rejected = self._conversion.read, self._conversion.rejected
         others = read - rejected - self.typed
         click.echo(f"read {read:,} = typed {self.typed:,} + other {others:,} + rejected {rejected:,}")
         for sentence in _notes(tables):

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 import orjson
 
-from cdcavro.cli.connector_options import Sent, connector_options
-from cdcavro.cli.faults import Faults, Run, VersionWatch, say
+from cdcavro.cli.console import Conversion, Faults, Progress, VersionNotice, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     OUTPUT,
+    ConnectorSettings,
     check_files,
+    connector_options,
     force_option,
     format_name,
     from_option,
@@ -23,7 +24,6 @@ from cdcavro.cli.options import (
     max_rejects_option,
     zone_option,
 )
-from cdcavro.cli.progress import Progress
 from cdcavro.errors import number_of, shown
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
@@ -59,12 +59,12 @@ def transcode(
     *,
     inputs: Inputs,
     target: str,
-    own: str,
+    source: str,
     out: str,
     losses: str | None,
     rejects: str | None,
     zone: ZoneInfo | None,
-    sent: Sent,
+    connector: ConnectorSettings,
     max_rejects: MaxRejects,
     force: bool,
 ) -> None:
@@ -75,48 +75,50 @@ def transcode(
     """
     check_files(inputs, out, losses, rejects)
     with (
-        Progress("transcoding", total_size(inputs.files), is_in_the_way=out == STANDARD) as progress,
+        Progress("transcoding", total_size(inputs.files), shares_terminal=out == STANDARD) as progress,
         open_output(out, force=force) as stream,
         open_output(losses, force=force) if losses else nullcontext() as loss_file,
         open_output(rejects, force=force) if rejects else nullcontext() as reject_file,
     ):
-        own, lines = inputs.told_lines(own, option="--from", advance=progress.advance)
+        format, lines = inputs.open_lines(source, option="--from", advance=progress.advance)
         faults = Faults(inputs, reject_file)
-        run = Run(faults)
-        transcoder = Transcoder(own or target, target, zone=zone, unavailable=sent.unavailable, **sent.modes._asdict())
-        job = _Job(transcoder, run, inputs, stream, loss_file)
-        job.take_all(lines, own)
+        conversion = Conversion(faults)
+        modes = connector.modes._asdict()
+        transcoder = Transcoder(format or target, target, zone=zone, unavailable=connector.unavailable, **modes)
+        job = _Job(transcoder, conversion, inputs, stream, loss_file)
+        job.transcode(lines, format)
         faults.finish()
     job.report()
-    click.get_current_context().exit(0 if max_rejects.allows(run.rejected, run.read) else REJECTED)
+    click.get_current_context().exit(0 if max_rejects.allows(conversion.rejected, conversion.read) else REJECTED)
 
 
 class _Job:
     """Transcodes the lines of a run; writes the messages and the losses."""
 
     def __init__(
-        self, transcoder: Transcoder, run: Run, inputs: Inputs, out: BinaryIO, losses: BinaryIO | None
+        self, transcoder: Transcoder, conversion: Conversion, inputs: Inputs, out: BinaryIO, losses: BinaryIO | None
     ) -> None:
-        self._transcoder, self._run, self._inputs, self._out, self._losses = transcoder, run, inputs, out, losses
+        self._transcoder, self._conversion, self._inputs = transcoder, conversion, inputs
+        self._out, self._losses = out, losses
         self._reasons: Counter[str] = Counter()
         self._of_values: set[str] = set()
         self._written = self._unanswered = 0
 
-    def take_all(self, lines: Iterator[Line], format: str) -> None:
+    def transcode(self, lines: Iterator[Line], format: str) -> None:
         """Transcode all lines, which are of a format."""
-        versions = VersionWatch()
+        versions = VersionNotice()
 
-        def transcoded(line: Line) -> list[Outcome]:
+        def convert(line: Line) -> list[Outcome]:
             versions.see(line.message(), format)
             return self._transcoder.add(line.message(), line.number)
 
-        for outcomes in self._run.results(lines, transcoded):
-            self._take(outcomes)
-        self._take(self._transcoder.finish())
+        for outcomes in self._conversion.results(lines, convert):
+            self._write(outcomes)
+        self._write(self._transcoder.finish())
 
     def report(self) -> None:
         """Print on standard error what was read, written, rejected and lost."""
-        read, rejected = self._run.read, self._run.rejected
+        read, rejected = self._conversion.read, self._conversion.rejected
         say(
             f"read {read:,} = transcoded {read - self._unanswered - rejected:,}"
             f" + without a counterpart {self._unanswered:,} + rejected {rejected:,}; wrote {number_of(self._written, 'message')}"
@@ -136,24 +138,24 @@ class _Job:
     def _unzoned_places(self) -> str:
         return ", ".join(shown(place) for place, _ in self._transcoder.unzoned_places.most_common(_PLACES))
 
-    def _take(self, outcomes: list[Outcome]) -> None:
+    def _write(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
             if outcome.error is None:
-                self._write(outcome.result())
+                self._write_result(outcome.result())
                 continue
             for number, text in outcome.messages:
-                self._run.reject(outcome.error, Line.of(number, text))
+                self._conversion.reject(outcome.error, Line.of(number, text))
 
-    def _write(self, result: Transcoded) -> None:
+    def _write_result(self, result: Transcoded) -> None:
         if not result.texts:
             self._unanswered += len({loss.message for loss in result.losses})
         for text in result.texts:
             self._written += 1
             self._out.write(text + b"\n")
         for loss in result.losses:
-            self._lose(loss)
+            self._count_loss(loss)
 
-    def _lose(self, loss: Loss) -> None:
+    def _count_loss(self, loss: Loss) -> None:
         kind = f"{_INDEX.sub('[*]', loss.path)}: {loss.reason}"
         kind = kind if kind in self._reasons or len(self._reasons) < _KINDS else _OTHERS
         self._reasons[kind] += 1
@@ -161,7 +163,7 @@ class _Job:
             self._of_values.add(kind)
         if self._losses is not None:
             file, line = self._inputs.place(loss.message)
-            # The one file of a run needs no name.
-            named = {"file": shown_name(file)} if len(self._inputs.files) > 1 else {}
-            members = {**named, "line": line, "path": loss.path, "value": loss.value, "reason": loss.reason}
+            # With one input, its name is not repeated in each loss.
+            file_member = {"file": shown_name(file)} if len(self._inputs.files) > 1 else {}
+            members = {**file_member, "line": line, "path": loss.path, "value": loss.value, "reason": loss.reason}
             self._losses.write(orjson.dumps(members) + b"\n")

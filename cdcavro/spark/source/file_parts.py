@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import InputPartition
 
 from cdcavro.errors import FileError
-from cdcavro.files.chunks import cut
-from cdcavro.files.lines import packing_of, tell_format, unpacked
+from cdcavro.files.inputs import cut
+from cdcavro.files.lines import detect_format, packing_of, unpacked
 from cdcavro.spark.source.listing import open_file, reading
 from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cdcavro.files.chunks import Chunk
+    from cdcavro.files.inputs import Chunk
     from cdcavro.spark.source.listing import FoundFile
 
 # Names of files that Spark's text source decompresses, and this one does not.
@@ -87,7 +87,7 @@ def format_of(piece: Piece) -> str:
     """Return the format of a piece; if the first lines of a whole file do not tell it, `mixed`: each message tells its own."""
     if piece.format != AUTO:
         return piece.format
-    return tell_format(line for chunk in chunks_of(piece) for line in chunk.lines())[0] or MIXED
+    return detect_format(line for chunk in chunks_of(piece) for line in chunk.lines())[0] or MIXED
 
 
 def cuts(stream: io.BufferedReader[Any], most: int) -> Iterator[tuple[int, int, int]]:

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
-from cdcavro.files.chunks import cut
-from cdcavro.files.lines import BOM, KEPT, MARKED, is_packed, unpacked
+from cdcavro.files.inputs import cut
+from cdcavro.files.lines import BOM, KEPT, MARK_NOTE, is_packed, unpacked
 from cdcavro.files.streams import CHUNK, plain_path
 from cdcavro.spark.source.line_frame import UNPACKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cdcavro.files.chunks import Chunk
+    from cdcavro.files.inputs import Chunk
 
     Say = Callable[[str], None]
 
@@ -59,7 +59,7 @@ def unpack_lines(batches: Iterable[pa.RecordBatch], say: Say) -> Iterator[pa.Rec
         left -= pc.sum(own.column("length")).as_py() + own.num_rows
         yield own
         if len(BOM) - 1 <= left <= len(BOM) and every.is_at_end_of(name) and not _is_unpacked(name):
-            say(f"{plain_path(name)}: {MARKED}")
+            say(f"{plain_path(name)}: {MARK_NOTE}")
 
 
 def line_arrays(chunk: Chunk) -> Iterator[tuple[pa.Array, int | None]]:

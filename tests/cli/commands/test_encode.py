@@ -22,7 +22,7 @@ from cdcavro.cli import main
 from cdcavro.cli.commands import encode
 from cdcavro.exact import jsontext
 from cdcavro.files import inputs
-from cdcavro.files.chunks import read_chunks
+from cdcavro.files.inputs import read_chunks
 from cdcavro.wire.formats import FORMATS
 from support.messages import SAMPLES, goldens, shop_canal
 from support.mutations import mutated
@@ -221,7 +221,7 @@ def test_none_is_as_many_as_there_are_cores(monkeypatch):
         given.append(jobs)
         yield from ()
 
-    monkeypatch.setattr(encode, "in_order", noted)
+    monkeypatch.setattr(encode, "write_in_order", noted)
     assert CliRunner().invoke(main, ["encode", "--format", "canal", "--jobs", "0"], input=b"").exit_code == 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert given == [cores]

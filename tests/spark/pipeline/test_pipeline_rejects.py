@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdcavro.cli.report import UNKNOWN
+from cdcavro.cli.console import UNKNOWN
 from cdcavro.errors import FileError, JobError
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline, Settings

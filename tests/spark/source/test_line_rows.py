@@ -11,7 +11,7 @@ import pytest
 import cdcavro
 from cdcavro.errors import MessageError
 from cdcavro.exact import jsontext
-from cdcavro.files import chunks, lines
+from cdcavro.files import inputs, lines
 from cdcavro.spark.source import packed_lines
 from cdcavro.spark.source.file_parts import parts_of
 from cdcavro.spark.source.line_rows import SCHEMA, read_part
@@ -58,7 +58,7 @@ def test_each_line_is_a_row(tmp_path, format, told):
     """With what `encode` makes of it, or its bytes, and what its changes are; in parts of any size."""
     messages, path = messages_of(format), tmp_path / "a.jsonl"
     path.write_bytes(b"\n".join(messages))
-    own = {"told": format, "mixed": "", "auto": lines.tell_format(lines.read_lines(str(path)))[0]}[told]
+    own = {"told": format, "mixed": "", "auto": lines.detect_format(lines.read_lines(str(path)))[0]}[told]
     expected = [wanted(message, own, path, line) for line, message in enumerate(messages, 1)]
     for most in (1000, 1 << 20):
         assert read(path, format if told == "told" else told, most) == expected
@@ -90,10 +90,10 @@ def test_a_message_without_changes_has_its_payload_and_the_error(tmp_path):
 @pytest.mark.parametrize("format", ["canal", "mixed"])
 def test_lines_that_are_too_long_are_rejects(tmp_path, monkeypatch, format):
     """Of which the beginning is kept; the lines around them are read, wherever the text is cut."""
-    for module in (jsontext, chunks.jsontext, lines.jsontext):
+    for module in (jsontext, inputs.jsontext, lines.jsontext):
         monkeypatch.setattr(module, "MAX_LENGTH", 300)
     monkeypatch.setattr(packed_lines, "MAX_LENGTH", 300)
-    for module in (packed_lines, lines, chunks):
+    for module in (packed_lines, lines, inputs):
         monkeypatch.setattr(module, "KEPT", 16)
     good = b'{"id":7,"type":"INSERT","database":"s","table":"t","data":[{"d":"1"}]}'
     texts = [good, b"x" * 301, good, b"y" * 5000, b"z" * 300, good, b"w" * 301]

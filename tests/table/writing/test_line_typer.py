@@ -10,7 +10,7 @@ import pytest
 
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import FileError
-from cdcavro.files.chunks import Chunk
+from cdcavro.files.inputs import Chunk
 from cdcavro.table.table_folder import TablesFolder
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.line_typer import LineTyper
@@ -89,8 +89,10 @@ def test_a_misfit_that_is_an_error_ends_the_run_at_the_same_line(tmp_path):
 def test_a_row_that_may_be_a_half_stands_before_the_next_row_of_its_table(tmp_path):
     """That one settles it, so it goes the exact way although the engine has taken it."""
     insert = b'{"id":%d,"v":"a","_sequence_id_":"%d","_operation_type_":"I","_source_table_":"t","_before_image_":"N","_after_image_":"Y"}'
-    unsaid = b'{"id":%d,"v":"a","_sequence_id_":"%d","_source_table_":"t","_before_image_":"Y","_after_image_":"N"}'
-    lines = [(unsaid if i % 200 == 150 else insert) % (i, 17000000000000000000000000000 + i) for i in range(800)]
+    say_nothing = (
+        b'{"id":%d,"v":"a","_sequence_id_":"%d","_source_table_":"t","_before_image_":"Y","_after_image_":"N"}'
+    )
+    lines = [(say_nothing if i % 200 == 150 else insert) % (i, 17000000000000000000000000000 + i) for i in range(800)]
     found, taken = compare(write(tmp_path / "in", lines), "--from", "datahub_tuple")
     assert "read 800 = typed 800" in found.stdout
     assert taken_if_compiled(taken, 1000)

@@ -13,10 +13,10 @@ import cdcavro
 from cdcavro.avro.container import Block, Framing, PackedBlock, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
 from cdcavro.exact import jsontext, jsonvalues
-from cdcavro.files import parts
-from cdcavro.files.chunks import Chunk
-from cdcavro.files.parts import MOST_FAULTS, BlockDecoder, ChunkEncoder, Run, marker, runs
-from cdcavro.files.streams import shared_input
+from cdcavro.files import block_codec
+from cdcavro.files.block_codec import MOST_FAULTS, BlockDecoder, BlockRun, ChunkEncoder, group_blocks, sync_marker
+from cdcavro.files.inputs import Chunk
+from cdcavro.files.streams import open_shared_input
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
 from support.messages import goldens, shop_canal, shop_debezium
@@ -49,7 +49,7 @@ def decoded(payloads, count, writer=CANAL.schema, format="canal"):
     lines, found = [], 0
     frame = PackedBlock(count, 0, 0, len(payloads), payloads)
     try:
-        for pieces, some in BlockDecoder(format, writer, PLAIN, "x.avro")(Run((frame,))):
+        for pieces, some in BlockDecoder(format, writer, PLAIN, "x.avro")(BlockRun((frame,))):
             lines += pieces
             found += some
     except PayloadError as error:
@@ -161,9 +161,9 @@ def test_runs_hold_every_block_once_and_end_before_an_error():
 
     found = []
     with pytest.raises(FileError):
-        found.extend(run.blocks for run in runs(frames(), PLAIN, None))
+        found.extend(run.blocks for run in group_blocks(frames(), PLAIN, None))
     assert [[frame.place for frame in held] for held in found] == [[0, 1], [2, 3, 4, 5], [6]]
-    small = runs((PackedBlock(1, 0, 0, 200 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
+    small = group_blocks((PackedBlock(1, 0, 0, 200 << 10, b"") for _ in range(4)), Framing("deflate", b""), None)
     assert [len(run.blocks) for run in small] == [2, 2]
 
 
@@ -174,21 +174,21 @@ def test_a_run_in_a_file_holds_its_blocks_and_no_other(tmp_path, codec):
     blocks = [Block(bytes([number]) * 20_000, 1 + number) for number in range(30)]
     path = tmp_path / "x"
     path.write_bytes(b"".join(piece for block in blocks for piece in framing.pack(block)))
-    place = shared_input(str(path))
+    place = open_shared_input(str(path))
     frames = list(read_frames(place.stream(0), 0, framing, "x", skip=True))
     for first, last in ((0, 0), (0, 29), (3, 9), (29, 29)):
-        run = Run(tuple(frames[first : last + 1]), place)
+        run = BlockRun(tuple(frames[first : last + 1]), place)
         assert [framing.unpack(frame, "x") for frame in run.frames()] == blocks[first : last + 1]
 
 
 def test_the_marker_depends_on_schema_codec_and_text():
-    """The same input gives the same file; nothing else gives the same marker."""
-    first = marker(CANAL.schema, "null", b"a")
-    assert first == marker(CANAL.schema, "null", b"a")
+    """The same input gives the same file; nothing else gives the same sync_marker."""
+    first = sync_marker(CANAL.schema, "null", b"a")
+    assert first == sync_marker(CANAL.schema, "null", b"a")
     others = [
-        marker(CANAL.schema, "null", b"b"),
-        marker(CANAL.schema, "deflate", b"a"),
-        marker(cdcavro.load_schema("oms_canal"), "null", b"a"),
+        sync_marker(CANAL.schema, "null", b"b"),
+        sync_marker(CANAL.schema, "deflate", b"a"),
+        sync_marker(cdcavro.load_schema("oms_canal"), "null", b"a"),
     ]
     assert len({first, *others}) == 4
 
@@ -196,8 +196,8 @@ def test_the_marker_depends_on_schema_codec_and_text():
 @given(st.binary(max_size=20))
 def test_no_text_holds_a_byte_of_the_marker(head):
     """So no string of a message can hold it, whoever sent the message."""
-    assert len(marker(CANAL.schema, "null", head)) == 16
-    for byte in marker(CANAL.schema, "null", head):
+    assert len(sync_marker(CANAL.schema, "null", head)) == 16
+    for byte in sync_marker(CANAL.schema, "null", head):
         with pytest.raises(UnicodeDecodeError):
             (bytes([byte]) + b"\x80\x80\x80").decode()
 
@@ -214,7 +214,7 @@ def test_no_payload_holds_eleven_bytes_in_a_row_that_are_none_of_text(format, da
 @pytest.mark.parametrize("framing", [PLAIN, Framing("deflate", b"\xff" * 16)])
 def test_a_chunk_of_long_payloads_becomes_several_blocks(framing, monkeypatch):
     """No block is longer than what is read, however much longer payloads are than their messages."""
-    monkeypatch.setattr(parts, "_BLOCK_BYTES", 1_500)
+    monkeypatch.setattr(block_codec, "_BLOCK_BYTES", 1_500)
     lines = [*GOOD, b'{"type":"X","\\u0061":1}', b"{"] * 6
     outcomes = list(ChunkEncoder("canal", framing)(Chunk(b"\n".join(lines) + b"\n")))
     raw = b"".join(piece for pieces, _ in outcomes for piece in pieces)
@@ -244,7 +244,7 @@ def test_what_is_written_of_long_names_can_be_read(tmp_path):
 
 def test_a_payload_that_no_block_could_hold_is_a_fault(monkeypatch):
     """Of its line; the others are in their blocks."""
-    monkeypatch.setattr(parts, "_PIECE_BYTES", 1_000)
+    monkeypatch.setattr(block_codec, "_PIECE_BYTES", 1_000)
     lines = [GOOD[0], b'{"type":"X","a":"%s"}' % (b"x" * 2_000), GOOD[1]]
     outcomes = list(ChunkEncoder("canal", PLAIN)(Chunk(b"\r\n".join(lines))))
     faults = [(str(error), line.number) for _, tally in outcomes for error, line in tally.faults]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.files.chunks import Chunk, Range
+    from cdcavro.files.inputs import Chunk, Range
     from cdcavro.files.lines import Line
     from cdcavro.files.streams import SharedInput
     from cdcavro.wire.format import Format
@@ -36,7 +36,7 @@ _PIECE_BYTES: Final = MAX_BLOCK - _BLOCK_BYTES
 _FEW: Final = 16
 
 
-def marker(schema: Schema, codec: str, head: bytes) -> bytes:
+def sync_marker(schema: Schema, codec: str, head: bytes) -> bytes:
     """Return the sync marker of a file, made from its schema, its codec and the text that it starts with.
 
     So the same input gives the same file, and two files that start with the same chunk have the same
@@ -75,14 +75,14 @@ class ChunkEncoder:
     def __call__(self, task: Chunk | Range) -> Iterator[tuple[list[bytes], Tally]]:
         """Yield the faults of a chunk, some at a time, then the pieces of its blocks. Raises `FileError`."""
         chunk = task.read()
-        made = _Payloads()
-        for faults in _gathered(made.add(chunk, get_format(self.format)), lambda _: 1, MOST_FAULTS):
+        encoded = _Payloads()
+        for faults in _group(encoded.add(chunk, get_format(self.format)), lambda _: 1, MOST_FAULTS):
             yield [], Tally(faults=tuple(faults))
-        *blocks, (last, count) = made.blocks() or [([], 0)]
+        *blocks, (last, count) = encoded.blocks() or [([], 0)]
         for payloads, done in blocks:
             yield self.framing.pack_pieces(payloads, done), Tally(done)
         note = version_note(chunk.raw, self.format)
-        yield self.framing.pack_pieces(last, count) if count else [], Tally(count, made.lines, note=note)
+        yield self.framing.pack_pieces(last, count) if count else [], Tally(count, encoded.lines, note=note)
 
 
 class _Payloads:
@@ -115,8 +115,8 @@ class _Payloads:
 
     def blocks(self) -> list[tuple[list[bytes], int]]:
         """Return the payloads of each block, in few pieces, and their number; a block stays far below what is read."""
-        blocks = _gathered(self._pieces, lambda piece: len(piece[0]), _BLOCK_BYTES)
-        return [(_few([payloads for payloads, _ in block]), sum(count for _, count in block)) for block in blocks]
+        blocks = _group(self._pieces, lambda piece: len(piece[0]), _BLOCK_BYTES)
+        return [(_join([payloads for payloads, _ in block]), sum(count for _, count in block)) for block in blocks]
 
     def _add(self, payloads: bytes, count: int) -> None:
         if len(payloads) > _PIECE_BYTES:
@@ -127,7 +127,7 @@ class _Payloads:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BlockRun:
     """Consecutive blocks: as they were read, or only where they lie in the file `place`."""
 
     blocks: tuple[PackedBlock, ...]
@@ -135,15 +135,16 @@ class Run:
 
     def frames(self) -> Iterator[PackedBlock]:
         """Yield the blocks. Raises `FileError`."""
-        for one in self.blocks:
-            packed = one.packed if self.place is None else self.place.read(one.start, one.start + one.size)
-            yield PackedBlock(one.count, one.place, one.start, one.size, packed)
+        for block in self.blocks:
+            end = block.start + block.size
+            packed = block.packed if self.place is None else self.place.read(block.start, end)
+            yield PackedBlock(block.count, block.place, block.start, block.size, packed)
 
 
-def runs(frames: Iterable[PackedBlock], framing: Framing, place: SharedInput | None) -> Iterator[Run]:
+def group_blocks(frames: Iterable[PackedBlock], framing: Framing, place: SharedInput | None) -> Iterator[BlockRun]:
     """Yield runs of consecutive blocks: where they lie, if the file has a `place`, otherwise the blocks themselves."""
-    for run in _gathered(frames, lambda frame: frame.size, _RUN_BYTES[framing.codec]):
-        yield Run(tuple(run), place)
+    for run in _group(frames, lambda frame: frame.size, _RUN_BYTES[framing.codec]):
+        yield BlockRun(tuple(run), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,26 +160,26 @@ class BlockDecoder:
     framing: Framing
     file: str
 
-    def __call__(self, task: Run) -> Iterator[tuple[list[bytes], int]]:
+    def __call__(self, task: BlockRun) -> Iterator[tuple[list[bytes], int]]:
         """Yield some pieces of text at a time, and how many lines they hold.
 
         Raises `FileError`, `PayloadError`, `ResolutionError`.
         """
-        for group in _gathered(self._pieces(task), lambda piece: len(piece[0]), _TEXT_BYTES):
-            yield _few([lines for lines, _ in group]), sum(count for _, count in group)
+        for group in _group(self._pieces(task), lambda piece: len(piece[0]), _TEXT_BYTES):
+            yield _join([lines for lines, _ in group]), sum(count for _, count in group)
 
-    def _pieces(self, task: Run) -> Iterator[tuple[bytes, int]]:
+    def _pieces(self, task: BlockRun) -> Iterator[tuple[bytes, int]]:
         format = get_format(self.format)
         for frame in task.frames():
             block = self.framing.unpack(frame, self.file)
             yield from format.decode_block(block.payloads, block.count, self.writer)
 
 
-def _few(pieces: list[bytes]) -> list[bytes]:
+def _join(pieces: list[bytes]) -> list[bytes]:
     return pieces if len(pieces) <= _FEW else [b"".join(pieces)]
 
 
-def _gathered(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+def _group(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
     """Yield lists of consecutive items, each until its size reaches `most`; items before an error are not lost."""
     group: list[T] = []
     room = most
