@@ -17,7 +17,7 @@ import pytest
 
 from cdcavro.avro.schema import parse_schema
 from cdcavro.exact.numbers import plain_text
-from cdcavro.table.schema import from_schema
+from cdcavro.table.table_schema import from_schema
 from cdcavro.table.tables import Tables, TypedChange
 from support.shop_losses import FINAL_LOSSES, OLD_AMOUNT, kind_of
 from support.shop_tables import (

@@ -50,13 +50,13 @@ from cdcavro.engine.column_program import (
 )
 from cdcavro.errors import SchemaError
 from cdcavro.table.older_fields import KEY_PART
-from cdcavro.table.schema import KEY
+from cdcavro.table.table_schema import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 # Arrow has decimals of 16 bytes, which have at most 38 digits, and of 32 bytes, which have at most 76.
 _FEW, _MOST = 38, 76
@@ -81,8 +81,8 @@ _TYPES: Final[dict[str, pa.DataType]] = {
 # needed: a null, which is one byte in a payload, has a cell in each column of an item.
 MAX_ROOM: Final = 32 << 20
 ROOM_PER_BYTE: Final = 64
-# The cells of rows, in columns that any row fills, may take 64 MiB, and as much for each byte: in a wide table, an image
-# that is null is one byte of a payload, and a cell in each of its columns.
+# The cells of rows, in columns that any row fills, may take 64 MiB, and as much for each byte: in a wide table, an
+# image that is null is one byte of a payload, and a cell in each of its columns.
 MAX_ROWS_ROOM: Final = 64 << 20
 _SIZES: Final = {"float": 4, "double": 8}
 _WHOLE: Final = {"int": (INT, range(-(2**31), 2**31)), "long": (LONG, range(-(2**63), 2**63))}
@@ -130,7 +130,7 @@ def layout_of(schema: Schema, names: Mapping[str, Mapping[str, str]]) -> Layout:
 
 
 def row_names(schema: TableSchema, part: str) -> dict[str, dict[str, str]]:
-    """Return what the fields of a table's rows, or of its keys, are called in a part of a version, as `layout_of` takes it."""
+    """Return the names of the fields of a table's rows or keys in a part of a version, as `layout_of` takes them."""
     space = schema.record.get("namespace", "")
     record = KEY if part == KEY_PART else schema.record["name"]
     return {f"{space}.{record}".lstrip("."): _unique_names(schema)}
@@ -139,8 +139,8 @@ def row_names(schema: TableSchema, part: str) -> dict[str, dict[str, str]]:
 def _unique_names(schema: TableSchema) -> dict[str, str]:
     """Return the name of each column, by its field: the true one, or that of its field where it would stand twice.
 
-    The fields `unparsed` and `absent` keep their names: a column of such a name gets its field's. An older column, whose
-    name is shown with a version, gives way to one that truly has that name.
+    The fields `unparsed` and `absent` keep their names: a column of such a name gets its field's. An older column,
+    whose name is shown with a version, gives way to one that truly has that name.
     """
     columns = {column.field: column for column in schema.all_columns}
     others = [field["name"] for field in schema.record["fields"] if field["name"] not in columns]
@@ -208,7 +208,7 @@ class _Assembly:
         return number
 
     def _column(self, cells: int, width: int, space: int, most: int = 0) -> int:
-        """Return the number of a new column; `most` is how many bytes each cell may have beside its width, for one byte."""
+        """Return the number of a new column; `most` is how many more bytes a cell may have for one byte of data."""
         self._columns.extend((cells, width, space))
         self._rooms[space] += max(width, 1) + most
         return len(self._columns) // 3 - 1

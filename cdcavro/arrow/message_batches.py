@@ -1,4 +1,4 @@
-"""Message batches: messages with their places in Arrow, as the engine takes them, and the rows that it makes of them."""
+"""Message batches: messages with their places in Arrow, as the engine takes them, and its rows."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdcavro.table.history import Table
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 # A row group has so many rows, or so many bytes of payloads, and is in memory while it is made.
 MOST_ROWS: Final = 100_000

@@ -27,7 +27,7 @@ from cdcavro.engine.payloads import check
 from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, filled_value, heirs, is_fillable, part_of, reader_of
-from cdcavro.table.schema import TableSchema, avro_of
+from cdcavro.table.table_schema import TableSchema, avro_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,8 +60,8 @@ def to_arrow(
     * `reader` is the version to read as, the newest by default.
     * `part` is "envelope", "row" or "key".
 
-    The columns, or the fields of `before` and `after`, have the true names and are read as `cdcavro.spark.read_versions`
-    reads them, older columns included.
+    The columns, or the fields of `before` and `after`, have the true names and are read as
+    `cdcavro.spark.read_versions` reads them, older columns included.
 
     Raises `PayloadError` for a payload that its version did not write and for an unknown version, its path beginning
     with the number of the row; for an array that is not valid; for more than 2 GiB; and where the items of arrays, or
@@ -268,7 +268,7 @@ def _read_row(values: Slices, i: int, how: Reading) -> tuple[Any, ...]:
 
 
 def _as_record_batch(read: pa.Array, schema: TableSchema, part: str) -> pa.RecordBatch:
-    """Return the rows of a part as a batch, with older values filled in, but without the columns that only they need."""
+    """Return the rows of a part as a batch, with older values filled in, without the columns that only these need."""
     columns = dict(zip([field.name for field in read.type], read.flatten(), strict=True))
     if heirs((field["name"], field) for field in schema.record["fields"]):
         if part == ENVELOPE:

@@ -239,7 +239,7 @@ def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None)
 
 def check_table(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
     """Return the name of a table, checked. Raises `click.BadParameter`."""
-    from cdcavro.table.names import GivenTable  # noqa: PLC0415  see parse_types
+    from cdcavro.table.table_names import GivenTable  # noqa: PLC0415  see parse_types
 
     try:
         if value is not None:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
-from cdcavro.table.schema import avro_of, column_name
+from cdcavro.table.table_schema import avro_of, column_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdcavro.lake.typed_rows import TypedRow
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 NO_FLOOR: Final = b""
 # Avro writes both in the same way.

@@ -16,10 +16,10 @@ from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
 from cdcavro.registry.framing import frame as framed_by
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, PrefixSchema, without_length
 from cdcavro.spark.version_columns import STRICT, as_shown
-from cdcavro.table import schema as table_schema
+from cdcavro.table import table_schema
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, ROW
-from cdcavro.table.schema import ATTRIBUTE, TableSchema, from_schema
+from cdcavro.table.table_schema import ATTRIBUTE, TableSchema, from_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -16,7 +16,7 @@ from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
-from cdcavro.table.names import has_row_of_table
+from cdcavro.table.table_names import has_row_of_table
 from cdcavro.table.writing.message_typer import merge_places, pieces_of
 from cdcavro.table.writing.table_writer import NOWHERE
 from cdcavro.transcoding.mapping import placeholders, to_changes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cdcavro.change.model import Arrival
-    from cdcavro.table.names import GivenTable
+    from cdcavro.table.table_names import GivenTable
     from cdcavro.wire.format import Format
 
     Outline = dict[str, Any]

@@ -35,7 +35,7 @@ from cdcavro.table.older_fields import (
     part_of,
     reader_of,
 )
-from cdcavro.table.schema import TableSchema, avro_of
+from cdcavro.table.table_schema import TableSchema, avro_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ if _TYPE_CHECKING:
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.evolution.evolve import create_table, evolve, table_schema_of
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import Tables, TypedChange, TypedPayload
     from cdcavro.table.writing.message_typer import MessageTyper
 
@@ -30,7 +30,7 @@ __all__ = [
 _HOMES = {
     "MessageTyper": "writing.message_typer",
     "TableName": "ddl.steps",
-    "TableSchema": "schema",
+    "TableSchema": "table_schema",
     "Tables": "tables",
     "TypeOverrides": "columns.overrides",
     "TypedChange": "tables",

@@ -1,4 +1,4 @@
-"""Which table bears a name, and bore it at what time: names pass from one table to another."""
+"""A catalog of tables by name: which table bears a name, and bore it at what time. Names pass from table to table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cdcavro.table.history import (
     later_of,
     time_of,
 )
-from cdcavro.table.names import folded
+from cdcavro.table.table_names import fold_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,57 +36,66 @@ if TYPE_CHECKING:
     _Place = tuple[str | None, ...]
 
 _MOVES: Final = 100  # renames of one time that can be undone
-_COPIES: Final = 8  # of a table's name, at most: as it is, folded, or escaped
+_COPIES: Final = 8  # of a table's name at most: as it is, in lower case, or escaped
 _SMALLEST: Final = 700  # bytes of a version
 
 
 class TableCatalog:
     """The tables of a stream by name, over time.
 
-    Attributes: `tables` (list of `Table`), all that ever existed; `room` (`SharedLimits`), which they share.
+    Fields:
+    * `tables` (list of `Table`), all that ever existed
+    * `room` (`SharedLimits`), which they share
     """
 
     def __init__(self, given: TypeOverrides) -> None:
         self._given = given
         self.tables: list[Table] = []
-        self._live: dict[TableName, Table] = {}
-        self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
         self.room = SharedLimits()
-        self._undo: list[Callable[[], object]] = []
-        self._touched: set[int] = set()
-        self._alike: dict[TableName, dict[TableName, None]] = {}
+        # The table that bears a name now.
+        self._bearers: dict[TableName, Table] = {}
+        # Of each name, the times at which it passed to a table, or to none.
+        self._entries: dict[TableName, list[tuple[Any, Table | None]]] = {}
+        # The names that tables bear now, by their spelling in lower case.
+        self._spellings: dict[TableName, dict[TableName, None]] = {}
+        # The names that rows have spelled.
         self._seen: set[TableName] = set()
+        # The names in each database and schema, by its spelling in lower case and its own.
         self._within: dict[_Place, dict[_Place, dict[TableName, None]]] = {}
-        self._left: dict[TableName, tuple[Key | None, TableName, Any]] = {}
+        # Of each name that a table lost in the last renaming, its time, the new name, and the table's state before.
+        self._moves: dict[TableName, tuple[Key | None, TableName, Any]] = {}
+        # What undoes a statement's edits, from last to first, and the numbers of the tables whose states it restores.
+        self._undo: list[Callable[[], object]] = []
+        self._saved: set[int] = set()
 
-    def live(self, name: TableName) -> Table | None:
+    def bearer(self, name: TableName) -> Table | None:
         """Return the table that bears a name now, or None."""
-        return self._live.get(name)
+        return self._bearers.get(name)
 
-    def alike(self, name: TableName) -> TableName | None:
+    def other_spelling(self, name: TableName) -> TableName | None:
         """Return the name that a table bears now and that differs from this one in case only, if it is the only one."""
-        names = self._alike.get(folded(name), ())
+        names = self._spellings.get(fold_case(name), ())
         return next(iter(names)) if len(names) == 1 else None
 
-    def see(self, name: TableName) -> None:
+    def note_spelling(self, name: TableName) -> None:
         """Note that rows spell a table's name like this."""
         self._seen.add(name)
 
-    def unseen_alike(self, name: TableName) -> Table | None:
+    def table_of_unseen_spelling(self, name: TableName) -> Table | None:
         """Return the table whose name only statements have spelled, in another case than this name of a row."""
-        alike = None if name in self._entries else self.alike(name)
-        return None if alike is None or alike in self._seen else self._live[alike]
+        alike = None if name in self._entries else self.other_spelling(name)
+        return None if alike is None or alike in self._seen else self._bearers[alike]
 
-    def created_again(
+    def known_spelling(
         self, name: TableName, columns: set[str | None], start: Key | None, *, is_kept: bool
     ) -> TableName:
         """Return the name, in another case, of the table that a statement creates again, or else the statement's name.
 
-        A table that rows spell otherwise is it only if the statement is late, or keeps a table that there is: for any
-        other, the server to which case means nothing would have refused the statement.
+        A table that rows spell in another case is that table only if the statement is late or has IF NOT EXISTS: a
+        server to which case means nothing would have refused any other statement.
         """
-        alike = self.alike(name)
-        table = None if alike is None else self._live[alike]
+        alike = self.other_spelling(name)
+        table = None if alike is None else self._bearers[alike]
         if alike is None or table is None or {column.name for column in table.schema.columns} != columns:
             return name
         return alike if is_kept or alike not in self._seen or table.is_behind(start) else name
@@ -97,23 +106,23 @@ class TableCatalog:
         return entries is not None and is_before(key, entries[-1][0])
 
     def is_behind(self, name: TableName, key: Key | None) -> bool:
-        """Return whether a statement that gives a name to a table came behind the rows or statements that gave it one."""
+        """Return whether a statement that gives a table a name came behind the rows or statements that gave it one."""
         entries = self._entries.get(name)
         return entries is not None and is_before_all(key, entries[-1][0])
 
-    def within(self, database: TableName, *, is_folded: bool) -> list[TableName]:
+    def names_in(self, database: TableName, *, is_folded: bool) -> list[TableName]:
         """Return the names of the tables in a database, or in its schema if one is named.
 
-        If `is_folded`, a database that no table is in may be the one whose name differs in case only.
+        If `is_folded`, a database without tables may be the one whose name differs in case only.
         """
         place = _places(database)[database.schema is not None]
-        spellings = self._within.get(_folded(place), {})
+        spellings = self._within.get(_fold_place(place), {})
         names = spellings.get(place)
         if names is None and is_folded and len(spellings) == 1:
             (names,) = spellings.values()
         return list(names or ())
 
-    def at(self, name: TableName, key: Key | None, change: Change) -> Table | None:
+    def bearer_at(self, name: TableName, key: Key | None, change: Change) -> Table | None:
         """Return the table that bore a name when a row was made, or else the first that bore it.
 
         A change that arrived when no table bore the name any more, or another did, but was made before
@@ -126,10 +135,14 @@ class TableCatalog:
         place, arrived = last_begun(starts, key), last_arrived(starts, key)
         while place and entries[place][1] is None and is_repeat(key, starts[place]):
             place -= 1
-        last, own = entries[arrived][1], entries[place][1]
-        if last is None or own is last:
-            return own if last is None or last.fits(change, self._given) else self._of_second(entries, key, change, own)
-        if own is None or (last.fits(change, self._given) and not own.fits(change, self._given)):
+        last, bearer = entries[arrived][1], entries[place][1]
+        if last is None or bearer is last:
+            return (
+                bearer
+                if last is None or last.fits(change, self._given)
+                else self._of_second(entries, key, change, bearer)
+            )
+        if bearer is None or (last.fits(change, self._given) and not bearer.fits(change, self._given)):
             return last
         is_renamed = last.versions[0].table != name and _is_same_time(starts[arrived], starts[arrived - 1])
         if is_renamed and last.fits(change, self._given):
@@ -138,29 +151,29 @@ class TableCatalog:
                 f"rows that began before it was renamed to {shown(name.table)} came behind that: taken for its own"
             )
             return last
-        return own
+        return bearer
 
     def _of_second(
-        self, entries: list[tuple[Any, Table | None]], key: Key | None, change: Change, own: Table | None
+        self, entries: list[tuple[Any, Table | None]], key: Key | None, change: Change, bearer: Table | None
     ) -> Table | None:
-        """Return the bearer of a name that has a row's columns and lost the name in the second of the row, or else `own`."""
+        """Return a table that has the row's columns and lost the name in the row's second, or else `bearer`."""
         for place in range(len(entries) - 1, 0, -1):
             table = entries[place - 1][1]
             if key is None or not is_in_second(key, entries[place][0]):
                 break
             if table is not None and table.fits(change, self._given):
                 return table
-        return own
+        return bearer
 
-    def only(self, name: TableName) -> Table | None:
+    def only_bearer(self, name: TableName) -> Table | None:
         """Return the table that bears a name if no other table ever bore it."""
         entries = self._entries.get(name)
         return entries[0][1] if entries is not None and len(entries) == 1 else None
 
-    def when(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
+    def bearer_and_time(self, name: TableName, change: Change) -> tuple[Table | None, Key | None]:
         """Return the table of a change and the change's time."""
         key = time_of(change)
-        return self.at(name, key, change), key
+        return self.bearer_at(name, key, change), key
 
     def create(
         self, name: TableName, columns: Sequence[Column], key: Sequence[str], source: Source, start: Key | None
@@ -177,38 +190,38 @@ class TableCatalog:
 
     def drop(self, name: TableName, start: Key | None, unseen: str | None = None) -> None:
         """Mark the table that bears a name as gone, and free the name; `unseen` says why, if no statement drops it."""
-        table = self._live.get(name)
+        table = self._bearers.get(name)
         if table is not None:
-            self.touch(table)
+            self.save(table)
             table.is_gone = True
             if unseen is not None:
                 table.add_finding(f"is taken for dropped without a statement that says so: {unseen}")
             self._name(name, None, start)
 
-    def move(self, old: TableName, new: TableName, start: Key | None, mark: Any = None) -> None:
+    def move(self, old: TableName, new: TableName, start: Key | None, snapshot: Any = None) -> None:
         """Rename a table. A table that still bears the new name must have been dropped unseen, and is dropped.
 
-        `mark` is the table's state before it was renamed, which `give_back` restores.
+        `snapshot` is the table's state before it was renamed, which `undo_move` restores.
         """
-        table = self._live.get(old)
+        table = self._bearers.get(old)
         if table is not None and old != new:
             # All of them have one time.
-            if self._left and not _is_same_time(start, next(iter(self._left.values()))[0]):
-                self._left.clear()
-            if mark is not None and new not in self._live and len(self._left) < _MOVES:
-                self._left[old] = start, new, mark
+            if self._moves and not _is_same_time(start, next(iter(self._moves.values()))[0]):
+                self._moves.clear()
+            if snapshot is not None and new not in self._bearers and len(self._moves) < _MOVES:
+                self._moves[old] = start, new, snapshot
             self.drop(new, start, f"{shown(old.table)} was renamed to {shown(new.table)}")
             self._name(old, None, start)
             self._name(new, table, start)
 
-    def give_back(self, name: TableName, start: Key | None) -> Table | None:
+    def undo_move(self, name: TableName, start: Key | None) -> Table | None:
         """Undo that a table was renamed away from a name at this very time; return the table, or None if none was."""
-        left, new, mark = self._left.pop(name, (None, name, None))
-        table = self._live.get(new)
-        if mark is None or table is None or table.is_used or not _is_same_time(start, left):
+        left, new, snapshot = self._moves.pop(name, (None, name, None))
+        table = self._bearers.get(new)
+        if snapshot is None or table is None or table.is_used or not _is_same_time(start, left):
             return None
         moved = table.snapshot()
-        table.restore(mark)
+        table.restore(snapshot)
         entries = [self._entries[one].pop() for one in (name, new)]
         seen = self._seen & {name, new}
         self._set(name, table)
@@ -226,35 +239,35 @@ class TableCatalog:
             del self._entries[new]
         return table
 
-    def touch(self, table: Table) -> None:
-        """Record the state of a table before it is first changed, so that `whole` can restore it."""
-        if table.number not in self._touched:
-            self._touched.add(table.number)
-            mark = table.snapshot()
-            self._undo.append(lambda: table.restore(mark))
+    def save(self, table: Table) -> None:
+        """Record the state of a table before it is first changed, so that `transaction` can restore it."""
+        if table.number not in self._saved:
+            self._saved.add(table.number)
+            snapshot = table.snapshot()
+            self._undo.append(lambda: table.restore(snapshot))
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """Undo everything done in the `with` block if it ends in a `CdcAvroError`."""
         self._undo.clear()
-        self._touched.clear()
+        self._saved.clear()
         self.room.begin()
-        left, characters = self._left, self.room.left
+        left, characters = self._moves, self.room.left
         # Without a time, only the parts of one statement are of one time.
-        self._left = {name: left for name, left in self._left.items() if left[0] is not None}
+        self._moves = {name: left for name, left in self._moves.items() if left[0] is not None}
         try:
             yield
         except CdcAvroError:
             for undo in reversed(self._undo):
                 undo()
-            self._left, self.room.left = left, characters
+            self._moves, self.room.left = left, characters
             raise
         finally:
             self._undo.clear()
             self.room.end()
 
     def _name(self, name: TableName, table: Table | None, start: Key | None) -> None:
-        entries, before = self._entries.setdefault(name, []), self._live.get(name)
+        entries, before = self._entries.setdefault(name, []), self._bearers.get(name)
         is_seen = name in self._seen
         last = entries[-1][0] if entries else FIRST
         entries.append((later_of(start, last), table))
@@ -272,19 +285,19 @@ class TableCatalog:
     def _set(self, name: TableName, table: Table | None) -> None:
         self.room.edits += 1
         if table is None:
-            self._live.pop(name, None)
+            self._bearers.pop(name, None)
             self._seen.discard(name)
-            self._alike.get(folded(name), {}).pop(name, None)
+            self._spellings.get(fold_case(name), {}).pop(name, None)
             for place in _places(name):
-                spellings = self._within.get(_folded(place), {})
+                spellings = self._within.get(_fold_place(place), {})
                 spellings.get(place, {}).pop(name, None)
                 if not spellings.get(place):
                     spellings.pop(place, None)
         else:
-            self._live[name] = table
-            self._alike.setdefault(folded(name), {})[name] = None
+            self._bearers[name] = table
+            self._spellings.setdefault(fold_case(name), {})[name] = None
             for place in _places(name):
-                self._within.setdefault(_folded(place), {}).setdefault(place, {})[name] = None
+                self._within.setdefault(_fold_place(place), {}).setdefault(place, {})[name] = None
 
 
 def _places(name: TableName) -> tuple[_Place, _Place]:
@@ -292,10 +305,10 @@ def _places(name: TableName) -> tuple[_Place, _Place]:
     return (name.database,), (name.database, name.schema)
 
 
-def _folded(place: _Place) -> _Place:
+def _fold_place(place: _Place) -> _Place:
     return tuple(part and part.lower() for part in place)
 
 
 def _is_same_time(one: Key | None, other: Key | None) -> bool:
-    """Return whether two statements are parts of one: their times are equal, or their numbers, wherever they arrived."""
+    """Return whether two statements are parts of one: their times or numbers are equal, wherever they arrived."""
     return one == other or (one is not None and other is not None and one[1] == other[1] != ())

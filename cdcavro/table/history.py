@@ -30,7 +30,7 @@ from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.evolution.evolve import by_columns
 from cdcavro.table.evolution.explanation import UnexplainedColumns, explain_columns
 from cdcavro.table.evolution.limits import DIGESTS, SETTLED, SharedLimits
-from cdcavro.table.schema import without_attributes
+from cdcavro.table.table_schema import without_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cdcavro.change.order import Key
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import Action
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
     _Columns = Sequence[Column]
     _Names = Sequence[str] | None
@@ -140,12 +140,12 @@ class Table:
         return self._newest_begun(settled, key)
 
     def settled_version(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
-        """Return the version of a change whatever its time: the only one with its columns, once `take_columns` returned it."""
+        """Return the only version with a change's columns, whatever its time, once `take_columns` returned it."""
         indexes = self._settled_indexes(tuple(columns), source)
         return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
     def take_names(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
-        """Return the version of a change with values for these names, adding one if none has them and none is declared."""
+        """Return the version of a change with these names, adding one if none has them and none is declared."""
         if not self.is_stated and not any(version.names.issuperset(names) for version in self.versions):
             old = self.schema
             added = [Column(name=name) for name in names if name not in old.names]
@@ -182,7 +182,7 @@ class Table:
         return self._newest_begun(self._indexes[digests.resolved], key)
 
     def with_unsigned(self, columns: tuple[Column, ...], key: Key | None) -> tuple[Column, ...]:
-        """Return the columns of a change, plain 64-bit integers being unsigned where the version of its time says so."""
+        """Return a change's columns, plain 64-bit integers as unsigned where the version of its time says so."""
         if not may_be_unsigned(columns, self._unsigned):
             return columns
         return with_unsigned(
@@ -202,7 +202,7 @@ class Table:
         return is_before_all(key, self.starts[-1])
 
     def explain(self, actions: Sequence[Action], source: Source, given: TypeOverrides, start: Key | None) -> None:
-        """Apply what late actions explain about columns that were added or dropped before them. Raises `SchemaError`."""
+        """Apply what late actions explain about columns added or dropped before them. Raises `SchemaError`."""
         is_new = self.is_used or self.is_written
         schema, steps = explain_columns(self.schema, actions, self.unexplained, source, given, is_new=is_new)
         if not steps:
@@ -255,7 +255,7 @@ class Table:
         return digests
 
     def _settled_indexes(self, columns: tuple[Column, ...], source: Source) -> tuple[int, ...] | None:
-        """Return the indexes of the versions that the columns of a change fit, once `take_columns` returned one of them."""
+        """Return the indexes of the versions that columns fit, once `take_columns` returned one of them."""
         return self.room.recall(SETTLED, self._edit, columns, source) if self.is_used else None
 
     def _count_edit(self) -> None:
@@ -397,7 +397,7 @@ FIRST: Final = ()
 
 
 class StatementTime(tuple[Any, ...]):  # noqa: SLOT001  a subclass of tuple cannot have slots that hold anything
-    """The time of a statement whose order is that of arrival: a row that began before it is older, wherever it arrives."""
+    """The time of a statement in an order of arrival: a row that began before it is older, wherever it arrives."""
 
 
 def time_of(change: Change) -> Key | None:
@@ -437,7 +437,7 @@ def is_before_all(key: Key | None, start: Any) -> bool:
 
 
 def is_made_before(key: Key | None, start: Any) -> bool:
-    """Return whether a row is known to come before a beginning, or to have been made before the statement that it is."""
+    """Return whether a row is known to come before a beginning, or to be made before the statement that began it."""
     return is_before(key, start) or (
         key is not None and isinstance(start, StatementTime) and began_before(key, cast("Key", start))
     )

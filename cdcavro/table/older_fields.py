@@ -28,13 +28,13 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.table.columns.type_names import MAX_PRECISION
-from cdcavro.table.schema import ATTRIBUTE, as_schema, attributes_of, column_name
+from cdcavro.table.table_schema import ATTRIBUTE, as_schema, attributes_of, column_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 ENVELOPE: Final = "envelope"
 ROW: Final = "row"
@@ -52,7 +52,7 @@ _WIDE: Final = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 def part_of(schema: TableSchema, part: str) -> Schema:
-    """Return the schema of a part of a version. Raises `ValueError` for the key of one that has none, and for other parts."""
+    """Return the schema of a part of a version. Raises `ValueError` for a key that is missing, and for other parts."""
     parts = {ENVELOPE: schema.envelope, ROW: schema.row, KEY_PART: schema.key}
     if part not in parts:
         raise ValueError(f"a part is {', '.join(parts)}, not {part}")
@@ -98,7 +98,7 @@ def heirs(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[st
     }
 
 
-# Beyond, a double's shortest text is not the integer that it is, and readers differ in which of the two they take.
+# Beyond 2^53, a double's shortest text is not the integer that it is, and readers differ in which of the two they take.
 MAX_SURE: Final = 2**53
 
 
@@ -120,8 +120,10 @@ def filled_value(value: Any, old: Any, new: Any) -> Any:
     """Return a Python value of one Avro type as one of another; None if it cannot be that exactly.
 
     >>> decimal = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 1}
-    >>> filled_value(7, "int", decimal), filled_value(Decimal("7.0"), decimal, "int"), filled_value(7.25, "double", decimal)
-    (Decimal('7.0'), 7, None)
+    >>> filled_value(7, "int", decimal), filled_value(Decimal("7.0"), decimal, "int")
+    (Decimal('7.0'), 7)
+    >>> print(filled_value(7.25, "double", decimal))
+    None
     """
     rule = _rule(kind_of(old), kind_of(new))
     return None if rule is None or value is None else rule(value, new)
@@ -190,8 +192,8 @@ def _utf8(value: Any, _: Any) -> str | None:
 
 
 def _midnight(value: Any, _: Any) -> dt.datetime | None:
-    # A day that Python cannot hold is read as a number.
-    return dt.datetime(value.year, value.month, value.day) if isinstance(value, dt.date) else None  # noqa: DTZ001  local
+    # A local time has no zone; a day that Python cannot hold is read as a number.
+    return dt.datetime(value.year, value.month, value.day) if isinstance(value, dt.date) else None  # noqa: DTZ001
 
 
 def _day(value: Any, _: Any) -> dt.date | None:

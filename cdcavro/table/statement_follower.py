@@ -24,7 +24,7 @@ from cdcavro.table.ddl.contents import column_renaming, complete_actions, parts_
 from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
 from cdcavro.table.history import FIRST, columns_of_version, is_before, is_made_before, time_texts
-from cdcavro.table.names import folded, statement_table, table_name_of
+from cdcavro.table.table_names import fold_case, statement_table, table_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ class StatementFollower:
             return
         parts = parts_of(change)
         try:
-            with self._tables.whole():
+            with self._tables.transaction():
                 for part in parts:
                     self._apply(part, change, key)
         except DdlError:
@@ -90,12 +90,12 @@ class StatementFollower:
 
     def _own_table(self, change: Change) -> Table | None:
         name = table_name_of(change.source)
-        return None if name is None else self._tables.live(name)
+        return None if name is None else self._tables.bearer(name)
 
     def _note_text(self, table: Table | None, change: Change) -> None:
         """Add a finding: the text of a statement about the table is not understood, so what it led to counted."""
         if table is not None:
-            self._tables.touch(table)
+            self._tables.save(table)
             table.add_finding(f"a text is not understood, and what its table became counts: {shown(change.ddl or '')}")
 
     def begin(self, change: Change, name: ddl.TableName, start: Key | None) -> Table:
@@ -104,7 +104,7 @@ class StatementFollower:
         if table is None:
             names = [Column(name=one) for one in names_of_columns(change)]
             listed = names if change.columns is None else change.columns
-            with self._tables.whole():
+            with self._tables.transaction():
                 table = self._tables.create(name, listed, change.key or (), change.source, start)
                 table.unexplained = table.unexplained.with_differences(None, table.schema)
                 table.room.reserve(table.unexplained.size, name.table)
@@ -112,12 +112,12 @@ class StatementFollower:
 
     def _respelled(self, change: Change, name: ddl.TableName, start: Key | None) -> Table | None:
         """Return the table that only statements have named, in another case than a row does, under the row's name."""
-        table = self._tables.unseen_alike(name) if is_mysql(change.source.db_type) else None
+        table = self._tables.table_of_unseen_spelling(name) if is_mysql(change.source.db_type) else None
         stated = None if change.columns is None else {column.name for column in change.columns}
         if table is None or not _names_of(table).issuperset(names_of_columns(change) if stated is None else stated):
             return None
-        with self._tables.whole():
-            self._tables.touch(table)
+        with self._tables.transaction():
+            self._tables.save(table)
             old = table.schema.table
             self._evolve(table, ddl.RenameTable(old, name), change, start)
             self._tables.move(old, name, start)
@@ -128,8 +128,8 @@ class StatementFollower:
         columns, key, source = self._created_columns(step, change)
         if is_mysql(change.source.db_type):
             names = {column.name for column in columns or ()}
-            name = self._tables.created_again(name, names, start, is_kept=step.if_not_exists)
-        live = self._tables.live(name)
+            name = self._tables.known_spelling(name, names, start, is_kept=step.if_not_exists)
+        live = self._tables.bearer(name)
         if self._is_old(name, change, start) or (live is not None and step.if_not_exists and live.is_stated):
             return
         if live is not None and (columns is None or self._is_that(live, step, (columns, key, source), change, start)):
@@ -140,7 +140,7 @@ class StatementFollower:
 
     def _created_columns(self, step: ddl.CreateTable, change: Change) -> _Created:
         """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
-        like = None if step.like is None else self._tables.live(self._name(step.like, change))
+        like = None if step.like is None else self._tables.bearer(self._name(step.like, change))
         key = step.key or (like.schema.key_names if like is not None else ())
         if change.columns is not None and _is_own(step.table, change):
             return change.columns, change.key or key, change.source
@@ -163,7 +163,7 @@ class StatementFollower:
         names, new = _names_of(live), {column.name for column in columns or ()}
         if names != new and (live.is_stated or not names < new) and not live.is_behind(start):
             return False
-        self._tables.touch(live)
+        self._tables.save(live)
         if not live.is_stated:
             table = live.schema.table
             listed = [*(columns or ()), *(one for one in columns_of_version(live.schema) if one.name not in new)]
@@ -187,7 +187,7 @@ class StatementFollower:
     def _on_drop_database(self, step: ddl.DropDatabase, change: Change, start: Key | None) -> None:
         full = statement_table(ddl.TableName(step.database, step.schema, ""), change.source)
         dropped = ddl.TableName(full.database, step.schema, "")
-        for name in self._tables.within(dropped, is_folded=is_mysql(change.source.db_type)):
+        for name in self._tables.names_in(dropped, is_folded=is_mysql(change.source.db_type)):
             self._drop(name, change, start)
 
     def _drop(self, name: ddl.TableName, change: Change, start: Key | None) -> None:
@@ -200,32 +200,32 @@ class StatementFollower:
             self._rename(old, new, change, start)
 
     def _rename(self, old: ddl.TableName, new: ddl.TableName, change: Change, start: Key | None) -> None:
-        table = self._tables.live(old)
+        table = self._tables.bearer(old)
         if table is None:
             self._take_over(old, new, change, start)
         elif old != new and not self._tables.is_late(old, start):
             if self._is_taken(new, start):
-                self._tables.touch(table)
+                self._tables.save(table)
                 table.add_finding(f"was renamed to {shown(new.table)}, whose rows came before that statement")
                 self._tables.drop(old, start)
                 return
-            mark = table.snapshot()
-            self._tables.touch(table)
+            snapshot = table.snapshot()
+            self._tables.save(table)
             self._evolve(table, ddl.RenameTable(old, new), change, start)
-            self._tables.move(old, new, start, mark)
+            self._tables.move(old, new, start, snapshot)
 
     def _is_taken(self, new: ddl.TableName, start: Key | None) -> bool:
         """Return whether rows came under a table's new name before the statement that gives it the name."""
-        return self._tables.live(new) is not None and self._tables.is_behind(new, start)
+        return self._tables.bearer(new) is not None and self._tables.is_behind(new, start)
 
     def _take_over(self, old: ddl.TableName, new: ddl.TableName, change: Change, start: Key | None) -> None:
         """Keep the table of a name that an unknown table gets: tools change a copy of a table, and swap the two."""
-        if self._tables.live(new) is None and is_mysql(change.source.db_type):
-            new = self._tables.alike(new) or new
-        table = self._tables.give_back(new, start) or self._tables.live(new)
+        if self._tables.bearer(new) is None and is_mysql(change.source.db_type):
+            new = self._tables.other_spelling(new) or new
+        table = self._tables.undo_move(new, start) or self._tables.bearer(new)
         if table is None or self._tables.is_late(new, start):
             return
-        self._tables.touch(table)
+        self._tables.save(table)
         table.add_finding(
             f"{shown(old.table)}, which is not known, was renamed to {shown(new.table)}: taken for this table"
         )
@@ -236,12 +236,12 @@ class StatementFollower:
         name = self._name(step.table, change)
         if self._is_old(name, change, start):
             return
-        table, columns, own = self._tables.live(name), change.columns, table_name_of(change.source)
+        table, columns, own = self._tables.bearer(name), change.columns, table_name_of(change.source)
         actions = complete_actions(step.actions, change.source)
         if table is not None:
             news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
             is_late = table.is_late(start) or any(self._is_taken(new, start) for new in news)
-            self._tables.touch(table)
+            self._tables.save(table)
             if is_late or not self._apply_actions(table, ddl.AlterTable(name, actions), change, start):
                 self._explain(table, actions, change, start)
             self._tables.move(name, table.schema.table, start)
@@ -296,33 +296,33 @@ class StatementFollower:
             table.append(schema, steps, start)
 
     def _is_old(self, name: ddl.TableName, change: Change, start: Key | None) -> bool:
-        """Return whether a statement is older than the last one about a name, and note it: it was not applied before."""
-        table = self._tables.live(name)
+        """Return whether a statement is older than the last one about a name; if so, add a finding that says so."""
+        table = self._tables.bearer(name)
         is_old = self._deliveries.is_old(name, start)
         if is_old and table is not None:
-            self._tables.touch(table)
+            self._tables.save(table)
             table.add_finding(f"a statement older than the last one changes nothing: {shown(change.ddl or change.op)}")
         return is_old
 
     def _own_name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
         """Return a statement's name in full, in the case in which the message itself names the table."""
         full, own = statement_table(name, change.source), table_name_of(change.source)
-        is_own = own is not None and is_mysql(change.source.db_type) and folded(own) == folded(full)
+        is_own = own is not None and is_mysql(change.source.db_type) and fold_case(own) == fold_case(full)
         return own if is_own and own is not None else full
 
     def _name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
         """Return a statement's name in full, as the table is known if only the case differs and no other is meant."""
         full = self._own_name(name, change)
-        if self._tables.live(full) is not None or not is_mysql(change.source.db_type):
+        if self._tables.bearer(full) is not None or not is_mysql(change.source.db_type):
             return full
-        return self._tables.alike(full) or full
+        return self._tables.other_spelling(full) or full
 
     def _on_nothing(self, step: ddl.NoChange | ddl.Truncate, change: Change, _start: Key | None) -> None:
         """Add a finding if rows are gone without a change that says so; removing rows does not affect schemas."""
         if isinstance(step, ddl.NoChange) and step.emptied_in_part is not None:
-            table = self._tables.live(self._name(step.emptied_in_part, change))
+            table = self._tables.bearer(self._name(step.emptied_in_part, change))
             if table is not None:
-                self._tables.touch(table)
+                self._tables.save(table)
                 table.add_finding(
                     f"its source removed rows by their partition, which stay here: {shown(change.ddl or '')}"
                 )
@@ -342,7 +342,7 @@ def _dialect(change: Change) -> Source:
 def _is_own(name: ddl.TableName, change: Change) -> bool:
     own = table_name_of(change.source)
     full = statement_table(name, change.source)
-    return own is not None and (own == full or (is_mysql(change.source.db_type) and folded(own) == folded(full)))
+    return own is not None and (own == full or (is_mysql(change.source.db_type) and fold_case(own) == fold_case(full)))
 
 
 def _names_of(table: Table) -> set[str]:
@@ -368,7 +368,7 @@ class _Refusals:
         """Note a statement that was not understood. Raises `SchemaError` for want of room."""
         refusal = _Refusal(shown(change.ddl or ""), FIRST if start is None else start)
         for name in _names_of_tables(change):
-            own = self._own(name, self._tables.live(name))
+            own = self._own(name, self._tables.bearer(name))
             if own not in self._of:
                 self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
             if own not in self._of or self._of[own].text != refusal.text:
@@ -378,7 +378,7 @@ class _Refusals:
     def release(self, change: Change) -> None:
         """Forget what was not understood of a table about which a statement says all: its columns."""
         name = table_name_of(change.source) if self._of and change.columns is not None else None
-        if name is not None and self._of.pop(self._own(name, self._tables.live(name)), None) is not None:
+        if name is not None and self._of.pop(self._own(name, self._tables.bearer(name)), None) is not None:
             self._tables.room.edits += 1
 
     def check(

@@ -17,7 +17,7 @@ from cdcavro.avro.container import BlockQueue, ContainerWriter
 from cdcavro.engine.machine import grouped
 from cdcavro.errors import FileError, shown
 from cdcavro.exact.locks import held, left_beside
-from cdcavro.table.schema import schema_text
+from cdcavro.table.table_schema import schema_text
 
 try:
     import resource
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.container import Begin
     from cdcavro.table.history import Table
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import TypedChange, TypedPayload
     from cdcavro.table.writing.message_typer import Journal, RowBuffers
 

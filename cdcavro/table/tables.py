@@ -28,9 +28,9 @@ from cdcavro.table.ddl.contents import emptied_tables, empties
 from cdcavro.table.ddl.tokens import is_mysql
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import Table, columns_of_version, only_version, time_of
-from cdcavro.table.names import GivenTable, check_row, source_of, table_name_of
-from cdcavro.table.schema import TableSchema
 from cdcavro.table.statement_follower import StatementFollower
+from cdcavro.table.table_names import GivenTable, check_row, source_of, table_name_of
+from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.writing.table_writer import TableWriter
 from cdcavro.transcoding.schema_history import with_columns
 
@@ -121,7 +121,7 @@ class Tables:
     * `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`.
     * `table` (str or None) is the table of rows that name none, as in `GivenTable.of`.
 
-    Raises `ValueError` for any other `on_misfit`, mode or `table`, and `TypeError` for a `zone` that is not a time zone.
+    Raises `ValueError` for any other `on_misfit`, mode or `table`, and `TypeError` for a `zone` that is no time zone.
 
     Fields:
     * `tables` (list of `Table`), all that ever existed
@@ -217,7 +217,7 @@ class Tables:
 
     def is_alone(self, table: Table) -> bool:
         """Return whether no other table ever bore the name of a table that was not renamed."""
-        return self._directory.only(table.schema.table) is table
+        return self._directory.only_bearer(table.schema.table) is table
 
     @one_at_a_time
     def learn(self, change: Change) -> TableVersion | None:
@@ -243,7 +243,7 @@ class Tables:
         """
         change = self.named(change)
         name = self._name(change.source) if change.op in DML else None
-        table = None if name is None else self._directory.only(name)
+        table = None if name is None else self._directory.only_bearer(name)
         if table is None:
             return None
         schema = table.schema if len(table.versions) == 1 else None
@@ -271,7 +271,7 @@ class Tables:
             return self._emptied(change)
         if change.op not in DML or name is None:
             return []
-        table = self._directory.at(name, key, change)
+        table = self._directory.bearer_at(name, key, change)
         self._follower.check(change, name, table, key)
         if table is None:
             raise SchemaError(name.table, "the table is not known")
@@ -309,16 +309,16 @@ class Tables:
 
     def _row(self, change: Change, name: TableName) -> TableVersion:
         columns = change.columns
-        table = self._directory.only(name)
+        table = self._directory.only_bearer(name)
         settled = None if table is None or columns is None else table.settled_version(columns, change.source)
         if table is not None and settled is not None:
             self._last = _LastChange(change, self._room.edits, (table, settled))
             return table, settled
-        table, key = self._directory.when(name, change)
+        table, key = self._directory.bearer_and_time(name, change)
         self._follower.check(change, name, table, key)
         if table is None:
             table = self._follower.begin(change, name, key)
-        self._directory.see(name)
+        self._directory.note_spelling(name)
         if columns is not None:
             schema = table.take_columns(table.with_unsigned(columns, key), change.source, self._given, key, change.key)
         else:
@@ -330,14 +330,15 @@ class Tables:
         """Return the tables that a TRUNCATE empties, each with its version."""
         is_folded = change.ddl is not None and is_mysql(change.source.db_type)
         tables = [
-            self._directory.when(self._spelled(name, is_folded=is_folded), change) for name in emptied_tables(change)
+            self._directory.bearer_and_time(self._spelled(name, is_folded=is_folded), change)
+            for name in emptied_tables(change)
         ]
         return [(table, table.version_with((), key)) for table, key in tables if table is not None]
 
     def _spelled(self, name: TableName, *, is_folded: bool) -> TableName:
         """Return a statement's name of a table as the table is known, if only the case differs."""
-        is_other = is_folded and self._directory.live(name) is None
-        return (self._directory.alike(name) if is_other else None) or name
+        is_other = is_folded and self._directory.bearer(name) is None
+        return (self._directory.other_spelling(name) if is_other else None) or name
 
     def _name(self, source: Source) -> TableName | None:
         name: TableName | None = self._names.get(source)

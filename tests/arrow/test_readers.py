@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cdcavro import FORMATS
 from cdcavro.cli import main
-from cdcavro.table.names import mangle
+from cdcavro.table.table_names import mangle
 from support.messages import SAMPLES
 from support.readers import KINDS, cell, said, written
 

@@ -20,7 +20,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from support.arrow_trial import binary, same_batch, trial
 from support.bounds_trial import long
 from support.schema_data import Branch, write

@@ -13,7 +13,7 @@ from cdcavro.arrow import arrow_schema, from_arrow, to_arrow
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import recursion
 from cdcavro.errors import MisfitError, SchemaError
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from support.arrow_trial import listed
 from support.schema_data import cover, write
 from support.schema_pairs import Maker

@@ -14,7 +14,7 @@ from cdcavro.avro.definitions import definitions, pin, placed, settled
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import named_types
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.schema import from_schema
+from cdcavro.table.table_schema import from_schema
 
 FIXED = {"type": "fixed", "name": "F", "size": 2, "doc": "two bytes", "own": [1]}
 ENUM = {"type": "enum", "name": "E", "namespace": "other", "symbols": ["A", "B"], "aliases": ["Old"], "default": "A"}

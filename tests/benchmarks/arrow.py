@@ -34,7 +34,7 @@ from cdcavro.table.older_fields import part_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 ROUNDS = 7
 # By hand it takes so much longer that fewer rows tell it.

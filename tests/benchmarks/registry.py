@@ -35,7 +35,7 @@ from cdcavro.registry.framing import frame
 from cdcavro.spark.arrow_udf import column_function
 from cdcavro.spark.framed_rows import FramedRows, PrefixSchema
 from cdcavro.spark.registry import _known
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from spark import timed
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from cdcavro.lake import TableState, TypedRow, TypedRows, check_keys, last_chang
 from cdcavro.lake.merge import values_of
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.table import TableName, create_table, evolve
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 from support.roundtrip import error_of

@@ -17,7 +17,7 @@ from cdcavro.lake.escaped_names import OWN
 from cdcavro.spark.lake import Changelog
 from cdcavro.spark.lake.sinks import Delta, Iceberg
 from cdcavro.table import TableName
-from cdcavro.table.names import mangle
+from cdcavro.table.table_names import mangle
 from support.readers import KINDS, YES, cell, messages_together, said, written, written_together
 
 

@@ -14,7 +14,7 @@ from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError, OrderError, PayloadError
 from cdcavro.spark.survey import ChangeSurvey, MessageSurvey, outline_of
-from cdcavro.table.names import GivenTable
+from cdcavro.table.table_names import GivenTable
 from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS

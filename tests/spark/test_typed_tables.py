@@ -39,7 +39,7 @@ from cdcavro.errors import CdcAvroError
 from cdcavro.spark.typed_tables import TypedTables, to_tables
 from cdcavro.spark.version_columns import read_versions
 from cdcavro.table.history import Table
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from support.shop_tables import (
     MESSAGES,
     Moved,

@@ -20,9 +20,9 @@ from cdcavro.spark import version_columns as versions
 from cdcavro.spark.version_columns import MAX_EXPRESSIONS, VersionRows, fill_older_values, read_versions
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
-from cdcavro.table.names import NameAllocator
 from cdcavro.table.older_fields import kind_of
-from cdcavro.table.schema import column_field
+from cdcavro.table.table_names import NameAllocator
+from cdcavro.table.table_schema import column_field
 from cdcavro.table.writing.table_writer import TableWriter
 from support.older_values import CASES
 from support.wire import field, record

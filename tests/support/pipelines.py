@@ -19,7 +19,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.spark.pipeline import BatchReport, Files, Kafka, LakeSettings, Pipeline, RegistrySettings, Settings
 from cdcavro.table import TableName
-from cdcavro.table.names import parse_table_name
+from cdcavro.table.table_names import parse_table_name
 from cdcavro.table.tables import Tables
 from support.shop_lake import as_in_lake, rows_in, shown
 from support.shop_state import whole

@@ -12,7 +12,7 @@ from pyspark.sql.types import TimestampType
 
 from cdcavro.lake import TypedRow
 from cdcavro.lake.sql_statements import STATE, UNPARSED
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from support.shop_losses import EPOCH
 from support.shop_tables import Moved, Row, Unparsed, filled
 

@@ -12,7 +12,7 @@ from cdcavro.change.model import DDL, DML
 from cdcavro.change.order import in_order
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.tables import Tables
 from support.shop_streams import Message
 from support.shop_tables import read, shop_changes, true_row

@@ -25,7 +25,7 @@ from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.exact.numbers import plain_text
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.table.older_fields import filled_value
-from cdcavro.table.schema import TableColumn, TableSchema
+from cdcavro.table.table_schema import TableColumn, TableSchema
 from cdcavro.table.tables import Tables, TypedChange
 from cdcavro.transcoding.mapping import to_changes
 from support.messages import shop_canal, shop_debezium

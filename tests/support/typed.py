@@ -14,7 +14,7 @@ from cdcavro.avro.schema import Schema
 from cdcavro.change.model import Column, Source
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.writing.table_writer import TableWriter
 
 SOURCE = Source(database="shop", table="t")

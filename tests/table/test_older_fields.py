@@ -13,7 +13,7 @@ from cdcavro.change.model import Change, Column, Source
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.older_fields import filled_value, heirs
-from cdcavro.table.schema import TableSchema
+from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.writing.table_writer import TableWriter
 from support.generated_modules import RECORD_KINDS, module, root
 from support.older_values import CASES, LOCAL, MICROS, NOON, decimal

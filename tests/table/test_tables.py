@@ -20,7 +20,7 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
 from cdcavro.exact.caching import WeightedCache
 from cdcavro.lake.typed_rows import write_change
-from cdcavro.table import history, schema
+from cdcavro.table import history, table_schema
 from cdcavro.table import tables as tables_module
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.contents import empties
@@ -753,7 +753,7 @@ def test_all_tables_take_a_bounded_number_of_bytes(monkeypatch):
 @pytest.mark.parametrize("kind", ["tables", "columns", "creates", "statements"])
 def test_what_a_stream_takes_is_what_is_counted(monkeypatch, kind):
     """Ever-new tables, columns and statements: each takes about what it is charged with, so the bound of bytes holds."""
-    monkeypatch.setattr(schema, "_MADE", WeightedCache(10_000, share=1))
+    monkeypatch.setattr(table_schema, "_MADE", WeightedCache(10_000, share=1))
     monkeypatch.setattr(limits, "_REMEMBERED", 20)
     monkeypatch.setattr(tables_module, "_WRITERS", 20)
     stream_trial.followed(kind, 20)
@@ -970,7 +970,7 @@ def test_where_no_room_is_left_nothing_is_made_of_what_is_refused(monkeypatch):
     stream.ddl("CREATE TABLE u (id INT)")
     monkeypatch.setattr(stream.tables.tables[0].room, "left", 500)
     made = []
-    monkeypatch.setattr(schema, "parse_schema", lambda text: made.append(text) or parse_schema(text))
+    monkeypatch.setattr(table_schema, "parse_schema", lambda text: made.append(text) or parse_schema(text))
     rows = [lambda i=i: stream.row(f"id int, c{i} int", table=f"t{i}" if i % 2 else "t") for i in range(20)]
     texts = [f"ALTER TABLE t ADD a{i} INT" for i in range(10)] + [f"CREATE TABLE v{i} (id INT)" for i in range(10)]
     texts += [f"RENAME TABLE u TO u{i}" for i in range(10)]

@@ -17,7 +17,7 @@ from cdcavro.files.streams import STANDARD, open_output
 from cdcavro.table.columns.column_type import is_known
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.evolution.evolve import evolve as evolve_schema
-from cdcavro.table.schema import from_schema, schema_text
+from cdcavro.table.table_schema import from_schema, schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,7 +31,7 @@ from cdcavro.records.codegen.python_source import (
 )
 from cdcavro.records.python_values import default_scalar
 from cdcavro.records.shapes import Key, branch_keys, meaning, shape
-from cdcavro.table.schema import ATTRIBUTE
+from cdcavro.table.table_schema import ATTRIBUTE
 from cdcavro.wire.attributes import ATTRIBUTE as WIRE_ATTRIBUTE
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.evolution import Step
     from cdcavro.spark.lake.sinks import Attempt, Sink
     from cdcavro.table.ddl.steps import TableName
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
     # One selection of columns after another: first Columns, then texts of SQL.
     Reading = Sequence[Sequence[Any]]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.spark.lake.sinks import Sink
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 
 def wanted_columns(schema: TableSchema) -> list[LakeColumn]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.ddl.steps import TableName
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 _KIND: Final = "cdcavro.order"
 _PARTIAL: Final = "cdcavro.partial"

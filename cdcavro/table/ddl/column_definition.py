@@ -73,7 +73,7 @@ def skip_charset(cursor: TokenCursor) -> bool:
 
 
 def in_binary_table(column: ColumnDef) -> ColumnDef:
-    """Return a column as MySQL makes it in a table of the character set `binary`: bytes, unless it states another one."""
+    """Return a column as MySQL makes it in a table of the character set `binary`: bytes, unless it states another."""
     type = None if column.type is None or column.charset else binary_type(column.type)
     return column if type is None else replace(column, type=type)
 

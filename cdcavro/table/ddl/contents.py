@@ -25,7 +25,7 @@ from cdcavro.table.ddl.steps import (
     Truncate,
 )
 from cdcavro.table.ddl.tokens import Token, dialect_of, has_dialect, tokenize
-from cdcavro.table.names import statement_table, table_name_of
+from cdcavro.table.table_names import statement_table, table_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ def steps_of(change: Change) -> tuple[Step, ...]:
 
 
 def parts_of(change: Change) -> list[Change]:
-    """Return what is to be followed of a statement: the statement, or one without a text for each table that it changed.
+    """Return what to follow of a statement: the statement, or one without a text for each table that it changed.
 
     These stand for one that has no text, or none of a known dialect, and for one that is not understood and shows all
     that it did; otherwise such a text stays, and is refused.
@@ -156,7 +156,7 @@ def _shows_all(piece: _Piece, table: ChangedTable) -> bool:
 
 
 def _renames(piece: _Piece, table: ChangedTable) -> bool:
-    """Return whether a statement renames a table, and nothing else, from the name that it had to the one that it has."""
+    """Return whether a statement renames a table from its former name to its present one, and does nothing else."""
     keys = [token.key for token in piece.tokens]
     mark = "TO" if piece.verb == "RENAME" else "RENAME"
     if keys.count(mark) != 1 or piece.verb not in {"ALTER", "RENAME"}:

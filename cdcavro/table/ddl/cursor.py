@@ -69,7 +69,8 @@ UNCHANGED: Final = {
         CHARSET CHECKSUM CLUSTER COLLATE COMPRESS COMPRESSION CONNECTION DATA DEALLOCATE DEFAULT DELAY_KEY_WRITE
         DISABLE DISCARD DUPLICATE_SCOPE ENABLE ENCRYPTION ENGINE ENGINE_ATTRIBUTE EXPIRE_INFO FLASHBACK FORCE IMPORT
         INDEX INHERIT INITRANS INMEMORY INSERT_METHOD KEY_BLOCK_SIZE LOB LOCALITY LOCK LOGGING MAXTRANS MAX_ROWS
-        MEMOPTIMIZE MINIMIZE MIN_ROWS MONITORING MOVE NESTED NO NOCACHE NOCOMPRESS NOLOGGING NOMONITORING NOPARALLEL NOT OF OVERFLOW OWNER PACK_KEYS
+        MEMOPTIMIZE MINIMIZE MIN_ROWS MONITORING MOVE NESTED NO NOCACHE NOCOMPRESS
+        NOLOGGING NOMONITORING NOPARALLEL NOT OF OVERFLOW OWNER PACK_KEYS
         PAGE_CHECKSUM PARALLEL PASSWORD PCTFREE PCTUSED PRIMARY_ZONE PROGRESSIVE_MERGE_NUM PROGRESSIVE_MERGE_ROUND READ
         RECORD REPLICA REPLICA_NUM RESET RESULT_CACHE ROW ROW_FORMAT SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
         SECONDARY_LOAD SECONDARY_UNLOAD SHRINK STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES STORAGE
@@ -180,8 +181,8 @@ class TokenCursor:
     * `dialect` (`Dialect`)
     * `database` (str or None), which applies to names without a database
     * `at` (int), the position
-    * `ends_behind` (dict from int to int, None as long as no routine needed it), by the index of a semicolon within an IF
-      or a loop the index of the END that closes it
+    * `ends_behind` (dict from int to int, None as long as no routine needed it), by the index of a semicolon within
+      an IF or a loop the index of the END that closes it
     """
 
     def __init__(self, text: str, tokens: list[Token], dialect: Dialect, database: str | None) -> None:

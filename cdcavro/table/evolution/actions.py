@@ -32,8 +32,8 @@ from cdcavro.table.ddl.steps import (
 from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.column_defaults import avro_default, constant_of, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit
-from cdcavro.table.names import completed, source_of
-from cdcavro.table.schema import (
+from cdcavro.table.table_names import complete_name, source_of
+from cdcavro.table.table_schema import (
     ATTRIBUTE,
     OLDER,
     attributes_of,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from cdcavro.table.columns.overrides import TypeOverrides
     from cdcavro.table.ddl.steps import Action
     from cdcavro.table.ddl.tokens import Dialect
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 
 def apply_actions(context: AlterContext, actions: Sequence[Action]) -> None:
@@ -223,7 +223,7 @@ def _nothing(_context: AlterContext, _action: Any) -> None:
 
 
 def _rename_to(context: AlterContext, action: RenameTo) -> None:
-    context.edit.rename_table(completed(action.new, context.table))
+    context.edit.rename_table(complete_name(action.new, context.table))
 
 
 def column_of(declared: ColumnDef, dialect: Dialect) -> Column:

@@ -56,7 +56,7 @@ _MAX_DIGITS: Final = 1_000
 def older_value(declared: ColumnDef, dialect: Dialect) -> Constant | Expression | None:
     """Return the value of an added column in older rows: its default, or what its source gives it without one.
 
-    None is NULL. MySQL and its kin give a column that is NOT NULL the zero, the empty text or the first label of its type;
+    None is NULL. MySQL and its kin give a column that is NOT NULL the zero, the empty text or its type's first label;
     Oracle, PostgreSQL, SQL Server and DB2 refuse it where there are rows. The value of an expression is not known here.
     Source: MySQL reference manual, "Data Type Default Values".
     """

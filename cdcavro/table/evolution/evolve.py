@@ -26,8 +26,8 @@ from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.actions import AlterContext, apply_actions, column_attributes, column_of
 from cdcavro.table.evolution.limits import SharedLimits
 from cdcavro.table.evolution.row_edit import RowEdit
-from cdcavro.table.names import NameAllocator, completed, is_about, source_of, table_name_of
-from cdcavro.table.schema import (
+from cdcavro.table.table_names import NameAllocator, complete_name, is_about, source_of, table_name_of
+from cdcavro.table.table_schema import (
     MISSING,
     UNPARSED,
     TableSchema,
@@ -124,7 +124,7 @@ def by_step(
     """
     if isinstance(step, RenameTable) and is_about(step.old, table.table):
         edit = RowEdit(table.record)
-        edit.rename_table(completed(step.new, table.table))
+        edit.rename_table(complete_name(step.new, table.table))
         return _finish(table, edit)
     if isinstance(step, AlterTable) and is_about(step.table, table.table):
         context = AlterContext(table, source, given)

@@ -29,7 +29,7 @@ from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.actions import AlterContext, column_of
 from cdcavro.table.evolution.column_defaults import avro_default, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit, is_promotion, promote_default
-from cdcavro.table.schema import (
+from cdcavro.table.table_schema import (
     ATTRIBUTE,
     OLDER,
     TableSchema,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cdcavro.change.model import Column, Source
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
 
 MAX_KEPT: Final = 256 << 20
 # In characters of the schemas that one text of statements makes, since each version costs as much as its whole schema.

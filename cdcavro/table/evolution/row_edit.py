@@ -15,8 +15,8 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import ResolutionError, SchemaError, shown
 from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.table.ddl.cursor import MAX_COLUMNS
-from cdcavro.table.names import NameAllocator, namespace_of, renamed, table_name_parts
-from cdcavro.table.schema import (
+from cdcavro.table.table_names import NameAllocator, namespace_of, rename_record, table_name_parts
+from cdcavro.table.table_schema import (
     ATTRIBUTE,
     LOGICAL,
     OLDER,
@@ -229,7 +229,7 @@ class RowEdit:
             new = f"{namespace_of(table)}.{self.record['name']}"
             self._set_attribute("table", table_name_parts(table))
         else:
-            new = renamed(old, table)
+            new = rename_record(old, table)
         if new != old:
             aliases = [alias for alias in dict.fromkeys([*self._aliases(old), old]) if alias != new]
             self._pin()

@@ -1,8 +1,8 @@
-"""A typer of the lines of a file: it writes their rows in the order of the file. The engine takes chunks, in several threads.
+"""A typer of the lines of a file: it writes their rows in the order of the file; the engine takes chunks in threads.
 
 What a line becomes depends on the statements and lists of columns before it. So a chunk is taken by what was known when
-it was handed out, and its rows are written when its turn has come, up to the next line that was left. That line goes the
-exact way, and if a table was edited by it, the rows behind it are thrown away, and their lines are taken again.
+it was handed out, and its rows are written when its turn has come, up to the next line that was left. That line goes
+the exact way, and if it edits a table, the rows behind it are thrown away and their lines are taken again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LineRows(NamedTuple):
     places: memoryview[int]
 
     def next_left(self, line: int) -> tuple[int, int]:
-        """Return the index and the position of the next line from one on that was left, or of what is behind them all."""
+        """Return the index and the position of the next left line, from a line on, or of the end behind them all."""
         at = bisect_left(self.left, line - self.first)
         return (self.first + self.left[at], self.places[at]) if at < len(self.left) else (self.end, self.position)
 
@@ -117,7 +117,9 @@ class LineTyper:
     """Writes the rows of the lines that the engine takes to a folder, and leaves the other lines to its user.
 
     `file` is the file's name; `begin` begins a piece of work and returns what waits for its result, and `ahead` is how
-    many chunks are begun before their turn. Attribute: `taken` (int), how many lines were taken, each of which has rows.
+    many chunks are begun before their turn.
+
+    Field: `taken` (int), how many lines were taken, each of which has rows.
     """
 
     def __init__(self, typer: MessageTyper, folder: TablesFolder, *, file: str, begin: Begin, ahead: int) -> None:
@@ -128,7 +130,7 @@ class LineTyper:
         self.taken = 0
 
     def left(self, chunks: Iterable[Chunk], is_free: Callable[[], bool]) -> Iterator[Any]:
-        """Yield the lines that were left, each when all before it is done; what it says is known when the next is taken.
+        """Yield the lines that were left, each when all before it is done. The caller learns a line before the next.
 
         While `is_free` says no, every line is left. What comes before an error of `chunks` is done before it is raised.
         """

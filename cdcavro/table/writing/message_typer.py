@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.row_program import RowProgram
     from cdcavro.table.history import Table
-    from cdcavro.table.schema import TableSchema
+    from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import Tables, TypedChange
     from cdcavro.table.writing.table_writer import TableWriter
     from cdcavro.wire.format import Format
@@ -213,14 +213,14 @@ class MessageTyper:
         return is_right
 
     def take_column(self, messages: Slices, places: Slices | None, first: int, most: int) -> tuple[int, bool]:
-        """Take messages of known patterns from an index on, as `RowEngine.take_column` does; the rows wait for `pop_rows`.
+        """Take messages of known patterns from an index on, as `RowEngine.take_column`; the rows wait for `pop_rows`.
 
         Where a topic names tables, `places` have none. The tables must have learned all.
         """
         return self._engine.take_column(messages, places, first, most, self.clock)
 
     def pop_rows(self) -> tuple[list[tuple[Table, TableSchema, str]], RowBuffers]:
-        """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken` does."""
+        """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken`."""
         made = self._engine.taken()
         self.taken += len(made[0]) // 4
         return self._known, made

@@ -25,7 +25,7 @@ from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, plain_text
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.columns.readers import MISFIT
-from cdcavro.table.schema import avro_label, avro_of, without_attributes
+from cdcavro.table.table_schema import avro_label, avro_of, without_attributes
 from cdcavro.table.writing.cells import CellTable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Arrival, Change, Row, Source
     from cdcavro.table.columns.column_type import ColumnType
-    from cdcavro.table.schema import TableColumn, TableSchema
+    from cdcavro.table.table_schema import TableColumn, TableSchema
 
 
 OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
@@ -48,9 +48,9 @@ class TableWriter:
     """Writes the changes of one version of a table, as one source sends them.
 
     Made from the version, the source, and the columns that its changes state (None if they state none); `zone` is the
-    source's time zone, and `modes` how Debezium sends values. With `is_strict`, a value that its type cannot carry is an
-    error; otherwise it goes into `unparsed` as text, and `count` gets the name of its column. Raises `SchemaError` if a
-    stated column's Avro type is not the version's.
+    source's time zone, and `modes` how Debezium sends values. With `is_strict`, a value that its type cannot carry is
+    an error; otherwise it goes into `unparsed` as text, and `count` gets the name of its column. Raises `SchemaError` if
+    a stated column's Avro type is not the version's.
 
     Field: `schema` (`TableSchema`), the version.
     """
@@ -91,7 +91,7 @@ class TableWriter:
         )
         named = {cell.name: cell for cell in cells if cell.read is not None}
         self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
-        # The two bytes are empty lists of misfits and of absent columns behind a row, the one byte that of misfits behind a key.
+        # Behind a row, two bytes: no misfits and no absent columns. Behind a key, one byte: no misfits.
         self._cells = Cells([cell.plan() for cell in cells], b"\0\0", True, MISFIT)  # noqa: FBT003
         self._key_cells = Cells([cell.plan() for cell in self._key or ()], b"\0", False, MISFIT)  # noqa: FBT003
 
@@ -234,7 +234,7 @@ def _times(instant: int | None) -> tuple[int | None, int | None]:
 
 
 def _optionals(values: tuple[Any, ...], kinds: str) -> bytes:
-    """Return values as Avro, each a union of null and its type. Raises `StructureError` for an integer beyond 64 bits."""
+    """Return values as Avro, each a union of null and its type. Raises `StructureError` beyond 64 bits."""
     made = optionals(values, kinds)
     if made is None:
         numbers = [number for value, kind in zip(values, kinds, strict=True) for number in _longs(value, kind)]
@@ -371,7 +371,7 @@ class RowWriter:
 
         `last` is an earlier row of the same table in the same payload: most values of an update are the
         same objects in both of its rows, and their bytes are copied. Raises `StructureError` for an
-        unknown column, and for a row that lacks so much that as many of its kind would be out of proportion; `MisfitError`.
+        unknown column, and where the names of absent columns in so many rows take more than 8 MiB; `MisfitError`.
         """
         written, count = Written(), 0
         absent: list[str] = []

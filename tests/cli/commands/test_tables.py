@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cdcavro.avro.schema import parse_schema
 from cdcavro.cli import main
-from cdcavro.table.schema import from_schema
+from cdcavro.table.table_schema import from_schema
 from support.messages import SAMPLES, shop_canal
 
 CREATE = b'{"type":"CREATE","isDdl":true,"database":"s","table":"t","id":1,"es":1,"sql":"CREATE TABLE t (id INT PRIMARY KEY, a INT)"}'

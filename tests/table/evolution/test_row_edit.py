@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cdcavro.table.evolution.evolve import evolve
 from cdcavro.table.evolution.row_edit import FieldOrder
-from cdcavro.table.schema import MISSING_FIELD, UNPARSED_FIELD, TableSchema, from_schema
+from cdcavro.table.table_schema import MISSING_FIELD, UNPARSED_FIELD, TableSchema, from_schema
 from support.typed import SOURCE, read_row, table, write
 
 # What a type's values are in messages and as data, and what it is held as.

@@ -32,7 +32,7 @@ from cdcavro.registry import frame
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.pipeline.outputs.writer import WriteResult
 from cdcavro.spark.session import first_line
-from cdcavro.table.schema import UNPARSED
+from cdcavro.table.table_schema import UNPARSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -31,7 +31,7 @@ from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
 from cdcavro.spark.pipeline.outputs.writer import BatchRows
 from cdcavro.spark.pipeline.settings import Chosen
 from cdcavro.table import TableName
-from cdcavro.table.names import parse_table_name
+from cdcavro.table.table_names import parse_table_name
 from cdcavro.table.tables import Tables
 from support.names import FORMS, paths, told
 from support.pipelines import Job, canal

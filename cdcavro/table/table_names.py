@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROW: Final = "Value"
 TOPIC: Final = "@topic"
-# Stands for the unknown database of a table that is in a schema; no mangled name looks like this.
+# Stands for the unknown database of a table whose schema is known; no mangled name looks like this.
 _NO_DATABASE: Final = "_x_0"
 
 
@@ -34,27 +34,29 @@ _GROUP: Final = re.compile(r"_x([0-9a-f]{1,5}|10[0-9a-f]{4})_|_x_[0-9]+\Z")
 
 
 def namespace_of(table: TableName) -> str:
-    """Return the namespace of a table's records, unique to the table: its number of parts shows which are missing."""
+    """Return the namespace of a table's records, unique to the table; its number of parts shows what is missing."""
     parts = [mangle(name) for name in (table.database, table.schema, table.table) if name is not None]
     if table.schema is not None and table.database is None:
         parts = [_NO_DATABASE, *parts]
     return ".".join(parts)
 
 
-def renamed(full: str, table: TableName) -> str:
-    """Return the full name that somebody else's record gets when its table is renamed.
+def rename_record(full: str, table: TableName) -> str:
+    """Return the full name of a record that this package did not make, once its table is renamed.
 
-    >>> renamed("shop.orders", TableName(None, None, "o2")), renamed("srv.shop.orders.Value", TableName("b", None, "o2"))
-    ('shop.o2', 'srv.b.o2.Value')
+    >>> rename_record("shop.orders", TableName(None, None, "o2"))
+    'shop.o2'
+    >>> rename_record("srv.shop.orders.Value", TableName("b", None, "o2"))
+    'srv.b.o2.Value'
     """
-    above, container, name, below = taken_apart(full)
+    above, container, name, below = split_full_name(full)
     into = table.database if table.schema is None else table.schema
     container = container if into in (None, container) or container is None else mangle(into or "")
     parts = [*above, *([] if container is None else [container]), name if name == table.table else mangle(table.table)]
     return ".".join([*parts, *below])
 
 
-def taken_apart(full: str) -> tuple[list[str], str | None, str, list[str]]:
+def split_full_name(full: str) -> tuple[list[str], str | None, str, list[str]]:
     """Split the full name of a row's record: the parts above, the database or schema, the table, the parts below.
 
     A record named `Value` is the row of the table that its namespace names, as Debezium does it.
@@ -72,7 +74,7 @@ def table_name_parts(table: TableName) -> dict[str, str]:
 
 
 def table_name_of(source: Source) -> TableName | None:
-    """Return the name of the table a change is about, None if it names none; on OceanBase the tenant precedes the database."""
+    """Return the name of a change's table, None if it names none; on OceanBase the tenant precedes the database."""
     if not source.table:
         return None
     database = source.database if source.tenant is None else f"{source.tenant}.{source.database or ''}"
@@ -95,27 +97,25 @@ def parse_table_name(text: str) -> TableName:
     TableName(database=None, schema='public', table='orders')
     """
     match = _SPELLED.fullmatch(text)
-    parts = [] if match is None else [_unquoted(part) for part in match.groups() if part is not None]
+    parts = [] if match is None else [_unquote(part) for part in match.groups() if part is not None]
     if not parts or not parts[-1]:
         raise ValueError(f"a table is spelled table, database.table or database.schema.table, not {shown(text)}")
     database, schema = (*parts[:-1], "", "")[:2]
     return TableName(database or None, schema or None, parts[-1])
 
 
-def _unquoted(part: str) -> str:
+def _unquote(part: str) -> str:
     mark = part[:1]
     return part[1:-1].replace(mark * 2, mark) if mark in ('"', "`") else part
 
 
 @dataclass(frozen=True, slots=True)
 class GivenTable:
-    """The table of changes that name none; what a change says itself always counts.
+    """The table of changes that name none; what a change says itself always counts."""
 
-    Attributes: `name` (`TableName` or None), the one that is given for them; `by_topic` (bool), whether it is the
-    one called as the topic that brought them, where that is known.
-    """
-
+    # The table that is given for them.
     name: TableName | None = None
+    # Whether it is the one that is called like their topic, where that is known.
     by_topic: bool = False
 
     @classmethod
@@ -145,7 +145,7 @@ class GivenTable:
             given = self.name
         else:
             return change
-        full = completed(TableName(source.database, source.schema, given.table), given)
+        full = complete_name(TableName(source.database, source.schema, given.table), given)
         table = full.table if _is_of_table(change) else source.table
         return structs.replace(
             change, source=structs.replace(source, database=full.database, schema=full.schema, table=table)
@@ -163,7 +163,7 @@ def has_row_of_table(change: Change) -> bool:
 
 
 def check_row(change: Change) -> None:
-    """Raise `StructureError` for a change with a row, or a TRUNCATE, of no known operation or table, or without a row."""
+    """Raise `StructureError` for a row or a TRUNCATE of no known operation or table, and for a row that is missing."""
     if _is_of_table(change):
         if not change.source.table:
             expected = "a message that names its table, or a table given for those that do not (--table)"
@@ -176,14 +176,14 @@ def check_row(change: Change) -> None:
 
 def statement_table(name: TableName, source: Source) -> TableName:
     """Return a statement's table name completed from its source; on OceanBase with the tenant, as in row changes."""
-    full = completed(name, TableName(source.database, source.schema, name.table))
+    full = complete_name(name, TableName(source.database, source.schema, name.table))
     if source.tenant is None:
         return full
     return TableName(f"{source.tenant}.{full.database or ''}", full.schema, full.table)
 
 
-def folded(name: TableName) -> TableName:
-    """Return a name that is the same for all spellings that differ in case only."""
+def fold_case(name: TableName) -> TableName:
+    """Return a table's name in lower case, which is the same for all spellings that differ in case only."""
     database, schema = (part and part.lower() for part in (name.database, name.schema))
     return TableName(database, schema, name.table.lower())
 
@@ -196,7 +196,7 @@ def is_about(name: TableName, table: TableName) -> bool:
     )
 
 
-def completed(name: TableName, context: TableName) -> TableName:
+def complete_name(name: TableName, context: TableName) -> TableName:
     """Return a statement's name with the parts that it leaves out taken from another name."""
     database = context.database if name.database is None else name.database
     return TableName(database, context.schema if name.schema is None else name.schema, name.table)
@@ -234,7 +234,7 @@ class NameAllocator:
         for own_name in own:
             self._release(own_name)
         if allocated.lower() in self._lowered:
-            allocated = self._apart(name, allocated)
+            allocated = self._distinct_name(name, allocated)
         for avro_name in (*own, allocated):
             self.add(avro_name)
         return allocated
@@ -251,7 +251,7 @@ class NameAllocator:
         if not self._lowered[name.lower()]:
             del self._lowered[name.lower()]
 
-    def _apart(self, name: str, mangled: str) -> str:
+    def _distinct_name(self, name: str, mangled: str) -> str:
         """Return a name with its letters as escape groups, or with a number if the exact name or that one is taken."""
         if mangled not in self._names:
             spelled = "".join(_group_of(char) if char.isalpha() or char == "_" else char for char in name)

@@ -14,7 +14,7 @@ from cdcavro.errors import SchemaError, StructureError
 from cdcavro.table.columns.overrides import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
-from cdcavro.table.schema import TableColumn, TableSchema, from_schema
+from cdcavro.table.table_schema import TableColumn, TableSchema, from_schema
 from support.typed import table
 
 DEBEZIUM = {

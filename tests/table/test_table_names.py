@@ -14,7 +14,7 @@ from cdcavro.change.model import Source
 from cdcavro.errors import StructureError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.names import NameAllocator, mangle, namespace_of, parse_table_name, table_name_of, unmangle
+from cdcavro.table.table_names import NameAllocator, mangle, namespace_of, parse_table_name, table_name_of, unmangle
 from support.typed import read_row, table, write
 
 JAVA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -37,12 +37,12 @@ from cdcavro.errors import SchemaError
 from cdcavro.exact.caching import WeightedCache, derived_property
 from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.names import ROW, namespace_of, table_name_parts, taken_apart
+from cdcavro.table.table_names import ROW, namespace_of, split_full_name, table_name_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdcavro.table.names import NameAllocator
+    from cdcavro.table.table_names import NameAllocator
 
 
 ATTRIBUTE: Final = "cdc"
@@ -283,7 +283,7 @@ class TableSchema:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row's record as a JSON value, which nobody may change. Few are kept, as each takes far more than its text."""
+        """The row's record as a JSON value, which nobody may change; few are kept, as one takes far more than its text."""
         return _record_of(self.row.json)
 
     @derived_property
@@ -292,7 +292,7 @@ class TableSchema:
         names = attributes_of(self.record).get("table")
         if isinstance(names, dict):
             return TableName(names.get("database"), names.get("schema"), str(names.get("table")))
-        _, container, name, _ = taken_apart(self.row.root.name if isinstance(self.row.root, Record) else "")
+        _, container, name, _ = split_full_name(self.row.root.name if isinstance(self.row.root, Record) else "")
         return TableName(container, None, name)
 
     @derived_property
