@@ -53,10 +53,10 @@ _UNFIT_COLUMN: Final = _unfit(_CONTROL, "^_(?=cdc_)", r"\$(?=\{)", end=r"\$\{", 
 _UNFIT_OLDER: Final = _unfit(_CONTROL + _MEANING, "^[._ ]", "[. ]$", end="[. ]$")
 
 
-def quoted(*names: str) -> str:
+def quote(*names: str) -> str:
     """Return names quoted for Spark's SQL, joined by dots.
 
-    >>> print(quoted("shop", "we`ird"))
+    >>> print(quote("shop", "we`ird"))
     `shop`.`we``ird`
     """
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)

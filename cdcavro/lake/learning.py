@@ -54,7 +54,7 @@ class Learner:
         for change, unordered in _in_order_of_sources(
             change for change in changes if change.op in DML or change.op in DDL
         ):
-            gone, edits = self._dropped() if change.op in DDL else set(), self.tables.edits
+            gone, edits = self._dropped_numbers() if change.op in DDL else set(), self.tables.edits
             try:
                 if unordered is not None:
                     raise unordered
@@ -69,8 +69,8 @@ class Learner:
                 if change.op in DDL and self.tables.edits != edits:
                     # What is not understood of a table is known of it, too.
                     learned.changes.append(change)
-            if change.op in DDL and self._dropped() - gone:
-                learned.dropped[identity_of(change)] = tuple(sorted(self._dropped() - gone))
+            if change.op in DDL and self._dropped_numbers() - gone:
+                learned.dropped[identity_of(change)] = tuple(sorted(self._dropped_numbers() - gone))
         _note_written(written)
         return learned
 
@@ -96,7 +96,7 @@ class Learner:
             self.outlines.forget(change.source)
         return known
 
-    def _dropped(self) -> set[int]:
+    def _dropped_numbers(self) -> set[int]:
         return {table.number for table in self.tables.tables if table.is_gone}
 
 
@@ -162,11 +162,11 @@ def _in_order_of_sources(changes: Iterable[Change]) -> list[tuple[Change, OrderE
             groups.setdefault((change.source.format, kind), []).append((read, change))
     for pairs in sorted(groups.values(), key=lambda pairs: not is_full_load(pairs[0][0])):
         came = {id(read): change for read, change in pairs}
-        found += [(came[id(read)], None) for read in _sorted([read for read, _ in pairs])]
+        found += [(came[id(read)], None) for read in _sort([read for read, _ in pairs])]
     return found
 
 
-def _sorted(changes: list[Change]) -> list[Change]:
+def _sort(changes: list[Change]) -> list[Change]:
     try:
         return in_order(changes)
     except OrderError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.lake.escaped_names import OWN, quoted
+from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import KINDS, LakeColumn, Step
 
 if TYPE_CHECKING:
@@ -64,21 +64,21 @@ def create_table(
     properties: Mapping[str, str],
 ) -> str:
     """Return the statement that creates a lake table unless there is one; `own` are columns of this project."""
-    listed = [f"{quoted(column.name)} {column.type} COMMENT {literal(column.field)}" for column in columns]
-    listed += [f"{quoted(name)} {declared}" for name, declared in own.items()]
+    listed = [f"{quote(column.name)} {column.type} COMMENT {literal(column.field)}" for column in columns]
+    listed += [f"{quote(name)} {declared}" for name, declared in own.items()]
     options = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
     return f"CREATE TABLE IF NOT EXISTS {identifier} ({', '.join(listed)}) USING {using} TBLPROPERTIES ({options})"
 
 
 def alter_table(identifier: str, step: Step) -> str:
     """Return the statement that takes a step. Raises `ValueError` for a kind of step that is not known."""
-    column, name = step.column, quoted(step.name)
+    column, name = step.column, quote(step.name)
     field = literal(column.field)
     match step.kind:
         case "add":
-            return f"ALTER TABLE {identifier} ADD COLUMNS ({quoted(column.name)} {column.type} COMMENT {field})"
+            return f"ALTER TABLE {identifier} ADD COLUMNS ({quote(column.name)} {column.type} COMMENT {field})"
         case "rename":
-            return f"ALTER TABLE {identifier} RENAME COLUMN {name} TO {quoted(column.name)}"
+            return f"ALTER TABLE {identifier} RENAME COLUMN {name} TO {quote(column.name)}"
         case "widen":
             return f"ALTER TABLE {identifier} ALTER COLUMN {name} TYPE {column.type}"
         case "mark":
@@ -96,12 +96,12 @@ def set_properties(identifier: str, properties: Mapping[str, str]) -> str:
 
 def delete_below(identifier: str, floor: bytes) -> str:
     """Return the statement that deletes the rows that are not above a floor."""
-    return f"DELETE FROM {identifier} WHERE {quoted(ORDER)} <= X'{floor.hex()}'"  # noqa: S608  names are quoted
+    return f"DELETE FROM {identifier} WHERE {quote(ORDER)} <= X'{floor.hex()}'"  # noqa: S608  names are quoted
 
 
 def delete_until(identifier: str, moment: datetime) -> str:
     """Return the statement that deletes the deletes up to a moment from the table that remembers them."""
-    return f"DELETE FROM {identifier} WHERE {quoted(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608  names are quoted
+    return f"DELETE FROM {identifier} WHERE {quote(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608  names are quoted
 
 
 def merge_state(
@@ -114,10 +114,10 @@ def merge_state(
     the table's columns that the batch has. With `is_partial`, changes may lack columns: `_cdc_older` has the
     orders of the columns that are not as old as the row, empty for one that nobody has stated yet.
     """
-    order, deleted = quoted("s", ORDER), quoted("s", DELETED)
-    stands = quoted("t", ORDER)
+    order, deleted = quote("s", ORDER), quote("s", DELETED)
+    stands = quote("t", ORDER)
     own = [ORDER, UNPARSED, *([] if is_partial else [OLDER])]
-    plain = ", ".join(f"{quoted('t', name)} = {quoted('s', name)}" for name in (*columns, *own))
+    plain = ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in (*columns, *own))
     inserted = [*columns, KEY, ORDER, UNPARSED, OLDER]
     update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {plain}"
     if is_partial:
@@ -126,45 +126,45 @@ def merge_state(
     is_there = f" AND {order} IS NOT NULL" if is_guarded else ""
     return "\n".join(
         [
-            f"MERGE INTO {identifier} t USING {source} s ON {quoted('t', KEY)} = {quoted('s', KEY)}",
+            f"MERGE INTO {identifier} t USING {source} s ON {quote('t', KEY)} = {quote('s', KEY)}",
             *delete,
             update,
-            f"WHEN NOT MATCHED{is_there} THEN INSERT ({', '.join(map(quoted, inserted))})",
-            f"VALUES ({', '.join(quoted('s', name) for name in inserted)})",
+            f"WHEN NOT MATCHED{is_there} THEN INSERT ({', '.join(map(quote, inserted))})",
+            f"VALUES ({', '.join(quote('s', name) for name in inserted)})",
         ]
     )
 
 
 def _merge_columns(columns: Sequence[str], floor: str) -> str:
     """Return the clause that takes each column from the change that stated it last."""
-    order, stands = quoted("s", ORDER), quoted("t", ORDER)
+    order, stands = quote("s", ORDER), quote("t", ORDER)
 
     def since(table: str, name: str) -> str:
-        own = f"coalesce(element_at({quoted(table, OLDER)}, {literal(name)}), {quoted(table, ORDER)})"
+        own = f"coalesce(element_at({quote(table, OLDER)}, {literal(name)}), {quote(table, ORDER)})"
         # What stood before a delete of the key is nothing.
         return f"CASE WHEN {own} > {floor} THEN {own} ELSE X'' END"
 
     sets = []
     for name in columns:
         is_newer = f"{since('s', name)} > {since('t', name)}"
-        kept = f"CASE WHEN {since('t', name)} > X'' THEN {quoted('t', name)} END"
-        sets.append(f"{quoted('t', name)} = CASE WHEN {is_newer} THEN {quoted('s', name)} ELSE {kept} END")
+        kept = f"CASE WHEN {since('t', name)} > X'' THEN {quote('t', name)} END"
+        sets.append(f"{quote('t', name)} = CASE WHEN {is_newer} THEN {quote('s', name)} ELSE {kept} END")
     newest = f"greatest({order}, {stands})"
     pairs = ", ".join(f"{literal(name)}, greatest({since('s', name)}, {since('t', name)})" for name in columns)
     older = f"map_filter(map({pairs}), (name, since) -> since <> {newest})"
-    sets.append(f"{quoted('t', OLDER)} = CASE WHEN cardinality({older}) > 0 THEN {older} END")
+    sets.append(f"{quote('t', OLDER)} = CASE WHEN cardinality({older}) > 0 THEN {older} END")
     texts = ", ".join(
         f"{literal(name)}, CASE WHEN {since('s', name)} > {since('t', name)} THEN {_text('s', name)} ELSE {_text('t', name)} END"
         for name in columns
     )
     unparsed = f"map_filter(map({texts}), (name, text) -> text IS NOT NULL)"
-    sets.append(f"{quoted('t', UNPARSED)} = CASE WHEN cardinality({unparsed}) > 0 THEN {unparsed} END")
-    sets.append(f"{quoted('t', ORDER)} = {newest}")
+    sets.append(f"{quote('t', UNPARSED)} = CASE WHEN cardinality({unparsed}) > 0 THEN {unparsed} END")
+    sets.append(f"{quote('t', ORDER)} = {newest}")
     return f"WHEN MATCHED AND {order} IS NOT NULL THEN UPDATE SET {', '.join(sets)}"
 
 
 def _text(table: str, name: str) -> str:
-    return f"element_at({quoted(table, UNPARSED)}, {literal(name)})"
+    return f"element_at({quote(table, UNPARSED)}, {literal(name)})"
 
 
 def merge_deletes(identifier: str, source: str) -> str:
@@ -172,10 +172,10 @@ def merge_deletes(identifier: str, source: str) -> str:
     names = list(DELETES)
     return "\n".join(
         [
-            f"MERGE INTO {identifier} t USING {source} s ON {quoted('t', KEY)} = {quoted('s', KEY)}",
-            f"WHEN MATCHED AND {quoted('s', ORDER)} > {quoted('t', ORDER)} THEN UPDATE SET "
-            + ", ".join(f"{quoted('t', name)} = {quoted('s', name)}" for name in (ORDER, AT)),
-            f"WHEN NOT MATCHED THEN INSERT ({', '.join(map(quoted, names))})",
-            f"VALUES ({', '.join(quoted('s', name) for name in names)})",
+            f"MERGE INTO {identifier} t USING {source} s ON {quote('t', KEY)} = {quote('s', KEY)}",
+            f"WHEN MATCHED AND {quote('s', ORDER)} > {quote('t', ORDER)} THEN UPDATE SET "
+            + ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in (ORDER, AT)),
+            f"WHEN NOT MATCHED THEN INSERT ({', '.join(map(quote, names))})",
+            f"VALUES ({', '.join(quote('s', name) for name in names)})",
         ]
     )

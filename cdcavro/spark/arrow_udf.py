@@ -58,39 +58,41 @@ def column_function(
     position, each with what makes its array of Python values where Spark has none of Arrow.
     """
     if HAS_ARROW:
-        result: Callable[..., Column] = _of_kind(_MAKERS.arrow_udf(_named(function, name), returns), is_deterministic)
+        result: Callable[..., Column] = _set_determinism(
+            _MAKERS.arrow_udf(_name_function(function, name), returns), is_deterministic
+        )
         return result
     is_struct = _is_struct(returns)
     kind = f"{returns}, {_IS_THERE} boolean" if is_struct else returns
-    udf = _of_kind(_pandas_udf(function, kind, name, from_json), is_deterministic)
+    udf = _set_determinism(_pandas_udf(function, kind, name, from_json), is_deterministic)
 
-    def called(*args: Column | str) -> Column:
+    def call(*args: Column | str) -> Column:
         columns = [sf.col(one) if isinstance(one, str) else one for one in args]
         result = udf(*[_json(one) if i in from_json else _bytes(one) for i, one in enumerate(columns)])
         return (_nullable(result) if is_struct else result).alias(f"{name}({', '.join(map(_shown, args))})")
 
-    return called
+    return call
 
 
 def sql_function(function: Callable[..., pa.Array], returns: str, name: str, *, is_deterministic: bool = True) -> Any:
     """Return a function of Arrow arrays of text and bytes as Spark registers it for SQL."""
     if HAS_ARROW:
-        registered = _MAKERS.arrow_udf(_named(function, name), returns)
+        registered = _MAKERS.arrow_udf(_name_function(function, name), returns)
     elif _is_struct(returns):
         # Structs that may be null are given row by row only.
-        registered = sf.udf(_of_row(_named(function, name)), returns, useArrow=False)
+        registered = sf.udf(_of_row(_name_function(function, name)), returns, useArrow=False)
     else:
         registered = _pandas_udf(function, returns, name, _NO_JSON)
-    return _of_kind(registered, is_deterministic)
+    return _set_determinism(registered, is_deterministic)
 
 
-def _named(function: Callable[P, R], name: str) -> Callable[P, R]:
+def _name_function(function: Callable[P, R], name: str) -> Callable[P, R]:
     own = in_worker(function)
     own.__name__ = name
     return own
 
 
-def _of_kind(function: Any, is_deterministic: bool) -> Any:  # noqa: FBT001
+def _set_determinism(function: Any, is_deterministic: bool) -> Any:  # noqa: FBT001
     return function if is_deterministic else function.asNondeterministic()
 
 
@@ -129,7 +131,7 @@ def _pandas_udf(function: Callable[..., pa.Array], returns: str, name: str, from
 
     # What Spark goes by.
     run.__annotations__ = {"columns": pd.Series, "return": pd.DataFrame if _is_struct(returns) else pd.Series}
-    own = _named(run, name)
+    own = _name_function(run, name)
     return _MAKERS.pandas_udf(own, returns)
 
 
@@ -216,7 +218,7 @@ def raw_bytes(values: pa.Array) -> list[bytes | None]:
     return raw_values
 
 
-def converted(
+def convert_values(
     values: pa.Array,
     convert: Callable[[bytes], bytes],
     caught: Callable[[int, MessageError], object] | None = None,

@@ -69,13 +69,13 @@ def to_changes(
     check_zone(zone)
     check_word(unavailable)
 
-    def converted(texts: pa.Array) -> pa.Array:
+    def convert(texts: pa.Array) -> pa.Array:
         return changes_batch(texts, format, zone, unavailable=unavailable)
 
-    def placed(texts: pa.Array, places: pa.Array) -> pa.Array:
+    def convert_placed(texts: pa.Array, places: pa.Array) -> pa.Array:
         return changes_batch(texts, format, zone, places, unavailable=unavailable)
 
-    own = converted if place is None else placed
+    own = convert if place is None else convert_placed
     function = column_function(own, RESULT, "cdc_changes", is_deterministic=False, from_json={1: pa.array})
     return function(col) if place is None else function(col, place)
 
@@ -144,7 +144,7 @@ def changes_batch(
     errors: list[dict[str, str | None] | None] = []
     arrivals = [None] * len(texts) if places is None else places.to_pylist()
     for raw, arrival in zip(raw_bytes(texts), arrivals, strict=True):
-        changes, error = _converted(raw, format, zone, unavailable)
+        changes, error = _convert(raw, format, zone, unavailable)
         if changes is not None and arrival is not None:
             changes = [replace(change, place=_place(change, arrival)) for change in changes]
         payloads.append(None if changes is None else [change.to_avro() for change in changes])
@@ -167,7 +167,7 @@ def key_fields(change: Change) -> dict[str, Any]:
     return dict(zip(_NAMES, (phase, numbers, *arrival, list(ties), row), strict=True))
 
 
-def _converted(
+def _convert(
     raw: bytes | None, format: str, zone: tzinfo | None, unavailable: str | None
 ) -> tuple[list[Change] | None, dict[str, str | None] | None]:
     if raw is None:

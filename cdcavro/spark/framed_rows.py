@@ -18,7 +18,7 @@ from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
-from cdcavro.spark.arrow_udf import column_function, converted
+from cdcavro.spark.arrow_udf import column_function, convert_values
 from cdcavro.spark.functions import ERROR, error_fields
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def without_length(col: str) -> Column:
     """Return the column of bytes in a column of their payloads. A payload that cannot be read fails the job."""
 
     def strip_length(values: pa.Array) -> pa.Array:
-        return converted(values, bytes_of)
+        return convert_values(values, bytes_of)
 
     return column_function(strip_length, "binary", "cdc_bare")(col)
 

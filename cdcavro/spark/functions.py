@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.spark.arrow_udf import column_function, converted
+from cdcavro.spark.arrow_udf import column_function, convert_values
 from cdcavro.wire.formats import FORMATS, get_format
 
 if TYPE_CHECKING:
@@ -34,16 +34,16 @@ def encode(col: ColumnOrName, format: str, *, rejects: bool = False) -> Column:
     get_format(format)
     if not rejects:
 
-        def encoded(texts: pa.Array) -> pa.Array:
+        def encode_all(texts: pa.Array) -> pa.Array:
             return encode_batch(texts, format)
 
-        return column_function(encoded, "binary", "cdc_encode")(col)
+        return column_function(encode_all, "binary", "cdc_encode")(col)
 
-    def try_encoded(texts: pa.Array) -> pa.Array:
+    def try_encode_all(texts: pa.Array) -> pa.Array:
         return try_encode_batch(texts, format)
 
     # Declared non-deterministic, because Spark would otherwise run the function twice for a filter on error.
-    return column_function(try_encoded, RESULT, "cdc_try_encode", is_deterministic=False)(col)
+    return column_function(try_encode_all, RESULT, "cdc_try_encode", is_deterministic=False)(col)
 
 
 def decode(col: ColumnOrName, format: str) -> Column:
@@ -54,22 +54,22 @@ def decode(col: ColumnOrName, format: str) -> Column:
     """
     get_format(format)
 
-    def decoded(payloads: pa.Array) -> pa.Array:
+    def decode_all(payloads: pa.Array) -> pa.Array:
         return decode_batch(payloads, format)
 
-    return column_function(decoded, "string", "cdc_decode")(col)
+    return column_function(decode_all, "string", "cdc_decode")(col)
 
 
 def encode_batch(texts: pa.Array, format: str) -> pa.Array:
     """Encode an array of texts. Raises `MessageError`."""
     own = get_format(format)
-    return converted(texts, own.encode, batch=own.encode_column)
+    return convert_values(texts, own.encode, batch=own.encode_column)
 
 
 def decode_batch(payloads: pa.Array, format: str) -> pa.Array:
     """Decode an array of payloads. Raises `PayloadError`."""
     own = get_format(format)
-    return converted(payloads, own.decode, batch=own.decode_column).cast(pa.string())
+    return convert_values(payloads, own.decode, batch=own.decode_column).cast(pa.string())
 
 
 def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
@@ -80,7 +80,7 @@ def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
         faults[place] = error_fields(error)
 
     own = get_format(format)
-    payloads = converted(texts, own.encode, caught, batch=own.encode_column)
+    payloads = convert_values(texts, own.encode, caught, batch=own.encode_column)
     errors = pa.array([faults.get(i) for i in range(len(texts))], ERROR) if faults else pa.nulls(len(texts), ERROR)
     return pa.StructArray.from_arrays([payloads, errors], ["payload", "error"], mask=texts.is_null())
 

@@ -131,7 +131,7 @@ def _run(
     for note in notes[:1]:
         say(note)
     say(f"converting {number_of(len(formats), 'file')}")
-    with _converted(spark, lines, heads, formats) as parts:
+    with _convert_files(spark, lines, heads, formats) as parts:
         converted = reduce(DataFrame.union, [part.converted for part in parts])
         kinds = {(row["format"], row["is_reject"]) for row in _kinds(converted).collect()}
         written: dict[tuple[str, str], int] = {}
@@ -166,7 +166,7 @@ class _FileGroup(NamedTuple):
 
 
 @contextmanager
-def _converted(
+def _convert_files(
     spark: SparkSession, lines: DataFrame, heads: Mapping[str, Head], formats: Mapping[str, str]
 ) -> Iterator[list[_FileGroup]]:
     """Convert the lines of files, in blocks if Spark can cut a file, and those of a packed file by one task."""
@@ -275,7 +275,7 @@ def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]]
     set for rejects only.
     """
 
-    def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         count: dict[tuple[str, int], int] = {}
         for batch in batches:
             files = [plain_path(uri) for uri in batch.column("file").to_pylist()]
@@ -292,7 +292,7 @@ def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]]
                 [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
             )
 
-    return converted
+    return convert
 
 
 def convert_line(line: Line, format: str) -> Row:

@@ -72,7 +72,7 @@ class Survey:
     def _learn_outlines(self, message: bytes, place: Arrival | None) -> list[Outline]:
         """Return the outlines of a message, and learn its pattern."""
         changes = self._changes(message)
-        named = self._named(changes, place)
+        named = self._name_changes(changes, place)
         if self._engine is not None and _are_rows(named):
             self._learn(self._engine, message, changes[0])
         return _outlines_of(named)
@@ -89,9 +89,9 @@ class Survey:
             engine.add(fixed, program)
 
     def _named_changes(self, message: bytes, place: Arrival | None) -> list[Change]:
-        return self._named(self._changes(message), place)
+        return self._name_changes(self._changes(message), place)
 
-    def _named(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
+    def _name_changes(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
         return [self._given.named(replace(change, place=merge_places(change.place, place))) for change in changes]
 
     def _changes(self, message: bytes) -> list[Change]:

@@ -1,4 +1,4 @@
-"""Names in a lake: quoted, and escaped so that two names never become one."""
+"""Names in a lake: quote, and escaped so that two names never become one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdcavro.errors import SchemaError
-from cdcavro.lake.escaped_names import check_topic_template, column_names, folder_names, quoted, topic_name
+from cdcavro.lake.escaped_names import check_topic_template, column_names, folder_names, quote, topic_name
 from cdcavro.lake.sql_statements import literal
 from cdcavro.table import TableName
 from support.names import FORMS, HOSTILE, names, paths, tables
@@ -83,7 +83,7 @@ def test_a_name_that_no_folder_can_have_is_refused():
 
 def test_quoted_names_and_texts_end_where_they_end():
     """Whatever stands in them."""
-    assert quoted("a`; DROP TABLE x") == "`a``; DROP TABLE x`"
+    assert quote("a`; DROP TABLE x") == "`a``; DROP TABLE x`"
     assert literal("'; DROP TABLE x; \\") == "'\\'; DROP TABLE x; \\\\'"
     assert "${" not in literal("${env:HOME}") + "".join(column_names(["${env:HOME}", "$${x}"]))
 

@@ -9,11 +9,11 @@ from sqlglot import tokenize
 from sqlglot.tokens import TokenType
 
 from cdcavro.lake import sql_statements as sql
-from cdcavro.lake.escaped_names import quoted
+from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import ADD, DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn, Step
 
 NAMES = ["plain", "`; DROP TABLE x; --", "a``b", "'", "/*", "é\n\\"]
-TABLE = quoted("la`ke", "t`; --")
+TABLE = quote("la`ke", "t`; --")
 SOURCE = "source_view"
 
 

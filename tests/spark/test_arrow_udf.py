@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.spark import arrow_udf
-from cdcavro.spark.arrow_udf import converted, in_worker
+from cdcavro.spark.arrow_udf import convert_values, in_worker
 from cdcavro.spark.functions import ERROR, decode_batch, encode_batch, error_fields, try_encode_batch
 from support.messages import goldens
 
@@ -120,7 +120,7 @@ class Bare(list):
 
 def test_an_array_without_buffers_is_empty():
     """Nothing is read from nowhere."""
-    assert converted(Bare(), bytes).to_pylist() == []
+    assert convert_values(Bare(), bytes).to_pylist() == []
 
 
 def test_a_text_at_fault_without_rejects_is_raised():
@@ -132,9 +132,9 @@ def test_a_text_at_fault_without_rejects_is_raised():
 
 def test_a_batch_that_passes_the_offsets_says_what_to_set():
     """2 GiB is what Arrow's type carries."""
-    assert converted(pa.array([b"ab", b"c"]), bytes, most=3).to_pylist() == [b"ab", b"c"]
+    assert convert_values(pa.array([b"ab", b"c"]), bytes, most=3).to_pylist() == [b"ab", b"c"]
     with pytest.raises(cdcavro.JobError) as caught:
-        converted(pa.array([b"ab", b"c"]), bytes, most=2)
+        convert_values(pa.array([b"ab", b"c"]), bytes, most=2)
     advice = "lower spark.sql.execution.arrow.maxRecordsPerBatch"
     assert str(caught.value) == f"the values of one Arrow batch come to more than 2 bytes: {advice}"
 

@@ -171,9 +171,9 @@ class Account(Struct):
 
     def note_written(self, batch: int, steps: list[str], waiting: dict[str, str]) -> None:
         """Note how lake tables changed, and which do not take their rows."""
-        self.steps = [*self.steps, *((batch, bounded(step)) for step in steps[-_STEPS:])][-_STEPS:]
+        self.steps = [*self.steps, *((batch, bound_text(step)) for step in steps[-_STEPS:])][-_STEPS:]
         self.waiting_count = len(waiting)
-        self.waiting = {bounded_name(name): bounded(reason) for name, reason in list(waiting.items())[:_WAITING]}
+        self.waiting = {bounded_name(name): bound_text(reason) for name, reason in list(waiting.items())[:_WAITING]}
 
     def note_lag(self, batch: int, lag: int, unit: str) -> None:
         """Note how much was left to read behind a batch."""
@@ -194,7 +194,7 @@ class Account(Struct):
                 one.at,
                 one.since,
                 _first_steps(one.steps),
-                bounded(one.statement),
+                bound_text(one.statement),
             )
             if place is None:
                 self.versions.append(own)
@@ -209,10 +209,10 @@ class Account(Struct):
         known = {(one.format, one.path, one.reason): one for one in self.rejects}
         for one in rejects:
             own = RejectReason(
-                bounded_name(one.format), bounded(one.path), bounded(one.reason), 0, "", bounded(one.example)
+                bounded_name(one.format), bound_text(one.path), bound_text(one.reason), 0, "", bound_text(one.example)
             )
             found = known.setdefault((own.format, own.path, own.reason), own)
-            found.place = found.place or bounded(one.place)
+            found.place = found.place or bound_text(one.place)
             found.count += one.count
         self.other_rejects += count - sum(one.count for one in rejects)
         self.rejects = sorted(known.values(), key=lambda one: -one.count)
@@ -226,17 +226,17 @@ def bounded_name(name: str) -> str:
     >>> len(bounded_name("a" * 10_000))
     200
     """
-    text = bounded(name[: _NAME + 1], _NAME + 1)
+    text = bound_text(name[: _NAME + 1], _NAME + 1)
     if len(name) <= _NAME and len(text) <= _NAME:
         return text
     digest = f"... ({len(name):,} characters, {hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:12]})"
     return text[: _NAME - len(digest)] + digest
 
 
-def bounded(text: str, most: int = _TEXT) -> str:
+def bound_text(text: str, most: int = _TEXT) -> str:
     r"""Return a text, cut if it is long, in which all that cannot be seen is escaped.
 
-    >>> bounded("a\u202eb")
+    >>> bound_text("a\u202eb")
     'a\\u202eb'
     """
     return visible(text if len(text) <= most else text[:most] + "...")
@@ -244,7 +244,7 @@ def bounded(text: str, most: int = _TEXT) -> str:
 
 def _first_steps(steps: list[str]) -> list[str]:
     left = len(steps) - _STEPS_EACH
-    return [*map(bounded, steps[:_STEPS_EACH]), *([f"... and {left:,} more"] if left > 0 else [])]
+    return [*map(bound_text, steps[:_STEPS_EACH]), *([f"... and {left:,} more"] if left > 0 else [])]
 
 
 def _count(sums: dict[str, int], more: Mapping[str, int]) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.lake.report.account import bounded
+from cdcavro.lake.report.account import bound_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ def text(value: str) -> str:
     >>> text("<b>\u202e")
     '<bdi>&lt;b&gt;\\u202e</bdi>'
     """
-    return f"<bdi>{escape(bounded(value))}</bdi>"
+    return f"<bdi>{escape(bound_text(value))}</bdi>"
 
 
 def number(value: float) -> str:
@@ -89,7 +89,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Se
 
     body = "\n".join(line(row, "td") for row in rows)
     # The frame can be reached and scrolled by the keyboard.
-    return f'<div class="frame" tabindex="0"><table><thead>{line([escape(bounded(one)) for one in headings], "th")}</thead>\n<tbody>{body}</tbody></table></div>'
+    return f'<div class="frame" tabindex="0"><table><thead>{line([escape(bound_text(one)) for one in headings], "th")}</thead>\n<tbody>{body}</tbody></table></div>'
 
 
 def bar(parts: Sequence[tuple[str, float]], whole: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.lake.job_state import replace_file
-from cdcavro.lake.report.account import bounded, read_account
+from cdcavro.lake.report.account import bound_text, read_account
 from cdcavro.lake.report.charts import Series, chart, time_axis
 from cdcavro.lake.report.markup import bar, duration, moment, number, table, text
 
@@ -52,7 +52,7 @@ def page_of(account: Account, state: str, now: float) -> str:
     """Return the page on an account; `state` is what its folder is called."""
     sections = [
         _tiles(account),
-        _waiting(account),
+        _waiting_tables(account),
         _charts(account),
         _tables(account),
         _versions(account),
@@ -99,7 +99,7 @@ def _tiles(account: Account) -> str:
     lag = account.points[-1].lag if account.points else None
     if lag is not None:
         tiles.append((f"lag, {account.unit}", number(lag)))
-    return f'<dl class="tiles">{"".join(f"<div><dt>{escape(bounded(name))}</dt><dd>{value}</dd></div>" for name, value in tiles)}</dl>'
+    return f'<dl class="tiles">{"".join(f"<div><dt>{escape(bound_text(name))}</dt><dd>{value}</dd></div>" for name, value in tiles)}</dl>'
 
 
 def _charts(account: Account) -> str:
@@ -114,11 +114,11 @@ def _charts(account: Account) -> str:
     if any(point.lag is not None for point in points):
         lags = [point.lag for point in points]
         drawn.append(
-            chart(escape(bounded(f"Lag: {account.unit} left to read")), axis, [Series("", "red", lags)], hints)
+            chart(escape(bound_text(f"Lag: {account.unit} left to read")), axis, [Series("", "red", lags)], hints)
         )
     names = list(dict.fromkeys([*_PARTS, *(name for point in points for name in point.seconds)]))
     parts = [
-        Series(escape(bounded(name)), _PARTS.get(name, _COLOURS[i % 2]), [_mean(point, name) for point in points])
+        Series(escape(bound_text(name)), _PARTS.get(name, _COLOURS[i % 2]), [_mean(point, name) for point in points])
         for i, name in enumerate(name for name in names if any(point.seconds.get(name) for point in points))
     ]
     if parts:
@@ -142,7 +142,7 @@ def _when(seconds: float | None) -> str:
 
 def _hint(point: Point, unit: str) -> str:
     counts = point.counts
-    lag = "" if point.lag is None else f"&#10;lag {number(point.lag)} {escape(bounded(unit))}"
+    lag = "" if point.lag is None else f"&#10;lag {number(point.lag)} {escape(bound_text(unit))}"
     return (
         f"{_numbers(point)}, {moment(point.began)}&#10;read {number(counts.get('read', 0))}, "
         f"rejected {number(counts.get('rejected', 0))}, {number(point.rows)} rows&#10;{number(point.busy)} s{lag}"
@@ -161,7 +161,7 @@ def _marks(points: Sequence[Point], versions: Sequence[Version]) -> list[tuple[i
     for one in later:
         while i < len(points) - 1 and points[i].last < one.batch:
             i += 1
-        marks.setdefault(i, []).append(f"{escape(bounded(one.table))}: version {one.version}")
+        marks.setdefault(i, []).append(f"{escape(bound_text(one.table))}: version {one.version}")
     return [
         (i, "&#10;".join([*names[:5], *([f"{len(names) - 5:,} more"] if len(names) > 5 else [])]))  # noqa: PLR2004
         for i, names in marks.items()
@@ -207,7 +207,7 @@ def _versions(account: Account) -> str:
         (
             f'<span class="name">{text(one.table)}</span>',
             number(one.version),
-            f'<div class="wide">{_listed(one.steps)}{f"<code>{text(one.statement)}</code>" if one.statement else ""}</div>',
+            f'<div class="wide">{_list(one.steps)}{f"<code>{text(one.statement)}</code>" if one.statement else ""}</div>',
             _when(one.since),
             f"{number(one.batch)}, {_when(one.at)}",
         )
@@ -218,7 +218,7 @@ def _versions(account: Account) -> str:
     return f"<h2>Versions of tables</h2>{table(headings, rows, numbers=[1])}{more}"
 
 
-def _listed(steps: Sequence[str]) -> str:
+def _list(steps: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{text(step)}</li>' for step in steps)}</ul>"
 
 
@@ -249,7 +249,7 @@ def _rejects(account: Account) -> str:
     return f"<h2>Rejects by reason</h2>{table(headings, rows, numbers=[0])}{more}"
 
 
-def _waiting(account: Account) -> str:
+def _waiting_tables(account: Account) -> str:
     """Return the tables whose rows wait, and why."""
     if not account.waiting:
         return ""

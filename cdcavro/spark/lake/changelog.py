@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as sf
 
 from cdcavro.lake import sql_statements as sql
-from cdcavro.lake.escaped_names import quoted
+from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import DROP
@@ -36,8 +36,8 @@ _FACTS: Final = ("version", "order", "key")
 # Texts of SQL: a Column is made by several calls of the JVM for each of its parts.
 _OWN: Final = {
     sql.OPERATION: "operation",
-    sql.ORDER: quoted("order"),
-    sql.KEY: quoted("key"),
+    sql.ORDER: quote("order"),
+    sql.KEY: quote("key"),
     sql.VERSION: "version",
     sql.UNPARSED: "CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END",
     sql.ABSENT: "CASE WHEN size(image.absent) > 0 THEN image.absent END",
@@ -48,7 +48,7 @@ _HAS_BEFORE: Final = "operation = 'u' AND envelope.before IS NOT NULL"
 _IMAGES: Final = (
     ("*", f"explode(CASE WHEN {_HAS_BEFORE} THEN array(true, false) ELSE array(false) END) AS is_before"),
     (
-        *map(quoted, _FACTS),
+        *map(quote, _FACTS),
         f"CASE WHEN is_before THEN {literal(BEFORE)} ELSE operation END AS operation",
         "CASE WHEN is_before THEN envelope.before ELSE coalesce(envelope.after, envelope.before) END AS image",
     ),
@@ -108,9 +108,9 @@ class Changelog:
         present = present_columns(lake)
         held = {column.name: fields[one.field] for one, column in held_columns(versions[-1], present)}
         columns = {
-            one.name: f"CAST({quoted('image', held[one.name]) if one.name in held else 'NULL'} AS {one.type})"
+            one.name: f"CAST({quote('image', held[one.name]) if one.name in held else 'NULL'} AS {one.type})"
             for one in present
         }
         values = columns | _OWN
-        last = [f"{values.get(name, quoted(name))} AS {quoted(name)}" for name in lake.columns]
+        last = [f"{values.get(name, quote(name))} AS {quote(name)}" for name in lake.columns]
         return [[*map(sf.col, _FACTS), sf.col("operation"), envelope.alias("envelope")], *_IMAGES, last]

@@ -9,7 +9,7 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.lake.escaped_names import OWN, column_names, quoted
+from cdcavro.lake.escaped_names import OWN, column_names, quote
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, create_table, set_properties
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older, true_type
@@ -78,7 +78,7 @@ def prepare(
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
-    needed = sink.needed(steps)
+    needed = sink.properties_for(steps)
     if needed:
         known = properties_of(spark, identifier)
         off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
@@ -119,7 +119,7 @@ def fill(
         }
         # SQL has `from_avro` from Spark 4.0 on.
         row = from_avro(sf.lit(bytearray()), json.dumps(nothing), {"avroSchema": schema.row.json, **STRICT})
-        sets = ", ".join(f"{quoted('t', held[field])} = {quoted('s', 'row', field)}" for field in added)
+        sets = ", ".join(f"{quote('t', held[field])} = {quote('s', 'row', field)}" for field in added)
         with_view(
             spark.range(1).select(row.alias("row")),
             lambda source: f"MERGE INTO {identifier} t USING {source} s ON true WHEN MATCHED THEN UPDATE SET {sets}",
@@ -134,7 +134,7 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
     columns = {column.field: column.name for column in wanted_columns(schema)}
     names = [name for name in columns if name in {field["name"] for field in fields}]
     rows = spark.table(identifier)
-    row = sf.struct(*[sf.col(quoted(columns[name])).alias(name) for name in names])
+    row = sf.struct(*[sf.col(quote(columns[name])).alias(name) for name in names])
     filled = rows.select(
         KEY, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")
     )
@@ -145,8 +145,8 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
     with_view(
         view,
         lambda source: (
-            f"MERGE INTO {identifier} t USING {source} s ON {quoted('t', KEY)} = {quoted('s', KEY)} "
-            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{quoted('t', name)} = {quoted('s', name)}" for name in put)
+            f"MERGE INTO {identifier} t USING {source} s ON {quote('t', KEY)} = {quote('s', KEY)} "
+            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in put)
         ),
     )
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import sql_statements as sql
-from cdcavro.lake.escaped_names import OWN, quoted
+from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.merge import check_keys
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
@@ -160,7 +160,7 @@ class CurrentState:
         known = self.known or LakeTableCache()
         properties = known.properties or known.look(spark, self.identifier)
         facts = facts_of(rows, versions) if facts is None else facts
-        stated = self._stated(facts, properties)
+        stated = self._properties_with(facts, properties)
         if facts.deletes and _GUARDED not in properties:
             spark.sql(
                 sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties(sql.DELETES))
@@ -199,7 +199,7 @@ class CurrentState:
         if _GUARDED in (known.properties or known.look(spark, self.identifier)):
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
-    def _stated(self, facts: RowFacts, properties: Mapping[str, str]) -> dict[str, str]:
+    def _properties_with(self, facts: RowFacts, properties: Mapping[str, str]) -> dict[str, str]:
         """Return what is known of the table with a batch: its floor, what orders its changes, whether they lack columns."""
         if facts.keyless:
             raise SchemaError(self.table.table, f"{facts.keyless} rows have no key, and so no current state")
@@ -225,7 +225,7 @@ def _lake_columns(lake: DataFrame, names: Sequence[str]) -> list[Column]:
     held = {*names, *sql.STATE}
     types = {one.name: one.dataType for one in lake.schema}
     return [
-        (sf.col(quoted(name)) if name in held else sf.lit(None)).cast(types[name]).alias(name) for name in lake.columns
+        (sf.col(quote(name)) if name in held else sf.lit(None)).cast(types[name]).alias(name) for name in lake.columns
     ]
 
 
@@ -318,7 +318,7 @@ def _images(
     """Return the columns of rows behind their changes, and one more, as SQL: a Column takes several calls of the JVM."""
     envelope, fields = read_fields("version", sf.col("payload"), versions)
     values = [
-        f"CAST({quoted('image', fields[one.field])} AS {held.type}) AS {quoted(held.name)}" for one, held in columns
+        f"CAST({quote('image', fields[one.field])} AS {held.type}) AS {quote(held.name)}" for one, held in columns
     ]
     own = [f"key AS {KEY}", f"`order` AS {ORDER}"]
     texts = f"CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END AS {UNPARSED}"
@@ -341,7 +341,7 @@ def _last_columns(upserts: DataFrame, versions: Sequence[TableSchema], present: 
     text = {name: sf.try_element_at(UNPARSED, sf.lit(name)) for name in names}
     pieces = [
         sf.max_by(
-            sf.when(stated[name], sf.struct(ORDER, sf.col(quoted(name)).alias(_VALUE), text[name].alias(_TEXT))),
+            sf.when(stated[name], sf.struct(ORDER, sf.col(quote(name)).alias(_VALUE), text[name].alias(_TEXT))),
             sf.when(stated[name], sf.col(ORDER)),
         ).alias(f"piece {i}")
         for i, name in enumerate(names)

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
-from cdcavro.lake.escaped_names import folder_names, quoted
+from cdcavro.lake.escaped_names import folder_names, quote
 from cdcavro.lake.evolution import DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
 from cdcavro.spark.session import classic
@@ -151,7 +151,7 @@ class Delta:
         owned = {} if self.owner is None else {OWNER: self.owner}
         return _LOGGED | _PLAIN | owned | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
 
-    def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:
+    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps.
 
         They are set by the first step that needs them: without them a write takes a tenth less, and more readers can read
@@ -163,7 +163,7 @@ class Delta:
 
     def identifier(self, table: TableName, suffix: str = "") -> str:
         """Return the name of a table in SQL."""
-        return quoted("delta", self.path(table, suffix))
+        return quote("delta", self.path(table, suffix))
 
     def path(self, table: TableName, suffix: str = "") -> str:
         """Return the folder of a table, from the root of its file system on."""
@@ -204,7 +204,7 @@ class Delta:
                 inner = files.listStatus(path) if files.exists(path) else []
                 found += [one.getPath().toString() for one in inner if one.isDirectory()]
             logged = [folder for folder in found if _has_log(spark, folder)]
-            yield from (quoted("delta", folder.removeprefix("file:")) for folder in logged)
+            yield from (quote("delta", folder.removeprefix("file:")) for folder in logged)
             folders = [folder for folder in found if folder not in logged]
 
     def around(self, spark: SparkSession, table: TableName) -> str | None:
@@ -256,7 +256,7 @@ class Delta:
 
     def _has(self, spark: SparkSession, path: str, mark: str, since: datetime) -> bool:
         """Return whether a commit since a time has a mark. Raises `JobError` if the history does not reach so far."""
-        history = spark.sql(f"DESCRIBE HISTORY {quoted('delta', path)}").select("version", "timestamp", "userMetadata")
+        history = spark.sql(f"DESCRIBE HISTORY {quote('delta', path)}").select("version", "timestamp", "userMetadata")
         commits = history.collect()
         if any(commit["userMetadata"] == mark for commit in commits):
             return True
@@ -290,13 +290,13 @@ class Iceberg:
         """Return what a table with columns of such names is created with."""
         return {"format-version": "2", **({} if self.owner is None else {OWNER: self.owner})}
 
-    def needed(self, steps: Sequence[Step]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
+    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
         """Return the properties that a table needs for steps: none."""
         return {}
 
     def identifier(self, table: TableName, suffix: str = "") -> str:
         """Return the name of a table in SQL."""
-        return quoted(self.catalog, *folder_names(table, suffix, is_older=self.is_older))
+        return quote(self.catalog, *folder_names(table, suffix, is_older=self.is_older))
 
     def has(self, spark: SparkSession, table: TableName) -> bool:
         """Return whether any of a table's lake tables is there."""
@@ -317,31 +317,31 @@ class Iceberg:
 
     def check(self, spark: SparkSession) -> None:
         """Ask the catalog for its namespaces. Raises what Spark raises if there is no answer."""
-        spark.sql(f"SHOW NAMESPACES IN {quoted(self.catalog)}").collect()
+        spark.sql(f"SHOW NAMESPACES IN {quote(self.catalog)}").collect()
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
         """Create the namespace of a table. Raises `SchemaError` as Delta Lake's does."""
         check_separate(spark, self, table)
-        namespace = quoted(self.catalog, *folder_names(table, is_older=self.is_older)[:-1])
+        namespace = quote(self.catalog, *folder_names(table, is_older=self.is_older)[:-1])
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
 
     def tables(self, spark: SparkSession) -> Iterator[str]:
         """Yield the names in SQL of all tables of the lake."""
-        namespaces = [quoted(self.catalog)]
+        namespaces = [quote(self.catalog)]
         for _ in range(_DEPTH):
             found = []
             for space in namespaces:
                 rows = spark.sql(f"SHOW NAMESPACES IN {space}").collect()
-                found += [f"{quoted(self.catalog)}.{row[0]}" for row in rows]
+                found += [f"{quote(self.catalog)}.{row[0]}" for row in rows]
             for space in found:
                 rows = spark.sql(f"SHOW TABLES IN {space}").collect()
-                yield from (f"{space}.{quoted(row['tableName'])}" for row in rows)
+                yield from (f"{space}.{quote(row['tableName'])}" for row in rows)
             namespaces = found
 
     def around(self, spark: SparkSession, table: TableName) -> str | None:
         """Return the lake table whose name is that of a table's namespace, or of one around it; None if there is none."""
         parts = folder_names(table, is_older=self.is_older)
-        above = [quoted(self.catalog, *parts[:count]) for count in range(2, len(parts))]
+        above = [quote(self.catalog, *parts[:count]) for count in range(2, len(parts))]
         return next((name for name in above if spark.catalog.tableExists(name)), None)
 
     def within(self, spark: SparkSession, table: TableName) -> str | None:
@@ -350,7 +350,7 @@ class Iceberg:
         if not spark.catalog.databaseExists(name):
             return None
         inner = spark.sql(f"SHOW TABLES IN {name}").collect()
-        return f"{name}.{quoted(inner[0]['tableName'])}" if inner else None
+        return f"{name}.{quote(inner[0]['tableName'])}" if inner else None
 
     def append(
         self,

@@ -190,7 +190,7 @@ def check_unchanged(spark: SparkSession, source: Files, checkpoint: Path) -> Non
     """
     try:
         taken = FilesLeft(source.path, checkpoint).taken()
-        there = _modified(spark, source.path, taken)
+        there = _modification_times(spark, source.path, taken)
     except (OSError, ValueError, KeyError, TypeError):
         return
     changed = sorted(path for path, time in taken.items() if there.get(path, time) != time)
@@ -202,7 +202,7 @@ def check_unchanged(spark: SparkSession, source: Files, checkpoint: Path) -> Non
         raise FileError(changed[0], f"{expected}, and move this one away", f"one that has changed{more}")
 
 
-def _modified(spark: SparkSession, path: str, taken: Iterable[str]) -> dict[str, int]:
+def _modification_times(spark: SparkSession, path: str, taken: Iterable[str]) -> dict[str, int]:
     """Return the files among those that were taken which are there, with the times at which they were modified."""
     times: dict[str, int] = {}
     is_local = True

@@ -106,7 +106,7 @@ class Batches:
     def _run(self, frame: DataFrame, number: int) -> BatchReport:
         began, maker, since = time.time(), self._resume(number), self._first_attempt(number)
         seconds: dict[str, float] = {}
-        with _timed(seconds, "convert"):
+        with _measure_time(seconds, "convert"):
             outcomes, learned = convert(frame, maker, self._settings, is_reduced=not self._writer.has_changes)
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
@@ -127,11 +127,11 @@ class Batches:
                 "rows": rows,
                 "begun": (since or datetime.now(UTC)).isoformat(timespec="seconds"),
             }
-            with _timed(seconds, "state"):
+            with _measure_time(seconds, "state"):
                 self._state.write(number, learned, maker.clock, facts)
-            with _timed(seconds, "rejects"):
+            with _measure_time(seconds, "rejects"):
                 self._reject(outcomes, report, since)
-            with _timed(seconds, "write"):
+            with _measure_time(seconds, "write"):
                 written = self._rows.write(outcomes, number, tables, self._names, since)
             self._tell(report, written, tables)
             self._totals, self._next = totals, number + 1
@@ -207,7 +207,7 @@ class Batches:
             number = max(self._state.batches()) + 1
             tables = self._resume(number).tables.tables
             report = BatchReport(number, dict.fromkeys(COUNTS, 0))
-            with _timed(report.seconds, "write"):
+            with _measure_time(report.seconds, "write"):
                 written = self._rows.write_delayed(spark, number, tables, self._names)
             self._tell(report, written, tables)
             self._account.note_written(number, report.steps, report.waiting)
@@ -240,7 +240,7 @@ def _merge_clock(clock: Clock, lanes: Sequence[Any]) -> Clock:
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], part: str) -> Iterator[None]:
+def _measure_time(seconds: dict[str, float], part: str) -> Iterator[None]:
     begin = time.monotonic()
     yield
     seconds[part] = round(time.monotonic() - begin, 3)

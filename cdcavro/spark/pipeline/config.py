@@ -297,7 +297,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects,
                 None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects)),
                 self.merge_every,
-                self._framed(file),
+                self._registry_of_source(file),
                 self.rejects_table,
                 self.rejects_topic,
             )
@@ -313,7 +313,7 @@ class Config(Struct, forbid_unknown_fields=True):
         packages = [needed.get(PACKAGES), kafka, self.spark.get(PACKAGES)]
         return {**needed, **self.spark, PACKAGES: ",".join(filter(None, packages))}
 
-    def _framed(self, file: str) -> RegistrySettings | None:
+    def _registry_of_source(self, file: str) -> RegistrySettings | None:
         own = self.source.registry
         if not self.source.framed:
             if own is not None:

@@ -30,7 +30,7 @@ from cdcavro.spark.pipeline.pipeline_rejects import RejectPlaces, SeparatingWrit
 from cdcavro.spark.pipeline.secrets import Redaction
 from cdcavro.spark.pipeline.settings import Settings
 from cdcavro.spark.pipeline.shared_folders import check_shared
-from cdcavro.spark.pipeline.sources import Files, replayed
+from cdcavro.spark.pipeline.sources import Files, replay_stream
 from cdcavro.spark.session import classic, first_line
 from cdcavro.spark.source.line_frame import whole_files
 from cdcavro.table.ddl.steps import TableName
@@ -117,7 +117,7 @@ class Pipeline:
         over Spark Connect.
         """
         classic(spark, "a pipeline")
-        with self.redaction.errors(), _locked(Path(self.state)):
+        with self.redaction.errors(), _lock_state(Path(self.state)):
             self._check_shared(spark)
             self._places.check(spark, self.source)
             for name, part in ((self.source.name, self.source), (self.sink.name, self.sink)):
@@ -156,7 +156,7 @@ class Pipeline:
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)
-        with self.redaction.errors(), _locked(folder), whole_files(spark, PIECES), self._publisher() as publisher:
+        with self.redaction.errors(), _lock_state(folder), whole_files(spark, PIECES), self._publisher() as publisher:
             self._places.check(spark, self.source)
             job = _job(folder, self.sink.identity(spark))
             writer: Writer = self.sink.writer(job.id, publisher)
@@ -226,7 +226,9 @@ class Pipeline:
     ) -> StreamingQuery:
         again = Path(self.state).resolve() / REPLAY
         again.mkdir(exist_ok=True)
-        messages = self.source.stream(spark).unionByName(replayed(spark, f"file://{again}"), allowMissingColumns=True)
+        messages = self.source.stream(spark).unionByName(
+            replay_stream(spark, f"file://{again}"), allowMissingColumns=True
+        )
         writer = messages.writeStream.foreachBatch(run)
         writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / 'checkpoint'}")
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
@@ -256,7 +258,7 @@ def _error_of(error: Exception, source: Kafka | Files) -> CdcAvroError:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock_state(folder: Path) -> Iterator[None]:
     """Keep other jobs out of a folder, which is created if there is none. Raises `FileError` if one is in it."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = folder / "lock"

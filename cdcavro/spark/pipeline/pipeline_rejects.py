@@ -171,7 +171,7 @@ class RejectTable:
     @property
     def name(self) -> str:
         """What it is called in messages."""
-        return f"the table {_dotted(self.table)} of {self.sink.name}"
+        return f"the table {_dotted_name(self.table)} of {self.sink.name}"
 
     def write(self, rejects: Rejects) -> None:
         """Append rejects, unless their batch is there. Raises `FileError` if the table is none of rejects."""
@@ -195,7 +195,7 @@ class RejectTable:
         found = dict(spark.table(identifier).dtypes)
         if found != _COLUMNS:
             raise FileError(
-                _dotted(self.table), "a table of rejects", f"one with other columns: {shown(', '.join(found))}"
+                _dotted_name(self.table), "a table of rejects", f"one with other columns: {shown(', '.join(found))}"
             )
         owner = properties_of(spark, identifier).get(OWNER)
         if owner not in (None, self.job) and not self.is_adopting:
@@ -294,7 +294,7 @@ class RejectPlaces:
         """Return why a table cannot be written under its name, with topics of a template if rows go there; None if it can."""
         try:
             if self.table is not None and caseless_name(name) == caseless_name(self.table):
-                return f"its place in the lake is that of the rejects, {_dotted(self.table)}"
+                return f"its place in the lake is that of the rejects, {_dotted_name(self.table)}"
             if self.kafka is not None and template is not None:
                 topics = [topic_name(template, name), self.kafka.topic]
                 if topics[0].lower() == topics[1].lower():
@@ -364,5 +364,5 @@ def _json(columns: Sequence[Column]) -> Column:
     return sf.to_json(sf.struct(*columns), {"ignoreNullFields": "false"})
 
 
-def _dotted(table: TableName) -> str:
+def _dotted_name(table: TableName) -> str:
     return f"{table.database}.{table.table}"

@@ -94,7 +94,7 @@ class Kafka:
             reader = reader.option("maxOffsetsPerTrigger", self.most)
         value, length = sf.col("value"), sf.octet_length("value")
         return reader.load().select(
-            _bounded(value, length),
+            _bounded_raw(value, length),
             length.cast("bigint").alias("length"),
             "key",
             "topic",
@@ -130,7 +130,7 @@ class Files:
         length = sf.octet_length(raw)
         nothing = sf.lit(None)
         return reader.text(self._path()).select(
-            _bounded(raw, length),
+            _bounded_raw(raw, length),
             length.cast("bigint").alias("length"),
             nothing.cast("binary").alias("key"),
             nothing.cast("string").alias("topic"),
@@ -179,7 +179,7 @@ def check_links(root: Path) -> None:
             waiting += [entry.path for entry in entries if not entry.name.startswith(("_", ".")) and entry.is_dir()]
 
 
-def replayed(spark: SparkSession, folder: str) -> DataFrame:
+def replay_stream(spark: SparkSession, folder: str) -> DataFrame:
     """Return the stream of rejects that are put into a folder, as `write_rejects` wrote them, each once."""
     reader = spark.readStream.schema(_REJECT).options(recursiveFileLookup="true", **_AGE)
     # Whatever somebody puts there is a reject again, if it is none.
@@ -197,5 +197,5 @@ def _no_reject() -> list[Column]:
     return [sf.lit(None).cast("bigint").alias("line"), sf.lit(None).cast("string").alias("clock")]
 
 
-def _bounded(raw: Column, length: Column) -> Column:
+def _bounded_raw(raw: Column, length: Column) -> Column:
     return sf.when(length > MAX_LENGTH, sf.substring(raw, 1, KEPT)).otherwise(raw).alias("raw")

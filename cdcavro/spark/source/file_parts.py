@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from cdcavro.errors import FileError
 from cdcavro.files.inputs import cut
 from cdcavro.files.lines import detect_format, packing_of, unpacked
-from cdcavro.spark.source.listing import open_file, reading
+from cdcavro.spark.source.listing import file_errors, open_file
 from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def parts_of(files: Iterable[FoundFile], format: str, most: int) -> list[FilePar
 
 def chunks_of(piece: Piece) -> Iterator[Chunk]:
     """Yield the text of a piece in chunks of whole lines. Raises `FileError`."""
-    with reading(piece.file), _stream(piece.file, piece.start, piece.end) as stream:
+    with file_errors(piece.file), _stream(piece.file, piece.start, piece.end) as stream:
         if piece.start:
             yield from cut(stream, _CHUNK)
             return
@@ -116,7 +116,7 @@ def _pieces(file: FoundFile, format: str, most: int) -> Iterator[Piece]:
     if file.size <= most:
         yield whole
         return
-    with reading(file.name), _stream(file.name, 0, file.size) as stream:
+    with file_errors(file.name), _stream(file.name, 0, file.size) as stream:
         if packing_of(file.name, stream):
             yield whole
             return

@@ -16,7 +16,7 @@ from cdcavro.engine.machine import FactEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.files.lines import Line
-from cdcavro.spark.arrow_udf import converted, in_worker, raw_bytes
+from cdcavro.spark.arrow_udf import convert_values, in_worker, raw_bytes
 from cdcavro.spark.functions import ERROR, convert_by_format, error_fields
 from cdcavro.spark.source.file_parts import chunks_of, format_of
 from cdcavro.spark.source.packed_lines import line_arrays
@@ -186,7 +186,7 @@ class RowReader:
             faults[place] = error_fields(error)
 
         codec = get_format(format)
-        payloads = converted(texts, codec.encode, caught, batch=codec.encode_column)
+        payloads = convert_values(texts, codec.encode, caught, batch=codec.encode_column)
         finder = self._finders.get(format)
         if finder is None:
             finder = self._finders[format] = OperationFinder(format)

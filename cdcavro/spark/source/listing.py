@@ -56,7 +56,7 @@ def list_files(paths: Iterable[str]) -> list[FoundFile]:
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
+def file_errors(name: str) -> Iterator[None]:
     """Raise `FileError` with the name of a file if it cannot be read."""
     try:
         yield
@@ -70,7 +70,7 @@ def reading(name: str) -> Iterator[None]:
 
 def open_file(name: str) -> Any:
     """Open a file by its name, for reading at any place. Raises `FileError`."""
-    with reading(name):
+    with file_errors(name):
         place = _place_of(name)
         return place.system.open_input_file(place.path)
 
@@ -143,7 +143,7 @@ def _is_hidden(path: str) -> bool:
 
 
 def _files_of(path: str) -> list[FoundFile]:
-    with reading(path):
+    with file_errors(path):
         place = _place_of(path)
         info = place.system.get_file_info(place.path)
         base = _base(place.path)

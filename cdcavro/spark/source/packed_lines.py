@@ -53,7 +53,7 @@ def unpack_lines(batches: Iterable[pa.RecordBatch], say: Say) -> Iterator[pa.Rec
         if name != file:
             file, left = name, size
             if _is_packed(plain_path(name), own.column("raw")[0].as_py()):
-                yield from _unpacked(own, every, say)
+                yield from _unpack(own, every, say)
                 continue
         # Each line but the last has an end. What is left then is a mark, which Spark has passed over.
         left -= pc.sum(own.column("length")).as_py() + own.num_rows
@@ -153,7 +153,7 @@ class _Joined(io.RawIOBase):
         return size
 
 
-def _unpacked(first: pa.RecordBatch, batches: _Batches, say: Say) -> Iterator[pa.RecordBatch]:
+def _unpack(first: pa.RecordBatch, batches: _Batches, say: Say) -> Iterator[pa.RecordBatch]:
     """Yield the lines of a packed file, whose first bytes are in a batch."""
     pieces = batches.pieces(first)
     path = plain_path(first.column("file")[0].as_py())

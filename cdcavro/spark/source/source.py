@@ -168,7 +168,7 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
         if start is not None:
             self._given = self._base = Offset.of(start)
         most = self._options.most_files if limit is None else getattr(limit, "max_files", None)
-        self._given = self._given.following(self._base, self._found(), most)
+        self._given = self._given.next_offset(self._base, self._find_files(), most)
         return self._given.json()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
@@ -180,7 +180,7 @@ class FileStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # 
         """Read no other files than those that there are now, in as many batches as it takes. Raises `FileError`."""
         self._last = frozenset(file.name for file in list_files(self._options.paths))
 
-    def _found(self) -> list[FoundFile]:
+    def _find_files(self) -> list[FoundFile]:
         found = list_files(self._options.paths)
         return found if self._last is None else [file for file in found if file.name in self._last]
 
@@ -231,7 +231,7 @@ class Offset:
         """Return the marks of the sizes of all files that were read, by those of their names."""
         return {**self.before, **dict(map(_marks, self.files))}
 
-    def following(self, base: Offset, found: Iterable[FoundFile], most: int | None) -> Offset:
+    def next_offset(self, base: Offset, found: Iterable[FoundFile], most: int | None) -> Offset:
         """Return the offset behind this one, with at most `most` files that are not read yet, the oldest first.
 
         It is this one if there are none. `base` is the last offset that Spark is known to have passed: files that came

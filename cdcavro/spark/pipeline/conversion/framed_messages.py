@@ -19,7 +19,7 @@ from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, 
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.registry.backend import normal_form
 from cdcavro.registry.framing import unframe
-from cdcavro.spark.arrow_udf import converted
+from cdcavro.spark.arrow_udf import convert_values
 from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES
 from cdcavro.spark.pipeline.conversion.outcome_rows import failure_summary
 from cdcavro.spark.registry import look_up_schemas
@@ -73,7 +73,7 @@ class PayloadReader(NamedTuple):
             error.format = self.format
             faults[indexes[place]] = error
 
-        return converted(payloads, self.decode, caught, batch=self.column)
+        return convert_values(payloads, self.decode, caught, batch=self.column)
 
 
 class Opener:

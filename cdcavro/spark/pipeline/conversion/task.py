@@ -61,7 +61,7 @@ _HELD: Final = 1 << 26
 def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that converts batches of `sources.COLUMNS` into batches of `COLUMNS`."""
 
-    def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, messages = _Task(knowledge), iter(batches)
         try:
             for batch in unpack_lines(messages, task.notes.append):
@@ -74,7 +74,7 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
         yield from task.rows()
         yield task.summary()
 
-    return converted if knowledge.framed is None else open_framed(converted, knowledge.framed, knowledge.formats)
+    return convert if knowledge.framed is None else open_framed(convert, knowledge.framed, knowledge.formats)
 
 
 class _Task:
@@ -157,7 +157,7 @@ class _Task:
         """Convert messages of one lane and one format."""
         placing = self._placings.get(run.format)
         if placing is None:
-            placing = self._placings[run.format] = self._placing(run.format, self._clock)
+            placing = self._placings[run.format] = self._new_placing(run.format, self._clock)
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
             time = None if place is None else self._clock.get(lane_at(place))
@@ -168,7 +168,7 @@ class _Task:
             self._output.keep(rows)
         self._keep_exact()
 
-    def _placing(self, format: str, clock: Clock) -> Placing:
+    def _new_placing(self, format: str, clock: Clock) -> Placing:
         own = self._knowledge
         return Placing(format, own.tables, clock, unavailable=own.unavailable, dropped=own.dropped)
 
@@ -188,7 +188,7 @@ class _Task:
                 fields = error_fields(error) if isinstance(error, MessageError) else {"message": str(error)}
                 self._refuse(own, fields)
                 continue
-            self._take(self._placing(format, clock), i, message, own._replace(format=format), len(own.raw))
+            self._take(self._new_placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         self._keep_exact()
 
     def _reject_run(self, run: MessageRun) -> None:
@@ -364,7 +364,7 @@ class TaskOutput:
         held, self._all.rows = self._all.rows, []
         if held:
             self._facts.add(pa.Table.from_batches(held))
-            yield from row_batches(group_by_table(held, self._reduced()), self._names())
+            yield from row_batches(group_by_table(held, self._reducible()), self._names())
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -385,7 +385,7 @@ class TaskOutput:
             self._unwanted |= {one.number for one in new if not chosen.has(one.schema.table)}
         return self._unwanted
 
-    def _reduced(self) -> list[int]:
+    def _reducible(self) -> list[int]:
         """Return the numbers of tables of which only the last change of each key is wanted: those that always had a key."""
         numbers = self._facts.tables if self._knowledge.is_reduced else ()
         tables = self._knowledge.tables.tables
