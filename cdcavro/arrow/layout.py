@@ -198,7 +198,7 @@ class _Assembly:
                 made = [self.node(field.type, space, f"{where}.{field.name}") for field in fields]
                 shown = self._names.get(name, {})
                 called = [shown.get(field.name, field.name) for field in fields]
-                first = self._listed([number for number, _ in made])
+                first = self._add_indexes([number for number, _ in made])
                 return self._add(RECORD, 0, 0, 0, column, first, len(made)), _struct(called, made, column)
         raise SchemaError(where, f"{type(declared).__name__} is no type")
 
@@ -213,7 +213,7 @@ class _Assembly:
         self._rooms[space] += max(width, 1) + most
         return len(self._columns) // 3 - 1
 
-    def _listed(self, numbers: list[int]) -> int:
+    def _add_indexes(self, numbers: list[int]) -> int:
         self._indexes.extend(numbers)
         return len(self._indexes) - len(numbers)
 
@@ -281,7 +281,9 @@ class _Assembly:
             raw = symbol.encode()
             places += (self._text(raw), len(raw))
         column = self._column(ENDS, 4, space, max(places[1::2], default=0))
-        return self._add(SYMBOL, 0, 0, 0, column, self._listed(places), len(symbols)), ColumnLayout(pa.string(), column)
+        return self._add(SYMBOL, 0, 0, 0, column, self._add_indexes(places), len(symbols)), ColumnLayout(
+            pa.string(), column
+        )
 
     def _union(self, branches: tuple[Type, ...], space: int, where: str) -> tuple[int, ColumnLayout]:
         if not branches:
@@ -293,7 +295,7 @@ class _Assembly:
             return self._add(OPTION, number, len(branches), null), part
         column = self._column(NO_CELLS, 0, space)
         made = {at: self.node(branches[at], space, where) for at in others}
-        first = self._listed([made[at][0] if at in made else NONE for at in range(len(branches))])
+        first = self._add_indexes([made[at][0] if at in made else NONE for at in range(len(branches))])
         names = [f"member{i}" for i in range(len(others))]
         number = self._add(UNION, 0, 0, 0, column, first, len(branches))
         return number, _struct(names, list(made.values()), column)

@@ -91,7 +91,10 @@ class Placing:
 
     def at_place(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
         """Return the changes of a message that arrived at a place, with the table given for those that name none."""
-        return [self._tables.named(replace(change, place=merge_places(change.place, place))) for change in changes]
+        return [
+            self._tables.with_given_table(replace(change, place=merge_places(change.place, place)))
+            for change in changes
+        ]
 
     def rows(self, message: bytes, changes: Sequence[Change], place: Arrival | None) -> list[TypedRow]:
         """Return the rows of a message the exact way; `changes` are its changes. The engine learns its pattern.

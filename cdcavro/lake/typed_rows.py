@@ -126,7 +126,7 @@ class TypedRows:
 
     def of_batch(self, messages: Sequence[Sequence[Change]]) -> Batch:
         """Return the typed rows of messages, each a list of its changes, in the order of arrival of each lane."""
-        named = [[self.tables.named(change) for change in changes] for changes in messages]
+        named = [[self.tables.with_given_table(change) for change in changes] for changes in messages]
         learned = self.learner.learn([change for changes in named for change in changes])
         batch = Batch([], learned.faults, 0, learned.changes, learned.dropped)
         faulty = {id(change) for change, _ in learned.faults}

@@ -141,7 +141,7 @@ def _rule(old: str, new: str) -> Callable[[Any, Any], Any] | None:
     if new == "string":
         return _TEXTS.get(old)
     if old == "string":
-        return _parsed if new in NUMBERS else _date if new == "date" else None
+        return _parse_number if new in NUMBERS else _date if new == "date" else None
     return _MIDNIGHTS.get((old, new))
 
 
@@ -172,7 +172,7 @@ def _number(value: Any, new: Any) -> Any:
     return int(quantized) if -most <= quantized < most else None
 
 
-def _parsed(value: Any, new: Any) -> Any:
+def _parse_number(value: Any, new: Any) -> Any:
     is_number = isinstance(value, str) and _NUMBER.fullmatch(value) is not None
     return _number(value, new) if is_number else None
 

@@ -100,7 +100,7 @@ class StatementFollower:
 
     def begin(self, change: Change, name: ddl.TableName, start: Key | None) -> Table:
         """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""
-        table = self._respelled(change, name, start)
+        table = self._respell(change, name, start)
         if table is None:
             names = [Column(name=one) for one in names_of_columns(change)]
             listed = names if change.columns is None else change.columns
@@ -110,7 +110,7 @@ class StatementFollower:
                 table.room.reserve(table.unexplained.size, name.table)
         return table
 
-    def _respelled(self, change: Change, name: ddl.TableName, start: Key | None) -> Table | None:
+    def _respell(self, change: Change, name: ddl.TableName, start: Key | None) -> Table | None:
         """Return the table that only statements have named, in another case than a row does, under the row's name."""
         table = self._tables.table_of_unseen_spelling(name) if is_mysql(change.source.db_type) else None
         stated = None if change.columns is None else {column.name for column in change.columns}

@@ -87,7 +87,7 @@ class TablesFolder:
                 expected = "a folder with nothing in it but what was written before"
                 raise FileError(path, expected, shown(os.path.relpath(foreign, self._target)))
         self._most = _most_open()
-        self._beside, self._held = self._named("part"), ExitStack()
+        self._beside, self._held = self._path_beside("part"), ExitStack()
 
     def __enter__(self) -> Self:
         try:
@@ -142,7 +142,7 @@ class TablesFolder:
             names = _names(tables)
             for table in tables:
                 self._write_schemas(table, names[table.number])
-            listed = [_listed(table, names[table.number], self.counts[table.number]) for table in tables]
+            listed = [_describe(table, names[table.number], self.counts[table.number]) for table in tables]
             (self._beside / INDEX).write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
             self._put_in_place()
             # What runs that were killed left, which had not got its name yet, or had lost it to the next.
@@ -159,7 +159,7 @@ class TablesFolder:
         if not self._target.exists():
             self._beside.rename(self._target)
             return
-        old = self._named("old")
+        old = self._path_beside("old")
         self._target.rename(old)
         try:
             self._beside.rename(self._target)
@@ -168,7 +168,7 @@ class TablesFolder:
             raise
         _remove(old)
 
-    def _named(self, ending: str) -> Path:
+    def _path_beside(self, ending: str) -> Path:
         return self._target.with_name(f"{self._target.name}.{secrets.token_hex(4)}.{ending}")
 
     def _writer(self, table: Table, schema: TableSchema) -> ContainerWriter:
@@ -271,7 +271,7 @@ def _names(tables: Sequence[Table]) -> dict[int, str]:
     return names
 
 
-def _listed(table: Table, folder: str, count: int) -> dict[str, Any]:
+def _describe(table: Table, folder: str, count: int) -> dict[str, Any]:
     versions = [
         {"version": schema.version, "table": schema.table.table, "steps": list(steps)}
         for schema, steps in zip(table.versions, table.steps, strict=True)

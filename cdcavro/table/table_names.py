@@ -129,7 +129,7 @@ class GivenTable:
             return cls(by_topic=text == TOPIC)
         return cls(parse_table_name(text))
 
-    def named(self, change: Change) -> Change:
+    def with_given_table(self, change: Change) -> Change:
         """Return a change with its table, if it names none and one is given for it; any other change unchanged.
 
         An empty list of columns is left out: every table has columns, so it states none of them.

@@ -133,7 +133,7 @@ class Tables:
 
     __slots__ = (
         "__weakref__",
-        "_directory",
+        "_catalog",
         "_follower",
         "_given",
         "_is_strict",
@@ -166,8 +166,8 @@ class Tables:
         self._given, self.zone, self._modes = given, zone, check_modes(decimals, times, binaries)
         self._is_strict = on_misfit != KEEP
         self.given_table = GivenTable.of(table)
-        self._directory = TableCatalog(given)
-        self._follower = StatementFollower(self._directory, given)
+        self._catalog = TableCatalog(given)
+        self._follower = StatementFollower(self._catalog, given)
         self.misfits: dict[int, Counter[str]] = {}
         self._forget()
 
@@ -175,12 +175,12 @@ class Tables:
         """Return the state for another process, which makes its own writers; a subclass may add attributes."""
         facts = (self._given, self.zone, self._modes, self._is_strict, self.given_table)
         more = getattr(self, "__dict__", {})
-        return (*facts, self._directory, self._follower, self.misfits, more)
+        return (*facts, self._catalog, self._follower, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state that another process returned from `__getstate__`."""
         self._given, self.zone, self._modes, self._is_strict, self.given_table, *rest = state
-        self._directory, self._follower, self.misfits, more = rest
+        self._catalog, self._follower, self.misfits, more = rest
         for name, value in more.items():
             setattr(self, name, value)
         self._forget()
@@ -188,7 +188,7 @@ class Tables:
     @property
     def tables(self) -> list[Table]:
         """All tables that ever existed."""
-        return self._directory.tables
+        return self._catalog.tables
 
     @property
     def edits(self) -> int:
@@ -205,19 +205,19 @@ class Tables:
         contradicts its table, both without any effect; raises `StructureError`, which names the column, for a
         row that contradicts its table, and for one without a table or a known operation.
         """
-        change = self.named(change)
+        change = self.with_given_table(change)
         found = self.learn(change)
         if found is None:
-            return self.write(change, self._emptied(change) if empties(change) else [])
+            return self.write(change, self._tables_to_empty(change) if empties(change) else [])
         return self.write(change, [found])
 
-    def named(self, change: Change) -> Change:
+    def with_given_table(self, change: Change) -> Change:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
-        return change if change.source.table and change.columns != () else self.given_table.named(change)
+        return change if change.source.table and change.columns != () else self.given_table.with_given_table(change)
 
     def is_alone(self, table: Table) -> bool:
         """Return whether no other table ever bore the name of a table that was not renamed."""
-        return self._directory.only_bearer(table.schema.table) is table
+        return self._catalog.only_bearer(table.schema.table) is table
 
     @one_at_a_time
     def learn(self, change: Change) -> TableVersion | None:
@@ -235,15 +235,17 @@ class Tables:
         return None
 
     @one_at_a_time
-    def settled(self, change: Change, *, is_all_learned: bool = False) -> tuple[Table, TableWriter, Change] | None:
+    def lasting_writer(
+        self, change: Change, *, is_all_learned: bool = False
+    ) -> tuple[Table, TableWriter, Change] | None:
         """Return the table and writer of a row change, and the completed change, if they hold for all that are alike.
 
         That is for those with the same source, operation, key and columns (or, if none are stated, with values for
         columns of the version only), whatever their time, until a table is edited; once all is learned, as `find` does.
         """
-        change = self.named(change)
+        change = self.with_given_table(change)
         name = self._name(change.source) if change.op in DML else None
-        table = None if name is None else self._directory.only_bearer(name)
+        table = None if name is None else self._catalog.only_bearer(name)
         if table is None:
             return None
         schema = table.schema if len(table.versions) == 1 else None
@@ -253,7 +255,7 @@ class Tables:
             schema = table.settled_version(change.columns, change.source)
         if schema is None:
             return None
-        completed = self._completed(change, schema)
+        completed = self._complete(change, schema)
         return table, self._writer(table, schema, completed), completed
 
     @one_at_a_time
@@ -268,10 +270,10 @@ class Tables:
         if key is None:
             raise OrderError(change.source.format, change.source.table)
         if empties(change):
-            return self._emptied(change)
+            return self._tables_to_empty(change)
         if change.op not in DML or name is None:
             return []
-        table = self._directory.bearer_at(name, key, change)
+        table = self._catalog.bearer_at(name, key, change)
         self._follower.check(change, name, table, key)
         if table is None:
             raise SchemaError(name.table, "the table is not known")
@@ -291,7 +293,7 @@ class Tables:
         change = replace(change, op="TRUNCATE") if change.op in DDL else change
         for table, schema in found:
             table.is_written = True
-            completed = self._completed(change, schema)
+            completed = self._complete(change, schema)
             writer = self._writer(table, schema, completed)
             typed += [
                 TypedChange(table, schema, writer.key(row_change), writer.envelope(row_change), row_change)
@@ -302,23 +304,23 @@ class Tables:
     def _forget(self) -> None:
         self.user: dict[str, int] = {}
         self._names = WeightedCache(_NAMES)
-        self._room = self._directory.room
+        self._room = self._catalog.room
         self._writers = WeightedCache(_WRITERS, share=1)
         self._recent: TableWriter | None = None
         self._last: _LastChange | None = None
 
     def _row(self, change: Change, name: TableName) -> TableVersion:
         columns = change.columns
-        table = self._directory.only_bearer(name)
+        table = self._catalog.only_bearer(name)
         settled = None if table is None or columns is None else table.settled_version(columns, change.source)
         if table is not None and settled is not None:
             self._last = _LastChange(change, self._room.edits, (table, settled))
             return table, settled
-        table, key = self._directory.bearer_and_time(name, change)
+        table, key = self._catalog.bearer_and_time(name, change)
         self._follower.check(change, name, table, key)
         if table is None:
             table = self._follower.begin(change, name, key)
-        self._directory.note_spelling(name)
+        self._catalog.note_spelling(name)
         if columns is not None:
             schema = table.take_columns(table.with_unsigned(columns, key), change.source, self._given, key, change.key)
         else:
@@ -326,19 +328,19 @@ class Tables:
         table.mark_used(schema)
         return table, schema
 
-    def _emptied(self, change: Change) -> list[TableVersion]:
+    def _tables_to_empty(self, change: Change) -> list[TableVersion]:
         """Return the tables that a TRUNCATE empties, each with its version."""
         is_folded = change.ddl is not None and is_mysql(change.source.db_type)
         tables = [
-            self._directory.bearer_and_time(self._spelled(name, is_folded=is_folded), change)
+            self._catalog.bearer_and_time(self._known_name(name, is_folded=is_folded), change)
             for name in emptied_tables(change)
         ]
         return [(table, table.version_with((), key)) for table, key in tables if table is not None]
 
-    def _spelled(self, name: TableName, *, is_folded: bool) -> TableName:
+    def _known_name(self, name: TableName, *, is_folded: bool) -> TableName:
         """Return a statement's name of a table as the table is known, if only the case differs."""
-        is_other = is_folded and self._directory.bearer(name) is None
-        return (self._directory.other_spelling(name) if is_other else None) or name
+        is_other = is_folded and self._catalog.bearer(name) is None
+        return (self._catalog.other_spelling(name) if is_other else None) or name
 
     def _name(self, source: Source) -> TableName | None:
         name: TableName | None = self._names.get(source)
@@ -346,7 +348,7 @@ class Tables:
             self._names.put(source, name, text_size(astuple(source)))
         return name
 
-    def _completed(self, change: Change, schema: TableSchema) -> Change:
+    def _complete(self, change: Change, schema: TableSchema) -> Change:
         """Return a change with its table's key, and with its values read where Debezium does not say how to."""
         if change.op == "TRUNCATE":
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)

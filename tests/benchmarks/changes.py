@@ -64,7 +64,7 @@ class Ways:
 
     def outlined(self) -> int:
         """Return how many outlines the changes have, one after the other."""
-        return len([outline_of(self.tables.named(Change.from_avro(one))) for one in self.changes])
+        return len([outline_of(self.tables.with_given_table(Change.from_avro(one))) for one in self.changes])
 
     def written(self) -> int:
         """Return how many rows the changes become, one after the other."""

@@ -373,7 +373,7 @@ def test_a_topic_that_names_tables_goes_the_exact_way():
     tables = Tables(table="@topic")
     messages = [(message, Arrival(topic=topic, partition=0, offset=i)) for i, topic in enumerate("abab")]
     for changes in changes_of("debezium", messages):
-        tables.learn(tables.named(changes[0]))
+        tables.learn(tables.with_given_table(changes[0]))
     placed = Placer("debezium", tables).of_batch(batch_of(messages))
     assert sorted(row[0] for row in rows_in(placed.rows)) == [0, 0, 1, 1]
 

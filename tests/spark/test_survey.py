@@ -47,7 +47,7 @@ def exact(format: str, given: GivenTable, message: bytes, place: Arrival | None)
         changes = to_changes(message, format, zone=ZONE, members=False)
     except MessageError:
         return []
-    placed = [given.named(replace(change, place=merge_places(change.place, place))) for change in changes]
+    placed = [given.with_given_table(replace(change, place=merge_places(change.place, place))) for change in changes]
     return [one for one in map(outline_of, placed) if one is not None]
 
 
@@ -134,7 +134,7 @@ def test_a_survey_of_changes_has_the_first_outline_of_each_kind(format, places):
     """In whatever order and batches they come; and with an engine it makes few others."""
     given = GivenTable.of("@topic")
     changes = changes_of(format, stream(format, Random(f"{format} {places}")), PLACES[places])
-    wanted = [outline_of(given.named(Change.from_avro(one))) for one in changes]
+    wanted = [outline_of(given.with_given_table(Change.from_avro(one))) for one in changes]
     survey, found = ChangeSurvey(given), []
     for first in range(0, len(changes), 50):
         found += survey.outlines(payloads([*changes[first : first + 50], None]))

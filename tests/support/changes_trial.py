@@ -84,12 +84,12 @@ class Pair:
         self.tables = Tables(zone=zone, **options)
         for one in changes:
             with suppress(CdcAvroError):
-                self.tables.learn(self.tables.named(Change.from_avro(one)))
+                self.tables.learn(self.tables.with_given_table(Change.from_avro(one)))
         self.typer = ChangeTyper(self.tables)
 
     def exact(self, payload: bytes) -> Rows | str:
         """Return the rows that the exact way makes, or its error."""
-        change = self.tables.named(replace(Change.from_avro(payload), members=None))
+        change = self.tables.with_given_table(replace(Change.from_avro(payload), members=None))
         try:
             typed = self.tables.write(change, self.tables.find(change))
         except CdcAvroError as error:

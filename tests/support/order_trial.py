@@ -153,7 +153,9 @@ class Exact:
             changes = to_changes(message, self.format, zone=ZONE, members=False)
         except MessageError as error:
             return [], [str(error)]
-        placed = [self.tables.named(replace(change, place=merge_places(change.place, place))) for change in changes]
+        placed = [
+            self.tables.with_given_table(replace(change, place=merge_places(change.place, place))) for change in changes
+        ]
         try:
             pairs = [(change, write_change(self.tables, change)) for change in placed]
             return [row_of(row) for row in rows_of_message(pairs, self.clock, lambda _: [])], []

@@ -865,7 +865,7 @@ def _refused(text: str, columns: str = f"x {_LONG}") -> None:
     with pytest.raises(SchemaError, match="one text makes schemas of more than 2097152 characters"):
         stream.ddl(text)
     assert stream.versions == before
-    assert stream.tables._directory.bearer(TableName("shop", None, "t")) is stream.tables.tables[0]
+    assert stream.tables._catalog.bearer(TableName("shop", None, "t")) is stream.tables.tables[0]
 
 
 @pytest.mark.parametrize(

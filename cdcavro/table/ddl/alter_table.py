@@ -282,17 +282,17 @@ def _set_default(cursor: TokenCursor, name: str) -> Actions:
 def _rename(cursor: TokenCursor, table: TableName) -> Actions:
     if cursor.accept("COLUMN"):
         if_exists = cursor.accept("IF", "EXISTS")
-        return [_renamed(cursor, cursor.name("column's name"), if_exists=if_exists)]
+        return [_rename_column(cursor, cursor.name("column's name"), if_exists=if_exists)]
     if cursor.accept_one_of({"CONSTRAINT", "PARTITION", "SUBPARTITION"}) or (
         cursor.dialect.is_mysql and cursor.accept_one_of({"INDEX", "KEY"})
     ):
         return _skip_unchanged(cursor, "constraint")
     if cursor.accept_one_of({"TO", "AS", "="}) or cursor.dialect.is_mysql:
         return [RenameTo(new_name(cursor, table))]
-    return [_renamed(cursor, cursor.name("column's name"), if_exists=False)]
+    return [_rename_column(cursor, cursor.name("column's name"), if_exists=False)]
 
 
-def _renamed(cursor: TokenCursor, old: str, *, if_exists: bool) -> RenameColumn:
+def _rename_column(cursor: TokenCursor, old: str, *, if_exists: bool) -> RenameColumn:
     cursor.expect("TO")
     return RenameColumn(old, cursor.name("column's name"), if_exists)
 

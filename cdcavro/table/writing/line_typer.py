@@ -98,7 +98,7 @@ _NONE: Final[RowBuffers] = (b"", b"", b"", bytes(4), b"", bytes(4), b"")
 _LATE: Final = 64
 
 
-class Chunk(Protocol):
+class LineChunk(Protocol):
     """Whole lines of a file, as far as they lie in `raw` (bytes), and the rest of the last."""
 
     @property
@@ -129,7 +129,7 @@ class LineTyper:
         self._seen = 0
         self.taken = 0
 
-    def left(self, chunks: Iterable[Chunk], is_free: Callable[[], bool]) -> Iterator[Any]:
+    def left(self, chunks: Iterable[LineChunk], is_free: Callable[[], bool]) -> Iterator[Any]:
         """Yield the lines that were left, each when all before it is done. The caller learns a line before the next.
 
         While `is_free` says no, every line is left. What comes before an error of `chunks` is done before it is raised.
@@ -137,9 +137,9 @@ class LineTyper:
         for chunk, number, taken in self._in_order(chunks):
             yield from self._left_of(chunk, number, taken(), is_free)
 
-    def _in_order(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, int, Callable[[], LineRows]]]:
+    def _in_order(self, chunks: Iterable[LineChunk]) -> Iterator[tuple[LineChunk, int, Callable[[], LineRows]]]:
         """Yield each chunk, the number of its first line, and what waits for its rows; some are begun ahead."""
-        begun: deque[tuple[Chunk, int, Callable[[], LineRows]]] = deque()
+        begun: deque[tuple[LineChunk, int, Callable[[], LineRows]]] = deque()
         number = 1
         try:
             for chunk in chunks:
@@ -152,13 +152,13 @@ class LineTyper:
             raise
         yield from begun
 
-    def _order(self, chunk: Chunk, start: tuple[int, int], number: int) -> Callable[[], LineRows]:
+    def _order(self, chunk: LineChunk, start: tuple[int, int], number: int) -> Callable[[], LineRows]:
         """Return how the lines of a chunk are taken, from an index and its position on, by what is known now."""
         journal = self._typer.journal
         known = 0 if chunk.is_long else len(journal)
         return partial(self._reader.take, journal, known, chunk.raw, start, number)
 
-    def _left_of(self, chunk: Chunk, first: int, taken: LineRows, is_free: Callable[[], bool]) -> Iterator[Any]:
+    def _left_of(self, chunk: LineChunk, first: int, taken: LineRows, is_free: Callable[[], bool]) -> Iterator[Any]:
         line = position = 0
         while position >= 0:
             if is_free():

@@ -139,7 +139,7 @@ class MessageTyper:
         typed: list[TypedChange] = []
         refused: Refused = []
         for change in changes:
-            placed = self._tables.named(replace(change, place=merge_places(change.place, place)))
+            placed = self._tables.with_given_table(replace(change, place=merge_places(change.place, place)))
             try:
                 typed += self._tables.write(placed, self._tables.find(placed))
             except CdcAvroError as error:
@@ -265,7 +265,7 @@ class MessageTyper:
         settled = (
             None
             if change.unavailable is not None
-            else self._tables.settled(change, is_all_learned=self._is_all_learned)
+            else self._tables.lasting_writer(change, is_all_learned=self._is_all_learned)
         )
         position = self._parts.position(change.source.db_type)
         if settled is None or not self._is_clear(message, change):
