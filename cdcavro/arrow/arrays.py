@@ -92,14 +92,14 @@ def _union_reader(branches: tuple[Type, ...]) -> Read:
 
 
 def zeros(count: int) -> pa.Buffer:
-    """Return what all columns of so many rows share that no row fills: no cell has more bytes than a long decimal."""
+    """Return zeros for `count` cells and their validity; the largest cell, a decimal of 76 digits, has 32 bytes."""
     return pa.py_buffer(bytes(32 * count + 64))
 
 
 def array_of_cells(part: ColumnLayout, filled: Filled, count: int, zero_buffer: pa.Buffer) -> pa.Array:
     """Return the array of a part, from the columns that the engine has filled; `count` is for one without buffers.
 
-    `zero_buffer` are the `zeros` of all rows.
+    `zero_buffer` has the `zeros` of all rows.
     """
     if part.column == NONE:
         return pa.nulls(count)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
 
-# A row group has so many rows, or so many bytes of payloads, and is in memory while it is made.
+# A row group, which is in memory while it is made, ends at 100,000 rows or 16 MiB of payloads.
 MOST_ROWS: Final = 100_000
 MOST_BYTES: Final = 16 << 20
 

@@ -92,7 +92,9 @@ class Survey:
         return self._name_changes(self._changes(message), place)
 
     def _name_changes(self, changes: Sequence[Change], place: Arrival | None) -> list[Change]:
-        return [self._given.named(replace(change, place=merge_places(change.place, place))) for change in changes]
+        return [
+            self._given.with_given_table(replace(change, place=merge_places(change.place, place))) for change in changes
+        ]
 
     def _changes(self, message: bytes) -> list[Change]:
         raise NotImplementedError

@@ -15,7 +15,7 @@ one type can be values of the other, and `filled_value` what a value is in the n
 * Everything else stays where it is: a local time is an instant in one zone only, and the text of a double
   or of a time is spelled in several ways.
 
-Hence whoever reads a part of a version, its envelope, row or key, reads the older fields of its columns as well.
+So a reader of a part of a version (its envelope, row or key) reads the older fields of its columns as well.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class StatementFollower:
         """Return the table of a row whose name no table bears: one that only statements have named, or a new one."""
         table = self._respell(change, name, start)
         if table is None:
-            names = [Column(name=one) for one in names_of_columns(change)]
+            names = [Column(name=column) for column in names_of_columns(change)]
             listed = names if change.columns is None else change.columns
             with self._tables.transaction():
                 table = self._tables.create(name, listed, change.key or (), change.source, start)

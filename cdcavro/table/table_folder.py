@@ -41,9 +41,10 @@ _LONGEST: Final = 120
 
 
 class Container(NamedTuple):
-    """A container file of a folder that is being written: its path, and the table and the version of its payloads."""
+    """A container file of a folder that is being written."""
 
     path: Path
+    # The table and the version of its payloads.
     table: Table
     schema: TableSchema
 
@@ -54,8 +55,9 @@ class TablesFolder:
     Made from the folder's path; `force` replaces a folder that was written like this before and has nothing else
     in it: it goes when the new one is in its place. `begin` begins to pack a block and returns what waits for it, and
     `most` blocks may wait. `turn` makes other files of the container files when all are written; until then they are
-    not compressed. Attributes: `counts` (Counter of int), changes by the number of their table. Raises
-    `FileError`.
+    not compressed. Raises `FileError`.
+
+    Field: `counts` (Counter of int), how many changes were written, by the number of their table.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class TablesFolder:
         most: int = 0,
         turn: Callable[[Sequence[Container]], None] | None = None,
     ) -> None:
-        # What is beside `..`, or beside where a link leads to, is not within it.
+        # A path is resolved first: what is beside `..`, or beside the target of a link, is in another folder.
         self._target = Path(path).resolve()
         self.counts: Counter[int] = Counter()
         self._parts: Counter[tuple[int, int]] = Counter()

@@ -185,19 +185,17 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """A new table.
-
-    Attributes: `table` (`TableName`); `columns` (tuple of `ColumnDef`), in order; `key` (tuple of str), the
-    columns of the primary key, empty without a key; `like` (`TableName` or None), a table whose columns
-    precede its own; `if_not_exists` (bool); `as_select` (bool), whether it also has the columns of a
-    query, which the statement does not state.
-    """
+    """A new table."""
 
     table: TableName
+    # In order.
     columns: tuple[ColumnDef, ...] = ()
+    # The columns of the primary key, empty without a key.
     key: tuple[str, ...] = ()
+    # A table whose columns precede its own.
     like: TableName | None = None
     if_not_exists: bool = False
+    # Whether it also has the columns of a query, which the statement does not state.
     as_select: bool = False
 
 

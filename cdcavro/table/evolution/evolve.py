@@ -52,15 +52,13 @@ NONE_GIVEN: Final = TypeOverrides.from_mapping({})
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """The next version of a schema.
+    """The next version of a schema."""
 
-    Attributes: `schema`, of the same kind as the schema that evolved: a `TableSchema`, or a `Schema` of a
-    row or an envelope; `steps` (tuple of str), what was done, in sentences, empty if nothing changed;
-    `verdict` (`Verdict`), whether the new schema reads what the old one wrote, and the other way round.
-    """
-
+    # Of the same kind as the schema that evolved: a `TableSchema`, or a `Schema` of a row or an envelope.
     schema: Any
+    # What was done, in sentences; empty if nothing changed.
     steps: tuple[str, ...]
+    # Whether the new schema reads what the old one wrote, and the other way round.
     verdict: Verdict
 
 

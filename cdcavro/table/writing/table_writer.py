@@ -49,8 +49,9 @@ class TableWriter:
 
     Made from the version, the source, and the columns that its changes state (None if they state none); `zone` is the
     source's time zone, and `modes` how Debezium sends values. With `is_strict`, a value that its type cannot carry is
-    an error; otherwise it goes into `unparsed` as text, and `count` gets the name of its column. Raises `SchemaError` if
-    a stated column's Avro type is not the version's.
+    an error; otherwise it goes into `unparsed` as text, and `count` gets the name of its column.
+
+    Raises `SchemaError` if a stated column's Avro type is not the version's.
 
     Field: `schema` (`TableSchema`), the version.
     """
@@ -251,7 +252,7 @@ def _longs(value: Any, kind: str) -> tuple[Any, ...]:
     return () if kind == "s" or value is None else (value,)
 
 
-# Of all rows of a message, if it has several: a message of short rows may be about a table of many columns.
+# Bytes of names of absent columns in all rows of a message of several: short rows may be of a table of many columns.
 MAX_ABSENT: Final = 8 << 20
 # Stands for the value of a column that newer rows no longer have.
 _GONE: Final = object()
@@ -367,7 +368,7 @@ class RowWriter:
         self._is_strict = is_strict
 
     def write(self, out: Buffer, image: Row, pointer: str, last: Written | None = None, *, rows: int = 1) -> Written:
-        """Append a row, of so many `rows` of a message, and return its values and where its cells start.
+        """Append a row, one of `rows` of a message, and return its values and where its cells start.
 
         `last` is an earlier row of the same table in the same payload: most values of an update are the
         same objects in both of its rows, and their bytes are copied. Raises `StructureError` for an
