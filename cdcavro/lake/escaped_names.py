@@ -1,11 +1,11 @@
 """Escaped names of tables and columns in a lake, and of topics: injective, where the true names are not possible there.
 
-In a lake, an escaped character is its code point in hexadecimal digits between tildes, as in `~2f~` for a slash. A tilde
-that begins what looks like that is escaped itself, so that two names never become one.
+In a lake, an escaped character is its code point in hexadecimal digits between tildes, as in `~2f~` for a slash. A
+tilde that begins what looks like that is escaped itself, so that two names never become one.
 
-A topic's name has letters, digits, `_` and `-`; any other character in a part of a table's name is its code point between
-`_x` and `_`, as in `_x2f_` for a slash, and a `_` that begins what looks like that is escaped itself. Dots stand between
-the parts, and so in none of them.
+A topic's name has letters, digits, `_` and `-`; any other character in a part of a table's name is its code point
+between `_x` and `_`, as in `_x2f_` for a slash, and a `_` that begins what looks like that is escaped itself. Dots
+stand between the parts, and so in none of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PLAIN_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]*\Z")
 
 
 def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """Return what is escaped: characters, others, and a tilde before what is a code, or would be one once that is escaped."""
+    """Return what is escaped: characters, others, and a tilde before what is a code or would become one."""
     behind = "|".join(filter(None, ["~", f"[{characters}]", end]))
     return re.compile("|".join([rf"~(?=[0-9a-f]*(?:{behind}))", f"[{characters}]", *others]), flags)
 
@@ -159,7 +159,7 @@ def _is_cased(character: str) -> bool:
 
 
 def check_topic_template(template: str) -> None:
-    """Raise `ValueError` unless a template names topics: with `{name}` once for the name of the table, or one topic for all."""
+    """Raise `ValueError` unless a template names topics: one for each table, with `{name}` once, or one for all."""
     if not template or not _PLAIN_TOPIC.match(template.replace(TABLE_NAME, "", 1)) or template in (".", ".."):
         raise ValueError(
             f"a topic has letters, digits, dots, _ and -, and {TABLE_NAME} for the name of the table, not {shown(template)}"

@@ -142,7 +142,7 @@ def _steps(
 
 
 def _rename_steps(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[LakeColumn]) -> list[Step]:
-    """Return the steps that rename columns; if one takes the name of another, all first get names that no column has."""
+    """Return the steps that rename columns; if one takes the name of another, all first get free names."""
     taken = {column.name.casefold() for column in present}
     if not any(column.name.casefold() in taken for _, column in renames):
         return [Step(RENAME, name, column) for name, column in renames]

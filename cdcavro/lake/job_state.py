@@ -1,8 +1,8 @@
 """The state of a job that merges batches: what it learned and its clock, in files that a person can read.
 
 Each batch has a file, which is written before its data. It has what the batch learned, in order, and the clock behind
-the batch. A job goes on by learning all of it again, so a batch that is run again after a crash learns the same and gives
-the same rows. A file is replaced in one step; the files of old batches that learned nothing are removed.
+the batch. A job goes on by learning all of it again, so a batch that is run again after a crash learns the same and
+gives the same rows. A file is replaced in one step; the files of old batches that learned nothing are removed.
 
 What old batches learned is put together in the file of the last of them, which says so; files of earlier batches no
 longer count. Of the statements that changed nothing, this file has only the last ones, by which a repeated delivery is

@@ -189,7 +189,7 @@ class NewTables:
 
     @property
     def marks(self) -> dict[int, str] | None:
-        """The marks of the new tables by number; None if another table changed, one has a second version, or two have one mark."""
+        """The marks of new tables by number; None if others changed, one has a second version, or two have one mark."""
         tables, count = self._tables.tables, len(self._known)
         if [(table.versions, table.is_gone) for table in tables[:count]] != self._known:
             return None

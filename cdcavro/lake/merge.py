@@ -1,4 +1,4 @@
-"""The merge of typed rows into a table's current state, whatever the order, the cuts and the repetitions in which they come.
+"""The merge of typed rows into a table's current state, in whatever order, cuts and repetitions they come.
 
 The state is the rows by key, each with its order, and floors: what is not above a floor is nothing. One
 floor is that of the table, the order of its last TRUNCATE or DROP. A delete is the floor of its key, kept
@@ -76,7 +76,7 @@ def last_changes(rows: Iterable[TypedRow], floor: bytes = NO_FLOOR) -> LastChang
 
 
 def pieces_of(changes: Iterable[TypedRow], floor: bytes) -> tuple[TypedRow, ...]:
-    """Return the changes of one key above a floor that make its row: the last one, and those that have what it lacks."""
+    """Return the changes of a key above a floor that make its row: the last one, and those that have what it lacks."""
     pieces: list[TypedRow] = []
     missing: frozenset[str] | None = None
     for change in sorted(changes, key=_rank, reverse=True):
@@ -107,18 +107,20 @@ class TableState:
     """The current state of a table; `name` is what errors call it.
 
     A table with rows without a key has no current state, only a changelog.
+
+    * `rows` (dict from a key to a tuple of `TypedRow`): the changes that make each row, the last one first.
+    * `deletes` (dict from a key to `Delete`): the floors of keys.
+    * `floor` (bytes): the order of the last TRUNCATE or DROP, empty before one.
+    * `kind` (str or None): what orders the changes.
+    * `keyless` (int): how many rows had no key.
     """
 
     def __init__(self, name: str = "") -> None:
         self.name = name
-        # The changes that make the row of each key, the last one first.
         self.rows: dict[bytes, tuple[TypedRow, ...]] = {}
         self.deletes: dict[bytes, Delete] = {}
-        # The order of the last TRUNCATE or DROP.
         self.floor = NO_FLOOR
-        # What orders the changes.
         self.kind: str | None = None
-        # How many rows had no key.
         self.keyless = 0
 
     def merge(self, batch: Iterable[TypedRow], *, now: float = 0.0, guard: float = inf) -> None:

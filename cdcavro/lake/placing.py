@@ -65,7 +65,7 @@ class Placing:
         self._is_by_topic = tables.given_table.by_topic
 
     def take(self, batch: pa.RecordBatch, left: Callable[[int, bytes, Arrival | None], None]) -> list[pa.RecordBatch]:
-        """Return the rows that the engine makes of a batch, in batches of `ROWS`; call `left` for each message that it leaves.
+        """Return the rows that the engine makes of a batch, in batches of `ROWS`; call `left` for the others.
 
         The batch has two columns: the messages, and where each arrived, a struct with some of the fields of `Arrival`.
         `left` gets the index, the text and the place of a message, in the order of arrival; if it places the message by

@@ -30,20 +30,22 @@ DROP: Final = "x"
 
 
 class TypedRow(Struct, frozen=True):
-    """One change of a row of a table, or the end of all its rows so far."""
+    """One change of a row of a table, or the end of all its rows so far.
 
-    # The number of the table, and the version of the schema that the row was written with.
+    * `table` and `version` (int): the number of the table, and the version of the schema that the row was written with.
+    * `operation` (str): as in the envelope, c, u, r or d; or t for a TRUNCATE and x for a DROP of the table.
+    * `order` (bytes): as `order_value` returns it.
+    * `key` (bytes or None): a payload of the key's schema; None without a primary key.
+    * `payload` (bytes): a payload of the envelope's schema; empty for a DROP.
+    * `absent` (tuple[str, ...]): the columns that the row after the change does not have.
+    """
+
     table: int
     version: int
-    # As in the envelope, c, u, r or d; or t for a TRUNCATE and x for a DROP of the table.
     operation: str
-    # As `order_value` returns it.
     order: bytes
-    # A payload of the key's schema; None without a primary key.
     key: bytes | None
-    # A payload of the envelope's schema; empty for a DROP.
     payload: bytes
-    # The columns that the row after the change does not have.
     absent: tuple[str, ...] = ()
 
 
@@ -98,17 +100,21 @@ def _is_left(change: Change, typed: TypedChange) -> bool:
 
 
 class Batch(NamedTuple):
-    """What becomes of a batch of messages."""
+    """What becomes of a batch of messages.
 
-    # In the order of arrival.
+    * `rows` (list[TypedRow]): in the order of arrival.
+    * `rejects` (list[tuple[Change, CdcAvroError]]): changes that contradict their table, and statements that were not
+      understood and changed nothing.
+    * `statements` (int): how many changes were no rows.
+    * `learned` (list[Change]): what the batch said of tables, without values: whoever learns it in this order knows
+      what the batch knows.
+    * `dropped` (dict[bytes, tuple[int, ...]]): as in `Learned`.
+    """
+
     rows: list[TypedRow]
-    # Changes that contradict their table, and statements that were not understood and changed nothing.
     rejects: list[tuple[Change, CdcAvroError]]
-    # How many changes were no rows.
     statements: int
-    # What the batch said of tables, without values: whoever learns it in this order knows what the batch knows.
     learned: list[Change]
-    # As in `Learned`.
     dropped: dict[bytes, tuple[int, ...]]
 
 

@@ -187,9 +187,9 @@ def _of_row(function: Callable[..., pa.Array]) -> Callable[..., Any]:
 def in_worker(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function that Spark's workers run, so that their next tasks begin sooner.
 
-    A worker makes Python forget what it found on its path before each task, and zip files, of which Spark's largest jar is
-    one, are then read again as a whole: 0.12 s of a processor. What is not on the list of those found is not read. Behind
-    each task it looks for garbage among all objects: 0.06 s. Those of modules stay, and are looked at no more.
+    A worker makes Python forget what it found on its path before each task, and zip files, of which Spark's largest jar
+    is one, are then read again as a whole: 0.12 s of a processor. What is not on the list of those found is not read.
+    Behind each task it looks for garbage among all objects: 0.06 s. Those of modules stay, and are looked at no more.
     """
 
     @wraps(function)

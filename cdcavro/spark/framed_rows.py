@@ -60,7 +60,8 @@ class FramedRows:
     """Translates framed payloads into the reader's schema, an Arrow batch at a time.
 
     `known` has what each prefix identifies, `reader` is the text of the reader's schema; `reinterpret` is as in
-    `translation.translator`. Schemas are parsed where they are first met, so that only their texts are sent to executors.
+    `translation.translator`. Schemas are parsed where they are first met, so that only their texts are sent to
+    executors.
     """
 
     def __init__(self, known: Mapping[bytes, PrefixSchema], reader: str, *, reinterpret: bool) -> None:
@@ -126,7 +127,10 @@ class FramedRows:
             found.errors[i] = error_fields(error)
 
     def _find_translate(self, raw: bytes, prefix: bytes) -> Translate:
-        """Return the function that translates payloads behind a prefix. Raises `PayloadError` for an unusable prefix."""
+        """Return the function that translates payloads behind a prefix.
+
+        Raises `PayloadError` for an unusable prefix.
+        """
         identifier, _ = unframe(raw)
         number = self._numbers.get(prefix)
         if number is None:

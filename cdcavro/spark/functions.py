@@ -1,4 +1,4 @@
-"""Functions of Columns, text ⇄ payload, over Arrow batches, with the same converter as everywhere else in the package."""
+"""Functions of Columns, text ⇄ payload, over Arrow batches, with the converter of the whole package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Job that converts files of JSON lines into Avro container files, and rejects.
 
-Every line is converted once, on executors, to a payload or a reject, and the outcome is kept; then the payloads of each format are read by
-`from_avro` and written by Spark's own Avro writer with the wire schema. The final counts come from
+Every line is converted once, on executors, to a payload or a reject, and the outcome is kept; then the payloads of each
+format are read by `from_avro` and written by Spark's own Avro writer with the wire schema. The final counts come from
 reading back what was written.
 """
 
@@ -67,13 +67,15 @@ Row = tuple[str | None, bytes | None, bytes | None, str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The counts of a run."""
+    """The counts of a run.
 
-    # How many lines were read.
+    * `read` (int): how many lines were read.
+    * `written` (Mapping[tuple[str, str], int]): how many messages were written, by format and operation.
+    * `rejects` (Mapping[str, int]): how many lines were rejected, by format, which is an empty text if it is not known.
+    """
+
     read: int
-    # How many messages were written, by format and operation.
     written: Mapping[tuple[str, str], int]
-    # How many lines were rejected, by format, which is an empty text if it is not known.
     rejects: Mapping[str, int]
 
     @property

@@ -130,9 +130,9 @@ def settings(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def classic(spark: SparkSession, what: str) -> Any:
-    """Return a session with its JVM, in the process of its driver. Raises `SetupError` for one that speaks Spark Connect.
+    """Return a session with its JVM, in the process of its driver.
 
-    `what` is what needs it, as the sentence begins.
+    `what` is what needs it, as the sentence begins. Raises `SetupError` for a session that speaks Spark Connect.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect."):
         raise SetupError(f"{what} needs a session in the process of its driver: this one speaks Spark Connect")

@@ -1,4 +1,4 @@
-"""Survey of what messages state about tables, which makes no changes of most of them: one stands for all that are like it."""
+"""Survey of what messages state about tables, without making changes of most: one stands for all that are like it."""
 
 from __future__ import annotations
 

@@ -34,7 +34,10 @@ _CHANGE: Final = ("change", pa.binary(), BinaryType())
 
 
 class ChangeBatch:
-    """The typing of a batch of changes, whose payloads are its only column. Raises `PayloadError` for other payloads."""
+    """The typing of a batch of changes, whose payloads are its only column.
+
+    Raises `PayloadError` for other payloads.
+    """
 
     more: ClassVar[tuple[tuple[str, pa.DataType, BinaryType], ...]] = ()
     """What rejects have between the batch's own columns and the error: name, and type in Arrow and in Spark."""
@@ -107,7 +110,7 @@ class ChangeBatch:
 
 
 class MessageBatch(ChangeBatch):
-    """The typing of a batch of messages, whose second column, if any, has their places; rejects have the change, if any."""
+    """The typing of a batch of messages and, if there are any, their places; rejects have their change, if any."""
 
     more = (_CHANGE,)
 

@@ -1,4 +1,4 @@
-"""Typed tables on Spark, made of a column of messages or of changes: first what they state is learned, then all are typed."""
+"""Typed tables on Spark, of a column of messages or changes: first what they state is learned, then they are typed."""
 
 from __future__ import annotations
 
@@ -40,15 +40,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TypedTables:
-    """The tables of a frame of changes."""
+    """The tables of a frame of changes.
 
-    # The row changes: number (int, of the table), table (string, its newest name), version (int), key and payload (binary).
+    * `frame` (DataFrame): the row changes: number (int, of the table), table (string, its newest name), version (int),
+      key and payload (binary).
+    * `rejects` (DataFrame): the changes that contradict their table: change (binary) and error (struct of format, path,
+      message).
+    * `tables` (list[Table]): with all their versions.
+    * `faults` (list[tuple[Change, CdcAvroError]]): the statements that were not understood and changed nothing.
+    """
+
     frame: DataFrame
-    # The changes that contradict their table: change (binary) and error (struct of format, path, message).
     rejects: DataFrame
-    # With all their versions.
     tables: list[Table]
-    # The statements that were not understood and changed nothing.
     faults: list[tuple[Change, CdcAvroError]]
 
     @property
@@ -131,8 +135,8 @@ def messages_to_tables(
 
     The rows, tables and faults are those of `to_tables` over `to_changes`, with nothing in Avro in between. `place` and
     `unavailable` are as in `to_changes`, `options` (given, zone, on_misfit, decimals, times, binaries, table) as in
-    `to_tables`. `rejects` has everything that is no row: the columns message, place (if given), change (binary, null for
-    what is no message at all) and error. `messages` is read twice, first to learn the tables: persist it if that is
+    `to_tables`. `rejects` has everything that is no row: the columns message, place (if given), change (binary, null
+    for what is no message at all) and error. `messages` is read twice, first to learn the tables: persist it if that is
     expensive.
     """
     get_format(format)

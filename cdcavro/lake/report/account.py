@@ -286,7 +286,7 @@ def _merge_points(one: Point, other: Point) -> Point:
 
 
 class NewVersions:
-    """Finds the versions of tables that are new; `tables` are those so far, and `edits` is how often they were edited."""
+    """Finds new versions of tables; `tables` are those so far, and `edits` is how often they were edited."""
 
     def __init__(self, tables: Sequence[Table] = (), edits: int = 0) -> None:
         self._edits = edits

@@ -42,8 +42,8 @@ _OWN: Final = {
     sql.UNPARSED: "CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END",
     sql.ABSENT: "CASE WHEN size(image.absent) > 0 THEN image.absent END",
 }
-# Two rows for an update that states the row before it. Only a flag is multiplied: an array of images would be made and copied
-# for each change.
+# Two rows for an update that states the row before it. Only a flag is multiplied: an array of images would be made and
+# copied for each change.
 _HAS_BEFORE: Final = "operation = 'u' AND envelope.before IS NOT NULL"
 _IMAGES: Final = (
     ("*", f"explode(CASE WHEN {_HAS_BEFORE} THEN array(true, false) ELSE array(false) END) AS is_before"),
@@ -74,7 +74,10 @@ class Changelog:
         return self.sink.identifier(self.table, _CHANGES)
 
     def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step]:
-        """Make the lake table have the columns of the newest version; return what was done to it. Raises `SchemaError`."""
+        """Make the lake table have the columns of the newest version; return what was done to it.
+
+        Raises `SchemaError`.
+        """
         self.sink.make_room(spark, self.table)
         own = name_property(self.table)
         return prepare(spark, self.sink, self.identifier, versions[-1], sql.CHANGELOG, self.behavior, own)
@@ -91,10 +94,10 @@ class Changelog:
     ) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.
 
-        `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. An `attempt`
-        that is known to be the first costs less; a later one must then say when the first was. `reading` is what the
-        method of that name returned for the versions and the lake table as it is; by default it is called. Raises
-        `JobError` if it can no longer be found out whether the first attempt was written.
+        `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. An
+        `attempt` that is known to be the first costs less; a later one must then say when the first was. `reading` is
+        what the method of that name returned for the versions and the lake table as it is; by default it is called.
+        Raises `JobError` if it can no longer be found out whether the first attempt was written.
         """
         if reading is None:
             reading = self.reading(rows.sparkSession.table(self.identifier), versions)

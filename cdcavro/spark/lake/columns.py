@@ -67,8 +67,8 @@ def prepare(
 ) -> list[Step]:
     """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
-    A new table has `properties` besides the sink's. Raises `SchemaError` for a step that the behavior or the sink does not
-    allow, before the first step is taken.
+    A new table has `properties` besides the sink's. Raises `SchemaError` for a step that the behavior or the sink does
+    not allow, before the first step is taken.
     """
     wanted = wanted_columns(schema)
     all_properties = {**sink.properties([one.name for one in wanted]), **(properties or {})}
@@ -105,8 +105,9 @@ def fill(
 ) -> None:
     """Give the rows of versions up to `before` what the newest version reads in their payloads.
 
-    Columns that came since get their default, and columns that took over from retired ones get the values of these, where
-    that is exact. Rows that are merged later have both already. Columns of the lake that are in `kept` are left alone.
+    Columns that came since get their default, and columns that took over from retired ones get the values of these,
+    where that is exact. Rows that are merged later have both already. Columns of the lake that are in `kept` are left
+    alone.
     """
     present, record = present_columns(spark.table(identifier)), schema.record
     named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]

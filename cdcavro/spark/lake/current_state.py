@@ -84,16 +84,20 @@ class LakeTableCache:
 
 @dataclass(frozen=True)
 class CurrentState:
-    """The current state of a table in a sink."""
+    """The current state of a table in a sink.
+
+    * `sink` (`Delta` or `Iceberg`)
+    * `table` (TableName): what the table is called in the sink.
+    * `behavior` (str): how the lake table follows the table's statements, as in `cdcavro.lake.evolution`.
+    * `guard` (timedelta): how long deletes are kept against late changes.
+    * `known` (LakeTableCache or None): what is known of the lake table from call to call, if nobody else writes it; by
+      default each call looks.
+    """
 
     sink: Sink
-    # What the table is called in the sink.
     table: TableName
-    # How the lake table follows the table's statements, as in `cdcavro.lake.evolution`.
     behavior: str = LENIENT
-    # How long deletes are kept against late changes.
     guard: timedelta = timedelta(days=7)
-    # What is known of the lake table from call to call, if nobody else writes it; by default each call looks.
     known: LakeTableCache | None = None
 
     @property
@@ -111,10 +115,10 @@ class CurrentState:
     ) -> list[Step]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
-        `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then says at
-        once what orders its changes, without a step of its own. Raises `SchemaError` for a table without a primary key,
-        which has a changelog only, for a key that does not find older rows, and for a step that the behavior or the sink
-        does not allow.
+        `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then
+        says at once what orders its changes, without a step of its own. Raises `SchemaError` for a table without a
+        primary key, which has a changelog only, for a key that does not find older rows, and for a step that the
+        behavior or the sink does not allow.
         """
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
@@ -148,12 +152,12 @@ class CurrentState:
         now: datetime | None = None,
         facts: RowFacts | None = None,
     ) -> None:
-        """Merge a batch of the table's typed rows; a batch that is merged again changes nothing. Nothing else may write.
+        """Merge a batch of the table's typed rows; nothing changes if it is merged again. Nothing else may write.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
         `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts`
-        (`RowFacts` or None) what is known of it already. If the lake table is known to have just been created for them, the
-        rows are appended. Raises `OrderError`, and merges nothing, if different things order the changes, and
+        (`RowFacts` or None) what is known of it already. If the lake table is known to have just been created for them,
+        the rows are appended. Raises `OrderError`, and merges nothing, if different things order the changes, and
         `SchemaError` for a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
@@ -200,7 +204,7 @@ class CurrentState:
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
     def _properties_with(self, facts: RowFacts, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return what is known of the table with a batch: its floor, what orders its changes, whether they lack columns."""
+        """Return the properties that the table has with a batch: floor, order of changes, whether they lack columns."""
         if facts.keyless:
             raise SchemaError(self.table.table, f"{facts.keyless} rows have no key, and so no current state")
         known = {properties[_KIND]} if _KIND in properties else set()
@@ -221,7 +225,7 @@ def _kinds(facts: RowFacts) -> set[str]:
 
 
 def _lake_columns(lake: DataFrame, names: Sequence[str]) -> list[Column]:
-    """Return the columns of a lake table: those with these names or in `sql_statements.STATE` of the rows, the others null."""
+    """Return the columns of a lake table, null but those with these names and those in `sql_statements.STATE`."""
     held = {*names, *sql.STATE}
     types = {one.name: one.dataType for one in lake.schema}
     return [
@@ -295,7 +299,7 @@ def last_rows(
 
 
 def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> str:
-    """Return SQL for the names in the lake of the columns that a change lacks; the change has the names of its version."""
+    """Return SQL for the lake's names of the columns that a change lacks; it has those of its version."""
     flags = []
     for wanted, held in columns:
         named = [
@@ -315,7 +319,7 @@ def _images(
     columns: Sequence[tuple[LakeColumn, LakeColumn]],
     more: str,
 ) -> DataFrame:
-    """Return the columns of rows behind their changes, and one more, as SQL: a Column takes several calls of the JVM."""
+    """Return the columns of rows after their changes, and one more, as SQL: a Column takes several calls of the JVM."""
     envelope, fields = read_fields("version", sf.col("payload"), versions)
     values = [
         f"CAST({quote('image', fields[one.field])} AS {held.type}) AS {quote(held.name)}" for one, held in columns

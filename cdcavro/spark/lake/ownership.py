@@ -1,7 +1,8 @@
 """Ownership of lake tables: each belongs to the pipeline that created it, which its properties name.
 
-Two pipelines that write one table would append every change twice. So a table of another pipeline is refused, or adopted:
-then what it holds already is not appended again, no column is dropped, and no column that it has is filled anew.
+Two pipelines that write one table would append every change twice. So a table of another pipeline is refused, or
+adopted: then what it holds already is not appended again, no column is dropped, and no column that it has is filled
+anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sinks of lake tables: where these are, what they are called there, and what differs between Delta Lake and Iceberg."""
+"""Sinks of lake tables: where tables are, what they are called there, and how Delta Lake and Iceberg differ."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ _MAPPED: Final = {"delta.columnMapping.mode": "name"}
 _WIDENED: Final = {"delta.enableTypeWidening": "true"}
 # A checkpoint takes as long as three small batches. Until the next one, readers read up to 99 small files of the log.
 _LOGGED: Final = {"delta.checkpointInterval": "100"}
-# No two orders are equal, and few keys are: looking each up in a dictionary of Parquet's, which is given up at a megabyte,
-# took a tenth of an append. Parquet reads these from the properties of a table; if names are mapped, it knows the columns by
-# others.
+# No two orders are equal, and few keys are: looking each up in a dictionary of Parquet's, which is given up at a
+# megabyte, took a tenth of an append. Parquet reads these from the properties of a table; if names are mapped, it knows
+# the columns by others.
 _PLAIN: Final = {f"parquet.enable.dictionary#{name}": "false" for name in (KEY, ORDER)}
 _WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
 _WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
 # What identifies a change in a changelog; the first one bounds what is looked at.
 CHANGE: Final = (ORDER, OPERATION, KEY)
 _TRIES: Final = 5
-# How Java names passing reasons: a commit between the read and the write of a transaction, as of a compaction; and rows that
-# a machine kept for a statement, and that were lost with the machine.
+# How Java names passing reasons: a commit between the read and the write of a transaction, as of a compaction; and rows
+# that a machine kept for a statement, and that were lost with the machine.
 _PASSING: Final = (
     "io.delta.exceptions.",
     "org.apache.iceberg.exceptions.CommitFailedException",
@@ -127,13 +127,15 @@ def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -
 
 @dataclass(frozen=True)
 class Delta:
-    """Delta Lake tables in folders."""
+    """Delta Lake tables in folders.
 
-    # The folder around them, a path or an address such as `s3a://bucket/lake`.
+    * `root` (str): the folder around them, a path or an address such as `s3a://bucket/lake`.
+    * `is_older` (bool): whether tables have the names of folders that they had at first.
+    * `owner` (str or None): to whom tables belong that are created.
+    """
+
     root: str
-    # Whether tables have the names of folders that they had at first.
     is_older: bool = False
-    # To whom tables belong that are created.
     owner: str | None = None
     using = "delta"
 
@@ -154,8 +156,8 @@ class Delta:
     def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps.
 
-        They are set by the first step that needs them: without them a write takes a tenth less, and more readers can read
-        the table.
+        They are set by the first step that needs them: without them a write takes a tenth less, and more readers can
+        read the table.
         """
         is_mapped = any(one.kind in (RENAME, DROP) or _SPECIAL.search(one.column.name) for one in steps)
         is_widened = any(one.kind == WIDEN for one in steps)
@@ -184,8 +186,8 @@ class Delta:
     def make_room(self, spark: SparkSession, table: TableName) -> None:
         """Remove what a kill left of the creation of a table: a log without a commit.
 
-        Raises `SchemaError` for a table whose folder is in that of another, or around it: the VACUUM of one of them would
-        remove files of the other.
+        Raises `SchemaError` for a table whose folder is in that of another, or around it: the VACUUM of one of them
+        would remove files of the other.
         """
         check_separate(spark, self, table)
         for suffix in SUFFIXES:
@@ -272,11 +274,13 @@ class Delta:
 
 @dataclass(frozen=True)
 class Iceberg:
-    """Iceberg tables in a catalog of Spark's."""
+    """Iceberg tables in a catalog of Spark's.
 
-    # The name of the catalog.
+    * `catalog` (str): the name of the catalog.
+    * `is_older` (bool), `owner` (str or None): as in `Delta`.
+    """
+
     catalog: str
-    # As in `Delta`.
     is_older: bool = False
     owner: str | None = None
     using = "iceberg"
@@ -339,7 +343,7 @@ class Iceberg:
             namespaces = found
 
     def around(self, spark: SparkSession, table: TableName) -> str | None:
-        """Return the lake table whose name is that of a table's namespace, or of one around it; None if there is none."""
+        """Return the lake table with the name of a table's namespace, or of one around it; None if there is none."""
         parts = folder_names(table, is_older=self.is_older)
         above = [quote(self.catalog, *parts[:count]) for count in range(2, len(parts))]
         return next((name for name in above if spark.catalog.tableExists(name)), None)
@@ -385,7 +389,7 @@ def locate(spark: SparkSession, sink: Sink, table: TableName) -> Sink:
 
 
 def check_separate(spark: SparkSession, sink: Sink, table: TableName) -> None:
-    """Check that a lake table has its present name, and that neither its folder is in another table's nor the other way round.
+    """Check that a lake table has its present name, and that its folder is not in another table's, nor around it.
 
     Raises `SchemaError`, which says what to do.
     """

@@ -109,7 +109,7 @@ class Lag(NamedTuple):
 
 
 def lag_of(source: Kafka | Files, checkpoint: Path) -> Callable[[Progress], Lag | None]:
-    """Return a function that returns the lag behind a batch by Spark's progress with it as JSON; None if that is not known."""
+    """Return a function that returns the lag behind a batch, if it is known, for Spark's progress with it as JSON."""
     if not isinstance(source, Files):
         return messages_left
     files = FilesLeft(source.path, checkpoint)
@@ -146,7 +146,7 @@ class FilesLeft:
         self._read: dict[Path, int] = {}
 
     def left(self, progress: Progress) -> Lag | None:
-        """Return how many files are left behind a batch; None for a path of another machine, or a log that is not understood."""
+        """Return how many files are left behind a batch; None for a path elsewhere, or a log that is not understood."""
         if "://" in self._path or "{" in self._path:
             return None
         try:

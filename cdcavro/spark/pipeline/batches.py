@@ -1,4 +1,4 @@
-"""Batches of a pipeline, one after another: messages are converted, what they state is learned, and rows are written."""
+"""Batches of a pipeline, one after another: messages are converted, their statements learned, and rows written."""
 
 from __future__ import annotations
 
@@ -49,26 +49,29 @@ COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombs
 
 @dataclass
 class BatchReport:
-    """What a batch did."""
+    """What a batch did.
+
+    * `number` (int)
+    * `counts` (dict[str, int]): the messages by what became of them, as in `COUNTS`.
+    * `operations` (dict[str, dict[str, int]]): the rows by operation, as in the envelope, by table.
+    * `steps` (list[str]): how lake tables changed.
+    * `waiting` (dict[str, str]): the tables whose rows wait, and why.
+    * `seconds` (dict[str, float]): how long the parts of the batch took.
+    * `rejects` (list[RejectReason]): why messages were rejected.
+    * `lag` (Lag or None): how much was left to read behind the batch.
+    * `look` (str or None): the format that the messages look like, if all were rejected and it is another one.
+    * `notes` (list[str]): what is to be said of files.
+    """
 
     number: int
-    # The messages by what became of them, as in `COUNTS`.
     counts: dict[str, int]
-    # The rows by operation, as in the envelope, by table.
     operations: dict[str, dict[str, int]] = field(default_factory=dict)
-    # How lake tables changed.
     steps: list[str] = field(default_factory=list)
-    # The tables whose rows wait, and why.
     waiting: dict[str, str] = field(default_factory=dict)
-    # How long the parts of the batch took.
     seconds: dict[str, float] = field(default_factory=dict)
-    # Why messages were rejected.
     rejects: list[RejectReason] = field(default_factory=list)
-    # How much was left to read behind the batch.
     lag: Lag | None = None
-    # The format that the messages look like, if all were rejected and it is another one.
     look: str | None = None
-    # What is to be said of files.
     notes: list[str] = field(default_factory=list)
 
 
@@ -95,7 +98,10 @@ class Batches:
         self.failure: Exception | None = None
 
     def run(self, frame: DataFrame, number: int) -> None:
-        """Run a batch, which may have been run before in part or completely. Raises `JobError` and others, which end a stream."""
+        """Run a batch, which may have been run before in part or completely.
+
+        Raises `JobError` and others, which end a stream.
+        """
         try:
             self._say(self._run(frame, number))
         except Exception as error:

@@ -11,8 +11,8 @@
     delta = "lake"
 
 A text may have `${NAME}`, which stands for the environment variable of that name, so that no secret has to be in the
-file: whatever came from a variable is shown nowhere, and Spark's pages hide the options and settings that have one. What
-is not known is an error, which names its place.
+file: whatever came from a variable is shown nowhere, and Spark's pages hide the options and settings that have one.
+What is not known is an error, which names its place.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _TYPES: Final = {
 
 
 class LakeConfig(Struct, forbid_unknown_fields=True):
-    """Where tables go: `delta` (a folder), or `iceberg` (the name of a catalog) with `warehouse`, if that is a folder."""
+    """Where tables go: `delta` (a folder), or `iceberg` (a catalog) with `warehouse`, if it is one of files."""
 
     delta: str | None = None
     iceberg: str | None = None

@@ -69,21 +69,26 @@ _SILENCING: Final = Lock()
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline from a source into a sink."""
+    """A pipeline from a source into a sink.
+
+    * `source` (`Kafka` or `Files`)
+    * `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`)
+    * `state` (str): a folder for all that it remembers: how far it has read, what it learned of tables, rows that wait,
+      and rejects. If Spark has several machines, all see it under the same path.
+    * `settings` (Settings)
+    * `registry` (RegistrySettings or None): where the schemas of tables are published.
+    * `redaction` (Redaction): what hides values of variables in errors and reports.
+    """
 
     source: Kafka | Files
     sink: AnySink
-    # A folder for all that it remembers: how far it has read, what it learned of tables, rows that wait, and rejects. If
-    # Spark has several machines, all see it under the same path.
     state: str
     settings: Settings = field(default_factory=Settings)
-    # Where the schemas of tables are published.
     registry: RegistrySettings | None = None
-    # What hides values of variables in errors and reports.
     redaction: Redaction = field(default_factory=Redaction, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for impossible subjects and places of rejects, and for framed payloads in lines or without a registry."""
+        """Raise `ValueError` for impossible subjects, places of rejects and sources of framed payloads."""
         _ = self._places
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")
@@ -112,9 +117,9 @@ class Pipeline:
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        Also that lake tables are no other pipeline's, if their names are known: those that the state has or, for a state
-        that begins, all in the lake that are chosen. Raises `FileError`, `JobError` and `RegistryError`, and `SetupError`
-        over Spark Connect.
+        Also that lake tables are no other pipeline's, if their names are known: those that the state has or, for a
+        state that begins, all in the lake that are chosen. Raises `FileError`, `JobError` and `RegistryError`, and
+        `SetupError` over Spark Connect.
         """
         classic(spark, "a pipeline")
         with self.redaction.errors(), _lock_state(Path(self.state)):
@@ -151,8 +156,8 @@ class Pipeline:
         """Run until the stream ends: with `once` when all that there is now is read, else when the process ends.
 
         `every` is how often a batch begins, in Spark's words; `say` is called with the report of each batch. A run goes
-        on where the one before stopped or was killed. Raises `JobError` for faults of no message, `FileError` for a folder
-        of another job or one that not all machines of Spark share, and `SetupError` over Spark Connect.
+        on where the one before stopped or was killed. Raises `JobError` for faults of no message, `FileError` for a
+        folder of another job or one that not all machines of Spark share, and `SetupError` over Spark Connect.
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)
@@ -196,7 +201,10 @@ class Pipeline:
                 query.stop()
 
     def _await(self, spark: SparkSession, query: StreamingQuery, reports: Reports, *, once: bool) -> None:
-        """Pass on the reports of batches until the stream ends. Raises `FileError` for files that change after they were read."""
+        """Pass on the reports of batches until the stream ends.
+
+        Raises `FileError` for files that change after they were read.
+        """
         look, is_over = math.inf if once else time.monotonic(), False
         while not is_over:
             is_over = bool(query.awaitTermination(_POLL))
@@ -236,7 +244,7 @@ class Pipeline:
 
 
 def _is_lag_bug(error: PySparkException) -> bool:
-    """Return whether a stream ended by a bug of Spark 4.1: behind a batch that is run again, Kafka's source knows no lag.
+    """Return whether a stream ended by a bug of Spark 4.1: Kafka's source knows no lag behind a repeated batch.
 
     Source: https://github.com/apache/spark/issues/55236.
     """
@@ -307,8 +315,8 @@ def quiet_logger(
 ) -> Iterator[Callable[[DataFrame, int], None]]:
     """Yield a function that runs batches as `run` does, and whose errors of this project Spark does not log.
 
-    Such errors are sentences, and are raised when the stream has ended; for each, Spark and its bridge to Python would log
-    some hundred lines on where they saw it. Other errors are logged as ever, and so is everything behind the block.
+    Such errors are sentences, and are raised when the stream has ended; for each, Spark and its bridge to Python would
+    log some hundred lines on where they saw it. Other errors are logged as ever, and so is everything behind the block.
     """
     with ExitStack() as stack:
 

@@ -97,8 +97,8 @@ def line_columns(now: datetime, *, raw: Column | None = None, key: Column | None
 def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[Path]:
     """Move the rejects of some batches, by default all, to where the next batch reads them again; return their folders.
 
-    `folder` is in that of the state. Rejects of a batch that is not done stay, as it writes them again. Raises `FileError`
-    if there are no others.
+    `folder` is in that of the state. Rejects of a batch that is not done stay, as it writes them again. Raises
+    `FileError` if there are no others.
     """
     numbers = {path: number for path in rejects.glob("batch=*") if (number := batch_of(path)) is not None}
     found = sorted(path for path, number in numbers.items() if not batches or number in batches)
@@ -217,7 +217,7 @@ class RejectTopic:
         return f"the topic {self.kafka.topic}"
 
     def write(self, rejects: Rejects) -> None:
-        """Send rejects: the lines of their folder, without the bytes of messages that are too large for Kafka's client."""
+        """Send rejects: the lines of their folder, without the bytes of messages too large for Kafka's client."""
         own, rows = self.kafka, rejects.rows
         if not self._is_there:
             with own.admin(rows.sparkSession) as admin:
@@ -291,7 +291,7 @@ class RejectPlaces:
         return found
 
     def clash(self, name: TableName, template: str | None) -> str | None:
-        """Return why a table cannot be written under its name, with topics of a template if rows go there; None if it can."""
+        """Return why a table cannot be written under its name, or to its topic of a template; None if it can."""
         try:
             if self.table is not None and caseless_name(name) == caseless_name(self.table):
                 return f"its place in the lake is that of the rejects, {_dotted_name(self.table)}"

@@ -57,7 +57,7 @@ class FromVariable(str):
 
 
 class Redaction:
-    """Replaces values of variables by the variables' names in any text, whether they are plain, escaped or cut there."""
+    """Replaces values of variables by the variables' names in any text, also if they are escaped or cut there."""
 
     def __init__(self, texts: Iterable[FromVariable] = ()) -> None:
         self._names: dict[str, str] = {}
@@ -157,7 +157,7 @@ def _pieces(value: str) -> list[str]:
 
 
 def _forms(text: str) -> set[str]:
-    """Return how sentences write a text, if it is not a small number: as it is, escaped, quoted, as a path or an address."""
+    """Return how sentences write a text that is no small number: as it is, escaped, quoted, as a path or an address."""
     other = {os.path.normpath(text)} if "/" in text else {text.replace(".", "/"), text.replace(".", "`.`")}
     spellings = {text, text.strip(), *other}
     forms: set[str] = set()
@@ -172,7 +172,7 @@ def _pattern(form: str) -> str:
 
 
 def check_addresses(addresses: Mapping[str, str | None]) -> None:
-    """Raise `ValueError`, which does not show it, for an address with a user and a password: what is written names it."""
+    """Raise `ValueError`, without showing it, for an address with user and password, which would be written."""
     for name, address in addresses.items():
         if address is not None and (_PASSWORD.search(address) or (name == "kafka" and "@" in address)):
             raise ValueError(f"an address without user and password as {name}, which belong in options or [spark]")

@@ -1,4 +1,4 @@
-"""Settings of a pipeline, apart from where messages come from and rows go: formats, tables, rejects, and its registry."""
+"""Settings of a pipeline beside its source and its sink: formats, tables, rejects, and the registry."""
 
 from __future__ import annotations
 
@@ -41,10 +41,13 @@ def _no_options() -> TableOptions:
 
 @dataclass(frozen=True)
 class Formats:
-    """The formats of messages. Raises `UnknownFormatError`."""
+    """The formats of messages. Raises `UnknownFormatError`.
 
-    # One for all, "mixed" if each message tells its own, or one by pattern of topics or of paths of files (`*`, `?`, `[…]`):
-    # the first pattern that fits counts, and messages that none fits tell their own.
+    * `given` (str or Mapping[str, str]): one for all, "mixed" if each message tells its own, or one by pattern of
+      topics or of paths of files (`*`, `?`, `[…]`): the first pattern that fits counts, and messages that none fits
+      tell their own.
+    """
+
     given: str | Mapping[str, str] = MIXED
 
     def __post_init__(self) -> None:
@@ -62,9 +65,12 @@ class Formats:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which tables are wanted: those whose name fits a pattern of `include`, if there are any, and none of `exclude`."""
+    """Which tables are wanted: those whose name fits a pattern of `include`, if there is any, and none of `exclude`.
 
-    # A name is `table`, `database.table` or `database.schema.table`, whichever has as many dots as the pattern.
+    * `include` and `exclude` (tuple[str, ...]): a name is `table`, `database.table` or `database.schema.table`,
+      whichever has as many dots as the pattern.
+    """
+
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
@@ -87,28 +93,35 @@ def _fits(table: TableName, patterns: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """How messages become rows."""
+    """How messages become rows.
+
+    * `formats` (Formats)
+    * `chosen` (Chosen)
+    * `options` (TableOptions): the arguments of `cdcavro.Tables`.
+    * `unavailable` (str or None): as in `to_changes`.
+    * `rejects` (str or None): the folder for rejects, by default one in that of the state.
+    * `max_rejects` (MaxRejects or None): how many rejects are allowed in all.
+    * `merge_every` (int): of how many batches one writes rows to their tables; rows of the others wait in the folder of
+      the state.
+    * `framed` (RegistrySettings or None): the registry whose schemas frame the messages of topics, if they are payloads
+      of wire schemas and no text.
+    * `rejects_table` and `rejects_topic` (str or None): a lake table, `database.table`, and a topic of Kafka where
+      rejects go besides.
+    """
 
     formats: Formats = Formats()
     chosen: Chosen = Chosen()
-    # The arguments of `cdcavro.Tables`.
     options: TableOptions = field(default_factory=_no_options)
-    # As in `to_changes`.
     unavailable: str | None = PLACEHOLDER
-    # The folder for rejects, by default one in that of the state.
     rejects: str | None = None
-    # How many rejects are allowed in all.
     max_rejects: MaxRejects | None = None
-    # Of how many batches one writes rows to their tables; rows of the others wait in the folder of the state.
     merge_every: int = 1
-    # The registry whose schemas frame the messages of topics, if they are payloads of wire schemas and no text.
     framed: RegistrySettings | None = None
-    # A lake table, `database.table`, and a topic of Kafka where rejects go besides.
     rejects_table: str | None = None
     rejects_topic: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for options that `Tables` refuses, and for a word that cannot stand for unavailable values."""
+        """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""
         if self.merge_every < 1:
             raise ValueError(
                 f"rows are written with every batch, every second one and so on, not every {self.merge_every}"
@@ -123,23 +136,28 @@ class Settings:
 
 @dataclass(frozen=True)
 class RegistrySettings:
-    """A registry and how it is used. Raises `ValueError` and `RegistryError`."""
+    """A registry and how it is used. Raises `ValueError` and `RegistryError`.
 
-    # As `registry.connect` takes it.
+    * `url` (str): as `registry.connect` takes it.
+    * `strategy` (Strategy or None): as in `subject_name`; by default topic if there is one for each table, topic-record
+      if one is for all, else record.
+    * `topic` (str or None): the topic that subjects are named after, with `{name}` for the name of the table; that of
+      `KafkaTopics` if rows go there.
+    * `compatibility` (str or None): the level that subjects are given, by default none.
+    * `auth` (tuple[str, str] or None), `ca` (str or None), `certificate` (str or None), `key` (str or None), `timeout`
+      (float): user and password, and the rest as `registry.connect` takes it.
+    * `patience` (float): how many seconds a server may give no answer.
+    """
+
     url: str = field(repr=False)
-    # As in `subject_name`; by default topic if there is one for each table, topic-record if one is for all, else record.
     strategy: Strategy | None = None
-    # The topic that subjects are named after, with `{name}` for the name of the table; that of `KafkaTopics` if rows go there.
     topic: str | None = None
-    # The level that subjects are given, by default none.
     compatibility: str | None = None
-    # User and password, and the rest as `registry.connect` takes it.
     auth: tuple[str, str] | None = field(default=None, repr=False)
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
     timeout: float = TIMEOUT
-    # How many seconds a server may give no answer.
     patience: float = 60
 
     def __post_init__(self) -> None:
@@ -169,7 +187,10 @@ class RegistrySettings:
             self.ask_patiently(lambda: registry.compatibility(_PROBE))
 
     def strategy_for(self, topic: str | None) -> Strategy:
-        """Return the strategy for tables with these topics. Raises `ValueError` for a strategy that does not fit them."""
+        """Return the strategy for tables with these topics.
+
+        Raises `ValueError` for a strategy that does not fit them.
+        """
         if topic is None:
             if self.strategy not in (None, "record"):
                 raise ValueError(f"the strategy {self.strategy} needs a topic")

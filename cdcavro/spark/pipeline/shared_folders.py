@@ -24,8 +24,8 @@ _ASKED: Final = 4
 def check_shared(spark: SparkSession, folders: Iterable[str | Path]) -> None:
     """Check that all machines of Spark see the same folders as this one, and can write to them.
 
-    What they write to disks of their own would be lost. Addresses of other file systems are not checked; for a folder that
-    is not there yet, the folder around it is. Raises `FileError`, which names a machine.
+    What they write to disks of their own would be lost. Addresses of other file systems are not checked; for a folder
+    that is not there yet, the folder around it is. Raises `FileError`, which names a machine.
     """
     context: Any = spark.sparkContext
     local = dict.fromkeys(path for path in map(local_folder, folders) if path is not None)
@@ -68,7 +68,7 @@ def check_written(folder: str | Path, found: int, wanted: int, what: str = "rows
 
 
 def _look_task(mark: str) -> Any:
-    """Return a function that returns a task's machine, the file that it wrote beside a mark, and why it cannot see or write."""
+    """Return a task's function: it returns its machine, the file that it wrote beside a mark, or why it cannot."""
 
     def look(index: int, _: Iterator[int]) -> Iterator[tuple[str, str, str | None]]:
         own, host = Path(f"{mark}-{index}"), socket.gethostname()

@@ -29,7 +29,8 @@ _REJECT: Final = (
 )
 # Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
 _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
-# How long a check waits for an answer (three times, as Spark asks), in milliseconds: Kafka wants the second to be the longer.
+# How long a check waits for an answer (three times, as Spark asks), in milliseconds: Kafka wants the second to be the
+# longer.
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
 # What Kafka's client says of a topic that there is not, which it does not name.
 _UNKNOWN_TOPIC: Final = ("UnknownTopicOrPartition", "does not host this topic")
@@ -41,10 +42,10 @@ _AGE: Final = {"maxFileAge": "36500d"}
 class Kafka:
     """Topics of a Kafka cluster.
 
-    Attributes: `servers` (str), `host:port` of some brokers, separated by commas; `topics` (tuple of str) or
-    `pattern` (str), a regular expression of Java's that their names match; `options`, those of Spark's source of
-    Kafka, such as `kafka.security.protocol` (their values are not shown); `most` (int or None), how many
-    messages a batch has at most.
+    * `servers` (str): `host:port` of some brokers, separated by commas.
+    * `topics` (tuple of str) or `pattern` (str): names, or a regular expression of Java's that names match.
+    * `options` (dict): those of Spark's source of Kafka, such as `kafka.security.protocol`; their values are not shown.
+    * `most` (int or None): how many messages a batch has at most.
     """
 
     servers: str
@@ -107,10 +108,12 @@ class Kafka:
 
 @dataclass(frozen=True)
 class Files:
-    """Files of JSON lines, plain or packed with gzip or Zstandard: one, a pattern of their paths, or all in a folder, new ones as they come.
+    """Files of JSON lines, plain or packed with gzip or Zstandard: one, a pattern of paths, or a folder with new ones.
 
-    Attributes: `path` (str), a path or an address that Spark reads; `most` (int or None), how many files a batch has
-    at most. A file must be complete when it appears, and its name must not begin with `_` or `.`.
+    A file must be complete when it appears, and its name must not begin with `_` or `.`.
+
+    * `path` (str): a path or an address that Spark reads.
+    * `most` (int or None): how many files a batch has at most.
     """
 
     path: str
@@ -165,7 +168,7 @@ class Files:
 
 
 def check_links(root: Path) -> None:
-    """Raise `FileError` for a folder that links within another one lead to twice, or in a circle: Spark would read it so often."""
+    """Raise `FileError` for a folder to which links within another lead again: Spark would read it again."""
     seen: set[str] = set()
     waiting = [str(root)] if root.is_dir() else []
     while waiting:

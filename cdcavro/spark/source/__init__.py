@@ -1,1 +1,1 @@
-"""Files of JSON lines on Spark: the data source `cdcavro`, by Spark's Python data source API, and frames of raw lines."""
+"""Files of JSON lines on Spark: the data source `cdcavro`, by Spark's Python API, and frames of raw lines."""

@@ -84,7 +84,7 @@ def chunks_of(piece: Piece) -> Iterator[Chunk]:
 
 
 def format_of(piece: Piece) -> str:
-    """Return the format of a piece; if the first lines of a whole file do not tell it, `mixed`: each message tells its own."""
+    """Return the format of a piece; `mixed` if the first lines of a whole file do not tell it."""
     if piece.format != AUTO:
         return piece.format
     return detect_format(line for chunk in chunks_of(piece) for line in chunk.lines())[0] or MIXED
@@ -133,7 +133,10 @@ def _stream(name: str, start: int, end: int) -> Iterator[Any]:
 
 
 class _Within(io.RawIOBase):
-    """A raw stream of the bytes of an open file from one place to another. Raises `FileError` if it ends before that."""
+    """A raw stream of the bytes of an open file from one place to another.
+
+    Raises `FileError` if it ends before that.
+    """
 
     def __init__(self, file: Any, name: str, start: int, end: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Line frames: DataFrames of the raw lines of files, each with the file and block it comes from, and the heads of files."""
+"""Line frames: DataFrames of the raw lines of files, each with its file and block, and the heads of files."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _AS_IT_IS_OF: Final = (
     "org.apache.hadoop.shaded.io.compress.passthrough.extension",
 )
 _WHOLE: Final = str(1 << 50)
-# A file is read by one task, line by line, so that its lines can be numbered; one that a machine does not see is an error.
-# Spark 4.1 has a reader besides Hadoop's, which unpacks Zstandard by the name, whatever the codec is.
+# A file is read by one task, line by line, so that its lines can be numbered; one that a machine does not see is an
+# error. Spark 4.1 has a reader besides Hadoop's, which unpacks Zstandard by the name, whatever the codec is.
 _WHOLE_FILES: Final = {
     "spark.sql.files.maxPartitionBytes": _WHOLE,
     "spark.sql.files.openCostInBytes": _WHOLE,
@@ -52,11 +52,12 @@ _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 def read_line_frame(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     r"""Read the lines of files, plain or packed as their names say, or of all files in folders.
 
-    The columns are `raw` (binary, without `\n`; only the first 64 KiB of a line that is longer than a
-    message may be), `length` (long, bytes of the whole line), `file` (string), `block` (long, the byte
-    at which the part of the file starts that one task reads) and `size` (long, that of the file in bytes). Lines end at
-    `\n` only, and bytes that are not UTF-8 stay as they are; a byte order mark at the start of a file is passed over. As
-    Spark does, files in folders are passed over if their names start with `_` or `.`. Raises `FileError` if an input does not exist, or is a file with such a name.
+    The columns are `raw` (binary, without `\n`; only the first 64 KiB of a line that is longer than a message may be),
+    `length` (long, bytes of the whole line), `file` (string), `block` (long, the byte at which the part of the file
+    starts that one task reads) and `size` (long, that of the file in bytes). Lines end at `\n` only, and bytes that are
+    not UTF-8 stay as they are; a byte order mark at the start of a file is passed over. As Spark does, files in folders
+    are passed over if their names start with `_` or `.`. Raises `FileError` if an input does not exist, or is a file
+    with such a name.
     """
     paths = [_path(path) for path in inputs]
     for path in inputs:
@@ -88,7 +89,8 @@ def line_frame(text: DataFrame) -> DataFrame:
 def text_options(spark: SparkSession) -> dict[str, str]:
     r"""Return the options under which Spark reads text to the last byte: lines end at `\n`, and `.zst` is not unpacked.
 
-    Only newer versions of Spark can unpack it. It is left to `unpack_lines`, whatever the version, within `whole_files`.
+    Only newer versions of Spark can unpack it. It is left to `unpack_lines`, whatever the version, within
+    `whole_files`.
     """
     conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001  no Python interface
     codecs = ",".join(filter(None, (conf.get(_CODECS), _AS_IT_IS)))
@@ -99,8 +101,8 @@ def text_options(spark: SparkSession) -> dict[str, str]:
 def whole_files(spark: SparkSession, preferred: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Set what a session needs to read each file as a whole by one task, line by line.
 
-    A stream asks the session in which it was started as long as it runs. The `preferred` settings are made, too, unless the
-    user has set something else.
+    A stream asks the session in which it was started as long as it runs. The `preferred` settings are made, too, unless
+    the user has set something else.
     """
     wanted = {name: value for name, value in preferred.items() if spark.conf.get(name, None) is None} | _WHOLE_FILES
     before = {name: spark.conf.get(name, None) for name in wanted}

@@ -1,4 +1,4 @@
-"""Line rows of the data source: each line with its payload and its operation and table, or with the reason why it has none."""
+"""Line rows of the data source: each line with its payload, operation and table, or why it has none."""
 
 from __future__ import annotations
 

@@ -100,11 +100,11 @@ class _Place(NamedTuple):
 
 
 def _local_files(system: fs.FileSystem, folder: str, wanted: re.Pattern[str], depth: int) -> Iterator[fs.FileInfo]:
-    """Yield the files in a folder, and in those within it that are not hidden; files that are removed meanwhile are left out.
+    """Yield the files in a folder and in those within it that are not hidden, without those removed meanwhile.
 
-    Folders that do not fit are searched no deeper than `depth`. No folder is read twice: one to which links lead is found
-    at its own place, or else behind the link whose name comes first. Raises `FileError` for a link to a folder that it is
-    in.
+    Folders that do not fit are searched no deeper than `depth`. No folder is read twice: one to which links lead is
+    found at its own place, or else behind the link whose name comes first. Raises `FileError` for a link to a folder
+    that it is in.
     """
     seen: set[str] = set()
     waiting, links = [(folder, frozenset[str]())], list[tuple[str, frozenset[str]]]()
@@ -161,7 +161,10 @@ def _files_of(path: str) -> list[FoundFile]:
 
 
 def _place_of(name: str) -> _Place:
-    """Return the place of a name. Raises `FileError` for a file system that pyarrow does not know, and for credentials."""
+    """Return the place of a name.
+
+    Raises `FileError` for a file system that pyarrow does not know, and for credentials.
+    """
     address = _ADDRESS.fullmatch(name)
     if address is None or address["scheme"] == "file":
         local = name if address is None else unquote(address["path"])

@@ -39,8 +39,8 @@ def unpack_lines(batches: Iterable[pa.RecordBatch], say: Say) -> Iterator[pa.Rec
 
     The columns are `raw` (binary, what stands between two bytes `\n`), `length` (long, that of the whole line), `file`
     (string), `size` (long, null for what is of no file), and any others, which are the same for all lines of a file.
-    `say` is called with a sentence for each file that begins with a byte order mark; Spark has passed over that of plain
-    text. Raises `FileError` for a packed file that is damaged, that is none, or that ends too early.
+    `say` is called with a sentence for each file that begins with a byte order mark; Spark has passed over that of
+    plain text. Raises `FileError` for a packed file that is damaged, that is none, or that ends too early.
     """
     every = _Batches(batches)
     file, left = None, 0
@@ -63,7 +63,7 @@ def unpack_lines(batches: Iterable[pa.RecordBatch], say: Say) -> Iterator[pa.Rec
 
 
 def line_arrays(chunk: Chunk) -> Iterator[tuple[pa.Array, int | None]]:
-    """Yield the lines of a chunk, some at a time; a line that is longer than a message may be alone, with its length."""
+    """Yield the lines of a chunk, some at a time; one longer than a message may be comes alone, with its length."""
     text = chunk.raw + chunk.rest if chunk.rest else chunk.raw
     length = len(text) - text.rfind(b"\n") - 1 + chunk.missing
     longest = length if length > MAX_LENGTH else None

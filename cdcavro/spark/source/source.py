@@ -1,9 +1,9 @@
-"""The source of Spark's Python data source API, for batches and streams: its options, its readers, and a stream's offsets.
+"""Source of Spark's Python data source API, for batches and streams: options, readers, and a stream's offsets.
 
-An offset of a stream says which files it has read, as JSON that Spark keeps in the checkpoint. It names the files of its
-batch, in their order, and has a mark of each file before them: twelve bytes from which neither name nor size can be told,
-but with which both can be compared. So an offset grows by sixteen characters for each file that still lies where the
-stream looks, in whatever order files come.
+An offset of a stream says which files it has read, as JSON that Spark keeps in the checkpoint. It names the files of
+its batch, in their order, and has a mark of each file before them: twelve bytes from which neither name nor size can be
+told, but with which both can be compared. So an offset grows by sixteen characters for each file that still lies where
+the stream looks, in whatever order files come.
 """
 
 from __future__ import annotations

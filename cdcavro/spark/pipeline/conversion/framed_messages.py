@@ -1,7 +1,7 @@
 """Framed messages: payloads of wire schemas, turned back into the texts of messages before these are converted.
 
-Each value is treated as `cdcavro decode` treats a container file: the schema that wrote it is found in the registry by what
-stands before the payload, and names the format. A payload of any other schema is a reject.
+Each value is treated as `cdcavro decode` treats a container file: the schema that wrote it is found in the registry by
+what stands before the payload, and names the format. A payload of any other schema is a reject.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PayloadReader(NamedTuple):
     column: Batch | None
 
     def texts(self, payloads: pa.Array, faults: dict[int, MessageError], indexes: Sequence[int]) -> pa.Array:
-        """Return the texts of payloads; null for a payload that cannot be read, whose error `faults` gets under its index."""
+        """Return the texts of payloads, null for one that cannot be read; `faults` gets its error under its index."""
 
         def caught(place: int, error: MessageError) -> None:
             error.format = self.format

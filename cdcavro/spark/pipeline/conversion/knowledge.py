@@ -1,4 +1,4 @@
-"""Knowledge of a task: what it knows when it begins, and what it asks the driver to learn and learns itself meanwhile."""
+"""Knowledge of a task: what it knows when it begins, and what it asks the driver to learn and learns itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of the conversion of a batch: one with what is known and the tables that begin with it, more with all that it says.
+"""Rounds of the conversion of a batch: one with what is known and its new tables, more with all that it says.
 
 The outcomes of tasks are kept, and their summaries are put together.
 """
@@ -35,22 +35,23 @@ if TYPE_CHECKING:
 
 # How often a batch is converted again at most, each time with something new.
 _ROUNDS: Final = 4
-# A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows; each table reads
-# all pieces with a row of its own. With 20 files and 20 tables, writing took a tenth longer.
+# A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows; each table
+# reads all pieces with a row of its own. With 20 files and 20 tables, writing took a tenth longer.
 PIECES: Final = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
 
 
 def convert(
     frame: DataFrame, maker: TypedRows, settings: Settings, *, is_reduced: bool
 ) -> tuple[Outcomes, list[Change]]:
-    """Return the outcomes of a batch, and what it said of tables, which `maker` learns; `is_reduced` is as in `Knowledge`.
+    """Return the outcomes of a batch, and what it said of tables, which `maker` learns; `is_reduced`: see `Knowledge`.
 
-    The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables, the
-    driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again with
-    all that was learned; a message that is then not placed may be of a table that began behind a statement, and is learned
-    in the next round.
+    The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables,
+    the driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again
+    with all that was learned; a message that is then not placed may be of a table that began behind a statement, and is
+    learned in the next round.
 
-    A misfit that is to end the job ends it when nothing more is learned: Spark then raises `PythonException` with its text.
+    A misfit that is to end the job ends it when nothing more is learned: Spark then raises `PythonException` with its
+    text.
     """
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
     outcomes = outcomes_of(frame, _knowledge(maker, settings, None, is_reduced=is_reduced))
@@ -146,7 +147,10 @@ class Outcomes(NamedTuple):
 
 
 def outcomes_of(frame: DataFrame, knowledge: Knowledge) -> Outcomes:
-    """Convert a batch of messages; the frame of outcomes stays until it is unpersisted. Raises as `_merge_notes` does."""
+    """Convert a batch of messages; the frame of outcomes stays until it is unpersisted.
+
+    Raises as `_merge_notes` does.
+    """
     outcomes = frame.mapInArrow(in_worker(converter(knowledge)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         notes = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
@@ -163,7 +167,10 @@ def questions_of(outcomes: DataFrame) -> list[Change]:
 
 
 def _merge_notes(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
-    """Return the summaries of all tasks together. Raises `JobError` if one failed, or two read of one partition or file."""
+    """Return the summaries of all tasks together.
+
+    Raises `JobError` if one failed, or two read of one partition or file.
+    """
     counts: Counter[str] = Counter()
     lanes: dict[tuple[Any, ...], list[int]] = {}
     clock: list[Any] = []

@@ -275,7 +275,10 @@ class _Task:
 
 
 def _time_of(text: str) -> LaneTime | None:
-    """Return the time that a lane had when a message was rejected, None for none. Raises `PayloadError` for other texts."""
+    """Return the time that a lane had when a message was rejected, None for none.
+
+    Raises `PayloadError` for other texts.
+    """
     try:
         rank, numbers, moves = msgspec.json.decode(text, type=tuple[int, list[int], int] | None) or (0, [], -1)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -386,7 +389,7 @@ class TaskOutput:
         return self._unwanted
 
     def _reducible(self) -> list[int]:
-        """Return the numbers of tables of which only the last change of each key is wanted: those that always had a key."""
+        """Return the numbers of tables of which the last change of each key is enough: all their versions have keys."""
         numbers = self._facts.tables if self._knowledge.is_reduced else ()
         tables = self._knowledge.tables.tables
         return [one for one in numbers if all(schema.key is not None for schema in tables[one].versions)]

@@ -1,4 +1,4 @@
-"""Avro files: the changes of each table in object container files, a folder for each batch, which is replaced as a whole.
+"""Avro files: the changes of each table in object container files, in a folder for each batch, replaced as a whole.
 
     ROOT/shop/orders/batch=7/table=3/v2-00000.avro
 
@@ -48,13 +48,15 @@ _COUNT: Final = pa.schema([("files", pa.int32())])
 
 @dataclass(frozen=True)
 class AvroFiles:
-    """Avro object container files. Raises `ValueError`."""
+    """Avro object container files. Raises `ValueError`.
 
-    # A folder that all machines of Spark see under the same path, and that no other pipeline writes to.
+    * `root` (str): a folder that all machines of Spark see under the same path, and that no other pipeline writes to.
+    * `codec` (str): deflate or null.
+    * `parallel` (int): how many tables are written at a time.
+    """
+
     root: str
-    # deflate or null.
     codec: str = "deflate"
-    # How many tables are written at a time.
     parallel: int = 4
     topic = None
 

@@ -1,8 +1,8 @@
 """Kafka topics: the changes of each table as records of framed Avro, in a topic of its own or in one for all.
 
-Spark's sink writes at least once: what a batch wrote before it was killed is written again when the batch is run again. So
-the headers of each record identify it, and a reader drops what it has already. Topics are looked for and created by the
-client that Spark's sink brings along.
+Spark's sink writes at least once: what a batch wrote before it was killed is written again when the batch is run again.
+So the headers of each record identify it, and a reader drops what it has already. Topics are looked for and created by
+the client that Spark's sink brings along.
 """
 
 from __future__ import annotations
@@ -78,24 +78,27 @@ _DEFAULT: Final = -1
 
 @dataclass(frozen=True)
 class KafkaTopics:
-    """Topics of a Kafka cluster, for which a pipeline needs a registry. Raises `ValueError`."""
+    """Topics of a Kafka cluster, for which a pipeline needs a registry. Raises `ValueError`.
 
-    # `host:port` of some brokers, separated by commas.
+    * `servers` (str): `host:port` of some brokers, separated by commas.
+    * `topic` (str): what topics are called, with `{name}` for the name of the table, or one topic for all.
+    * `options` (Mapping[str, str]): those of Spark's sink of Kafka, such as `kafka.security.protocol`; their values are
+      not shown.
+    * `shards` (str or None): `blob` or `tuple`, the rule by which the partition is chosen; by default Kafka's own.
+    * `tombstones` (bool): whether a record without a value follows a delete.
+    * `truncates` (bool): whether a TRUNCATE is a record.
+    * `partitions` and `replication` (int or None): of topics that are created; by default as the brokers say.
+    * `parallel` (int): how many tables are written at a time.
+    """
+
     servers: str
-    # What topics are called, with `{name}` for the name of the table, or one topic for all.
     topic: str = "{name}"
-    # Those of Spark's sink of Kafka, such as `kafka.security.protocol`; their values are not shown.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # `blob` or `tuple`, the rule by which the partition is chosen; by default Kafka's own.
     shards: str | None = None
-    # Whether a record without a value follows a delete.
     tombstones: bool = True
-    # Whether a TRUNCATE is a record.
     truncates: bool = True
-    # Of topics that are created; by default as the brokers say.
     partitions: int | None = None
     replication: int | None = None
-    # How many tables are written at a time.
     parallel: int = 4
 
     def __post_init__(self) -> None:
@@ -248,10 +251,10 @@ def kafka_reason(error: Exception) -> str:
 def shard_column(strategy: str, count: int, table: TableName, keys: Mapping[int, str]) -> Column:
     """Return the column of the shards of rows, ints from 0 to `count` - 1, made of their version, key and order.
 
-    By the rules of DataHub, the shard is that of the key's values. They are those of `cdcavro.shard` for a key of integers,
-    texts and decimals; a key with any other value is taken as it is encoded. `keys` has the texts of the keys' schemas by
-    version. Without a key, the shard is that of the table's name; with `tuple` it is any, but chosen by the row's order,
-    so that it is the same if a batch is run again.
+    By the rules of DataHub, the shard is that of the key's values. They are those of `cdcavro.shard` for a key of
+    integers, texts and decimals; a key with any other value is taken as it is encoded. `keys` has the texts of the
+    keys' schemas by version. Without a key, the shard is that of the table's name; with `tuple` it is any, but chosen
+    by the row's order, so that it is the same if a batch is run again.
     """
 
     def shards(versions: pa.Array, payloads: pa.Array, orders: pa.Array) -> pa.Array:
@@ -270,7 +273,7 @@ def shard_column(strategy: str, count: int, table: TableName, keys: Mapping[int,
 
 
 def key_texts(payload: bytes, schema: Schema) -> list[str]:
-    """Return the values of a key as texts; its bytes as one text if `cdcavro.shard` spells some value in another way."""
+    """Return the values of a key as texts, or its bytes as one text if `cdcavro.shard` spells a value otherwise."""
     record, source, texts = schema.root, Decoder(payload), []
     for part in record.fields if isinstance(record, Record) else ():
         if part.name == UNPARSED:

@@ -66,18 +66,21 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class LakeSettings:
-    """What is written to which lake."""
+    """What is written to which lake.
+
+    * `sink` (`Delta` or `Iceberg`)
+    * `is_current` and `is_changelog` (bool): whether a table's current state is written, and its changelog.
+    * `behavior` (str), `guard` (timedelta): as in `CurrentState`.
+    * `parallel` (int): how many tables are written at a time.
+    * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
+    """
 
     sink: Sink
-    # Whether a table's current state is written, and its changelog.
     is_current: bool = True
     is_changelog: bool = False
-    # As in `CurrentState`.
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
-    # How many tables are written at a time.
     parallel: int = 4
-    # Whether lake tables of other pipelines are adopted.
     is_adopting: bool = False
     topic = None
 
@@ -99,7 +102,7 @@ class LakeSettings:
         self.sink.check(spark)
 
     def check_owner(self, spark: SparkSession, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
-        """Look for lake tables of other pipelines: those of tables of these names, or without names all that are chosen.
+        """Look for lake tables of other pipelines: of tables with these names, or without names of all that are chosen.
 
         If such tables are to be adopted, nothing is looked for. Raises `FileError`, and `SchemaError` as
         `check_separate` does.
@@ -129,9 +132,9 @@ class LakeSettings:
 class LakeNames:
     """What each table is called in the lake; `names` maps numbers to names, as another one had them.
 
-    A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped goes
-    on with its lake table. A number is put behind a name that another table still has, or that differs from another's
-    only in letter case or in the normal form of Unicode.
+    A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped
+    goes on with its lake table. A number is put behind a name that another table still has, or that differs from
+    another's only in letter case or in the normal form of Unicode.
     """
 
     def __init__(self, names: Mapping[int, TableName] | None = None) -> None:
@@ -155,7 +158,7 @@ class LakeNames:
         return name
 
     def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
-        """Return whether an existing table has a name, or any has one that differs only in letter case or normal form."""
+        """Return whether an existing table has a name, or any has one that differs in letter case or normal form."""
         numbers = self._numbers.get(caseless_name(name), ())
         return any(name != self.names[number] or not tables[number].is_gone for number in numbers)
 
@@ -199,8 +202,8 @@ class LakeTables:
     def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
 
-        `spark` is the session of their frames, which is that of the stream. Raises `FileError` for a lake table of another
-        pipeline, and writes nothing.
+        `spark` is the session of their frames, which is that of the stream. Raises `FileError` for a lake table of
+        another pipeline, and writes nothing.
         """
         groups: dict[TableName, list[Rows]] = {}
         for one in tables:

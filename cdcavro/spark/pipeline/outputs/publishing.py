@@ -37,7 +37,7 @@ class SchemaIds(NamedTuple):
 
 
 class Publisher:
-    """Publishes the versions of tables, each once; `settings` is the registry, and `topic` is as in `RegistrySettings`."""
+    """Publishes the versions of tables, each once, in the registry `settings`; `topic` is as in `RegistrySettings`."""
 
     def __init__(self, settings: RegistrySettings, topic: str | None = None) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Table rows of batches: they are written to their tables, or wait in files until a table takes them or a later batch is written."""
+"""Table rows of batches, which are written to their tables, or wait in files for a later batch or a mended table."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class WaitingRows:
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
 
     def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, RowFacts], names: Mapping[int, str]) -> None:
-        """Keep the rows of all tables of a batch, as `keep` does, in one job; the column `number` has the tables' names."""
+        """Keep the rows of all tables of a batch, as `keep` does, in one job; `number` has the tables' names."""
         new = self.folder / f"batch={batch}{_NEW}"
         shutil.rmtree(new, ignore_errors=True)
         rows.write.partitionBy("number").parquet(f"file://{new.resolve()}")
