@@ -96,24 +96,24 @@ def zeros(count: int) -> pa.Buffer:
     return pa.py_buffer(bytes(32 * count + 64))
 
 
-def array_of_cells(part: ColumnLayout, filled: Filled, count: int, zero_buffer: pa.Buffer) -> pa.Array:
+def array_of_cells(part: ColumnLayout, columns: Filled, count: int, zero_buffer: pa.Buffer) -> pa.Array:
     """Return the array of a part, from the columns that the engine has filled; `count` is for one without buffers.
 
     `zero_buffer` has the `zeros` of all rows.
     """
     if part.column == NONE:
         return pa.nulls(count)
-    validity, cells, data, size, nulls = filled[part.column]
+    validity, cells, data, size, nulls = columns[part.column]
     if validity is None and nulls == size:
         return _null_array(part, size, zero_buffer)
     validity = None if validity is None else pa.py_buffer(validity)
     if pa.types.is_struct(part.type):
-        children = [array_of_cells(one, filled, size, zero_buffer) for one in part.parts]
+        children = [array_of_cells(child, columns, size, zero_buffer) for child in part.parts]
         return pa.Array.from_buffers(part.type, size, [validity], nulls, children=children)
     buffers = [validity, pa.py_buffer(cells or b"")]
     if part.parts:
         items = array("i", bytes(memoryview(cells)[-4:]))[0]
-        children = [array_of_cells(one, filled, items, zero_buffer) for one in part.parts]
+        children = [array_of_cells(child, columns, items, zero_buffer) for child in part.parts]
         return pa.Array.from_buffers(part.type, size, buffers, nulls, children=[_items(part, children, items)])
     if pa.types.is_string(part.type) or pa.types.is_binary(part.type):
         buffers.append(pa.py_buffer(data or b""))
@@ -125,7 +125,7 @@ def _null_array(part: ColumnLayout, count: int, zero_buffer: pa.Buffer) -> pa.Ar
     if part.column == NONE:
         return pa.nulls(count)
     is_struct = pa.types.is_struct(part.type)
-    children = [_null_array(one, count if is_struct else 0, zero_buffer) for one in part.parts]
+    children = [_null_array(child, count if is_struct else 0, zero_buffer) for child in part.parts]
     buffers = [zero_buffer] if is_struct else [zero_buffer, zero_buffer]
     if pa.types.is_string(part.type) or pa.types.is_binary(part.type):
         buffers.append(pa.py_buffer(b""))
@@ -182,22 +182,22 @@ def array_of_values(part: ColumnLayout, values: list[Any], room: Room) -> pa.Arr
         room.take_rows(part, len(values))
     is_struct = pa.types.is_struct(part.type)
     if not part.parts and not is_struct:
-        made = pa.array(values, part.type)
-        if isinstance(made, pa.ChunkedArray):
+        leaf = pa.array(values, part.type)
+        if isinstance(leaf, pa.ChunkedArray):
             raise OverflowError("an array of more than 2 GiB")
-        return made
+        return leaf
     nulls = values.count(None)
     validity = pa.array([value is not None for value in values], pa.bool_()).buffers()[1] if nulls else None
     if is_struct:
         columns = ([None if value is None else value[i] for value in values] for i in range(len(part.parts)))
-        children = [array_of_values(one, column, room) for one, column in zip(part.parts, columns, strict=True)]
+        children = [array_of_values(child, column, room) for child, column in zip(part.parts, columns, strict=True)]
         return pa.Array.from_buffers(part.type, len(values), [validity], nulls, children=children)
     items = list(chain.from_iterable(value for value in values if value is not None))
     room.take(len(items) * part.room)
     ends = array("i", [0, *accumulate(0 if value is None else len(value) for value in values)])
     is_map = pa.types.is_map(part.type)
     below = [[item[i] for item in items] for i in range(2)] if is_map else [items]
-    children = [array_of_values(one, column, room) for one, column in zip(part.parts, below, strict=True)]
+    children = [array_of_values(child, column, room) for child, column in zip(part.parts, below, strict=True)]
     buffers = [validity, pa.py_buffer(ends)]
     return pa.Array.from_buffers(part.type, len(values), buffers, nulls, children=[_items(part, children, len(items))])
 

@@ -294,11 +294,11 @@ class _Assembly:
             number, part = self.node(branches[others[0] if others else null], space, where)
             return self._add(OPTION, number, len(branches), null), part
         column = self._column(NO_CELLS, 0, space)
-        made = {at: self.node(branches[at], space, where) for at in others}
-        first = self._add_indexes([made[at][0] if at in made else NONE for at in range(len(branches))])
+        nodes = {at: self.node(branches[at], space, where) for at in others}
+        first = self._add_indexes([nodes[at][0] if at in nodes else NONE for at in range(len(branches))])
         names = [f"member{i}" for i in range(len(others))]
         number = self._add(UNION, 0, 0, 0, column, first, len(branches))
-        return number, _struct(names, list(made.values()), column)
+        return number, _struct(names, list(nodes.values()), column)
 
 
 def _struct(names: list[str], made: list[tuple[int, ColumnLayout]], column: int) -> ColumnLayout:

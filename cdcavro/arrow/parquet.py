@@ -73,7 +73,7 @@ def _groups(blocks: ContainerReader, schema: TableSchema) -> Iterator[pa.Array]:
         offsets = [pa.array([0], pa.int32()), pa.array(ends(block.payloads, block.count, schema.envelope), pa.int32())]
         buffers = [None, pa.concat_arrays(offsets).buffers()[1], pa.py_buffer(block.payloads)]
         waiting.append(pa.Array.from_buffers(pa.binary(), block.count, buffers))
-        if sum(map(len, waiting)) >= MOST_ROWS or sum(one.nbytes for one in waiting) >= MOST_BYTES:
+        if sum(map(len, waiting)) >= MOST_ROWS or sum(payloads.nbytes for payloads in waiting) >= MOST_BYTES:
             yield pa.concat_arrays(waiting)
             waiting.clear()
     if waiting:

@@ -108,8 +108,8 @@ def reading_for(schema: TableSchema, part: str) -> Reading:
 
 def reading_of(schema: Schema, names: Mapping[str, Mapping[str, str]]) -> Reading:
     """Return how payloads of a record's schema are read; `names` are as in `layout_of`. Raises `SchemaError`."""
-    made = layout_of(schema, names)
-    return Reading(schema, made, Filler(made.program), value_reader(schema.root))
+    columns = layout_of(schema, names)
+    return Reading(schema, columns, Filler(columns.program), value_reader(schema.root))
 
 
 def _versions_by_number(schemas: Schemas) -> dict[int, TableSchema]:
@@ -146,8 +146,8 @@ def _as_binary(payloads: Iterable[bytes | None] | pa.Array) -> pa.Array:
     if column.type not in _BYTES:
         raise TypeError(f"payloads are bytes, not {column.type}")
     try:
-        made = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        plain = made.cast(pa.binary())
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        plain = whole.cast(pa.binary())
     except pa.ArrowInvalid as error:
         raise _too_large() from error
     if isinstance(plain, pa.ChunkedArray):
@@ -203,67 +203,65 @@ def _bring_into(
 def _version_numbers(versions: Iterable[int | None] | pa.Array) -> pa.Array:
     """Return the numbers of versions as an array. Raises `TypeError` for what are no integers."""
     try:
-        numbers_given = _validate(versions)
-        numbers_given = pa.array(list(versions)) if numbers_given is None else numbers_given
+        listed = _validate(versions)
+        listed = pa.array(list(versions)) if listed is None else listed
     except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise TypeError("versions are integers of 64 bits") from error
-    value = numbers_given.type.value_type if pa.types.is_dictionary(numbers_given.type) else numbers_given.type
+    value = listed.type.value_type if pa.types.is_dictionary(listed.type) else listed.type
     if not (pa.types.is_integer(value) or pa.types.is_null(value)):
-        raise TypeError(f"versions are integers, not {numbers_given.type}")
-    return numbers_given.cast(pa.int64())
+        raise TypeError(f"versions are integers, not {listed.type}")
+    return listed.cast(pa.int64())
 
 
-def _check_versions(
-    numbers_given: pa.Array, numbers: pa.Array, known: dict[int, TableSchema], wanted: TableSchema
-) -> None:
-    unknown = pc.and_(numbers_given.is_valid(), numbers.is_null())
+def _check_versions(listed: pa.Array, numbers: pa.Array, known: dict[int, TableSchema], wanted: TableSchema) -> None:
+    unknown = pc.and_(listed.is_valid(), numbers.is_null())
     if pc.any(unknown).as_py():
         row = pc.index(unknown, True).as_py()
-        error = PayloadError(f"a version of {wanted.full_name}: {', '.join(map(str, known))}", str(numbers_given[row]))
+        error = PayloadError(f"a version of {wanted.full_name}: {', '.join(map(str, known))}", str(listed[row]))
         error.below(f"/{row}")
         raise error
 
 
-def read_batch(payloads: pa.Array, how: Reading) -> pa.Array:
+def read_batch(payloads: pa.Array, reading: Reading) -> pa.Array:
     """Return payloads of one schema as an array of structs, none of which is null.
 
     Raises `PayloadError`, its path beginning with the number of the row, and `OverflowError` for more than 2 GiB.
     """
-    values, root = slices_of(payloads), how.layout.root
-    columns, taken, is_full = how.filler.fill(values)
+    values, root = slices_of(payloads), reading.layout.root
+    columns, taken, is_full = reading.filler.fill(values)
     if is_full:
         raise RowsError
     if not COMPILED:
-        return read_exactly(values, how)
+        return read_exactly(values, reading)
     if taken < values.count:
         # Where it is at fault, none of the others need be read.
-        _read_row(values, taken, how)
-        return read_exactly(values, how)
-    nothing = zeros(taken)
-    inner = [array_of_cells(one, columns, taken, nothing) for one in root.parts]
-    return pa.Array.from_buffers(root.type, taken, [None], 0, children=inner)
+        _read_row(values, taken, reading)
+        return read_exactly(values, reading)
+    zero_buffer = zeros(taken)
+    children = [array_of_cells(part, columns, taken, zero_buffer) for part in root.parts]
+    return pa.Array.from_buffers(root.type, taken, [None], 0, children=children)
 
 
-def read_exactly(values: Slices, how: Reading) -> pa.Array:
+def read_exactly(values: Slices, reading: Reading) -> pa.Array:
     """Return what the engine would make of payloads; it finds the fault of one that is none."""
-    rows = [_read_row(values, i, how) for i in range(values.count)]
+    rows = [_read_row(values, i, reading) for i in range(values.count)]
     try:
-        return array_of_values(how.layout.root, rows, Room(values.size, how.layout.program.columns, len(rows)))
+        return array_of_values(reading.layout.root, rows, Room(values.size, reading.layout.program.columns, len(rows)))
     except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
         raise OverflowError("an array of more than 2 GiB") from error
 
 
-def _read_row(values: Slices, i: int, how: Reading) -> tuple[Any, ...]:
+def _read_row(values: Slices, i: int, reading: Reading) -> tuple[Any, ...]:
     """Return the values of a row. Raises `PayloadError` with its number."""
     raw = values.get(i)
     if raw is None:
-        return (None,) * len(how.layout.root.parts)
+        return (None,) * len(reading.layout.root.parts)
     try:
-        check(raw, how.schema)
+        check(raw, reading.schema)
     except MessageError as error:
         error.below(f"/{i}")
         raise
-    row: tuple[Any, ...] = how.exact(Decoder(raw))
+    row: tuple[Any, ...] = reading.exact(Decoder(raw))
     return row
 
 
@@ -274,15 +272,15 @@ def _as_record_batch(read: pa.Array, schema: TableSchema, part: str) -> pa.Recor
         if part == ENVELOPE:
             columns |= {name: _fill_image(columns[name], schema) for name in _IMAGES}
         else:
-            made = fill_older_values(list(columns.values()), json.loads(reader_of(schema, part).json)["fields"])
-            shown = len(json.loads(part_of(schema, part).json)["fields"])
-            columns = dict(list(zip(columns, made, strict=True))[:shown])
+            filled = fill_older_values(list(columns.values()), json.loads(reader_of(schema, part).json)["fields"])
+            count = len(json.loads(part_of(schema, part).json)["fields"])
+            columns = dict(list(zip(columns, filled, strict=True))[:count])
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def _fill_image(image: pa.Array, schema: TableSchema) -> pa.Array:
-    made = fill_older_values(image.flatten(), schema.record["fields"])
-    return pa.StructArray.from_arrays(made, fields=list(image.type), mask=image.is_null())
+    columns = fill_older_values(image.flatten(), schema.record["fields"])
+    return pa.StructArray.from_arrays(columns, fields=list(image.type), mask=image.is_null())
 
 
 class VersionPayloads:
@@ -306,8 +304,8 @@ class VersionPayloads:
             payloads = pc.if_else(pc.is_valid(numbers), payloads, pa.scalar(None, payloads.type))
         known = numbers.cast(pa.int32()).fill_null(-1)
         numbered = memoryview(known.buffers()[1] or b"")
-        own = array("i", numbered[known.offset * 4 : (known.offset + len(known)) * 4].tobytes())
-        data, offsets = self._translate_all(own, payloads)
+        indexes = array("i", numbered[known.offset * 4 : (known.offset + len(known)) * 4].tobytes())
+        data, offsets = self._translate_all(indexes, payloads)
         # Where there is no payload, there is none under the reader's schema.
         valid = pc.is_valid(payloads).buffers()[1] if payloads.null_count else None
         return pa.Array.from_buffers(pa.binary(), len(payloads), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -51,9 +51,9 @@ def from_arrow(batch: pa.RecordBatch | pa.Table, schema: TableSchema, *, part: s
     declared = part_of(schema, part)
     batch = _as_one_batch(batch)
     names = row_names(schema, part)
-    made = layout_of(declared, names)
+    layout = layout_of(declared, names)
     row = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
-    rows = _Encoder(names).cells(row, declared.root, made.root, "")
+    rows = _Encoder(names).cells(row, declared.root, layout.root, "")
     for i, raw in enumerate(rows):
         try:
             check(raw or b"", declared)

@@ -216,22 +216,22 @@ class TableCatalog:
 
     def undo_move(self, name: TableName, start: Key | None) -> Table | None:
         """Undo that a table was renamed away from a name at this very time; return the table, or None if none was."""
-        left, new, snapshot = self._moves.pop(name, (None, name, None))
+        time, new, snapshot = self._moves.pop(name, (None, name, None))
         table = self._bearers.get(new)
-        if snapshot is None or table is None or table.is_used or not _is_same_time(start, left):
+        if snapshot is None or table is None or table.is_used or not _is_same_time(start, time):
             return None
-        moved = table.snapshot()
+        renamed_state = table.snapshot()
         table.restore(snapshot)
-        entries = [self._entries[one].pop() for one in (name, new)]
+        entries = [self._entries[spelling].pop() for spelling in (name, new)]
         seen = self._seen & {name, new}
         self._set(name, table)
         self._set(new, None)
 
         def undo() -> None:
-            table.restore(moved)
-            for one, entry in zip((name, new), entries, strict=True):
-                self._entries.setdefault(one, []).append(entry)
-                self._set(one, entry[1])
+            table.restore(renamed_state)
+            for spelling, entry in zip((name, new), entries, strict=True):
+                self._entries.setdefault(spelling, []).append(entry)
+                self._set(spelling, entry[1])
             self._seen |= seen
 
         self._undo.append(undo)

@@ -285,8 +285,8 @@ class Table:
             self._declared[digests.declared] = None
 
     def _contradiction(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> SchemaError:
-        own = self._newest_begun(range(len(self.versions)), key)
-        return contradiction(signatures_of(columns, source, given, self.schema), own)
+        version = self._newest_begun(range(len(self.versions)), key)
+        return contradiction(signatures_of(columns, source, given, self.schema), version)
 
     def _add_version(
         self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names
@@ -344,8 +344,8 @@ def signatures_of(columns: Sequence[Column], source: Source, given: TypeOverride
     known = {column.name: column.given for column in schema.columns if column.given is not None}
     signatures = []
     for column in columns:
-        own = given.of(source, column.name) or known.get(column.name or "")
-        signatures.append(_signature(column.name, column.type, column_type(column, source, given=own).avro))
+        type_given = given.of(source, column.name) or known.get(column.name or "")
+        signatures.append(_signature(column.name, column.type, column_type(column, source, given=type_given).avro))
     return signatures
 
 

@@ -83,8 +83,8 @@ def heirs(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[st
     present: dict[str, str] = {}
     older: dict[str, list[tuple[int, str]]] = {}
     for name, attributes in fields:
-        said = attributes.get(ATTRIBUTE)
-        column, until = (said.get("column"), said.get("until")) if isinstance(said, dict) else (None, None)
+        cdc = attributes.get(ATTRIBUTE)
+        column, until = (cdc.get("column"), cdc.get("until")) if isinstance(cdc, dict) else (None, None)
         # The attributes of a schema from elsewhere may be anything.
         column = column if isinstance(column, str) else name
         if type(until) is int:

@@ -166,7 +166,10 @@ class StatementFollower:
         self._tables.save(live)
         if not live.is_stated:
             table = live.schema.table
-            listed = [*(columns or ()), *(one for one in columns_of_version(live.schema) if one.name not in new)]
+            listed = [
+                *(columns or ()),
+                *(column for column in columns_of_version(live.schema) if column.name not in new),
+            ]
             if live.is_written:
                 live.append(*by_columns(live.schema, listed, source, self._given), start)
             else:
@@ -174,7 +177,7 @@ class StatementFollower:
             live.is_stated = names <= new
         # They were there with the first row: there are no older ones for their source to fill.
         stated = [
-            replace_fields(one, nullable=None, key=False, generated=False, numbered=False) for one in step.columns
+            replace_fields(column, nullable=None, key=False, generated=False, numbered=False) for column in step.columns
         ]
         actions: list[Action] = [*map(ddl.AddColumn, stated), *([ddl.AddKey(tuple(key))] if key else [])]
         live.explain(actions, _dialect(change), self._given, start)
@@ -236,7 +239,7 @@ class StatementFollower:
         name = self._name(step.table, change)
         if self._is_old(name, change, start):
             return
-        table, columns, own = self._tables.bearer(name), change.columns, table_name_of(change.source)
+        table, columns, named = self._tables.bearer(name), change.columns, table_name_of(change.source)
         actions = complete_actions(step.actions, change.source)
         if table is not None:
             news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
@@ -246,7 +249,7 @@ class StatementFollower:
                 self._explain(table, actions, change, start)
             self._tables.move(name, table.schema.table, start)
             columns = None if is_late else columns
-        if columns is None or own not in (name, table and table.schema.table):
+        if columns is None or named not in (name, table and table.schema.table):
             return
         if table is None:
             table = self._tables.create(name, columns, change.key or (), change.source, start)
@@ -306,9 +309,9 @@ class StatementFollower:
 
     def _own_name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
         """Return a statement's name in full, in the case in which the message itself names the table."""
-        full, own = statement_table(name, change.source), table_name_of(change.source)
-        is_own = own is not None and is_mysql(change.source.db_type) and fold_case(own) == fold_case(full)
-        return own if is_own and own is not None else full
+        full, stated = statement_table(name, change.source), table_name_of(change.source)
+        is_stated = stated is not None and is_mysql(change.source.db_type) and fold_case(stated) == fold_case(full)
+        return stated if is_stated and stated is not None else full
 
     def _name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
         """Return a statement's name in full, as the table is known if only the case differs and no other is meant."""
@@ -340,9 +343,11 @@ def _dialect(change: Change) -> Source:
 
 
 def _is_own(name: ddl.TableName, change: Change) -> bool:
-    own = table_name_of(change.source)
+    stated = table_name_of(change.source)
     full = statement_table(name, change.source)
-    return own is not None and (own == full or (is_mysql(change.source.db_type) and fold_case(own) == fold_case(full)))
+    return stated is not None and (
+        stated == full or (is_mysql(change.source.db_type) and fold_case(stated) == fold_case(full))
+    )
 
 
 def _names_of(table: Table) -> set[str]:
@@ -403,10 +408,10 @@ class _Refusals:
 
 def _names_of_tables(change: Change) -> list[ddl.TableName]:
     """Return the names of the tables that a message says its statement is about, those before a renaming included."""
-    own = table_name_of(change.source)
-    found: dict[ddl.TableName, None] = {} if own is None else {own: None}
-    for one in change.tables or ():
-        names = [(one.old_database, one.old_schema, one.old_table), (one.database, one.schema, one.table)]
+    stated = table_name_of(change.source)
+    found: dict[ddl.TableName, None] = {} if stated is None else {stated: None}
+    for table in change.tables or ():
+        names = [(table.old_database, table.old_schema, table.old_table), (table.database, table.schema, table.table)]
         found |= {ddl.TableName(database, schema, table): None for database, schema, table in names if table}
     return list(found)
 
@@ -414,7 +419,7 @@ def _names_of_tables(change: Change) -> list[ddl.TableName]:
 def _states_types(change: Change) -> bool:
     """Return whether a row states its columns with the types that its database declares, not those of its format."""
     columns, is_connect = change.columns, RULES.get(change.source.format or "", USUAL).is_connect
-    return columns is not None and not is_connect and all(one.type is not None for one in columns)
+    return columns is not None and not is_connect and all(column.type is not None for column in columns)
 
 
 def _has_own_names(table: Table, change: Change) -> bool:

@@ -111,23 +111,23 @@ class TablesFolder:
         self._writer(typed.table, typed.schema).write(typed.payload)
         self.counts[typed.table.number] += 1
 
-    def write_rows(self, journal: Journal, made: RowBuffers, first: int, end: int) -> None:
+    def write_rows(self, journal: Journal, rows: RowBuffers, first: int, end: int) -> None:
         """Write rows of those that an engine made of patterns in a journal, as `write` does one by one."""
-        patterns, ends, payloads = made[1], made[5], made[6]
+        patterns, ends, payloads = rows[1], rows[5], rows[6]
         groups = grouped(patterns, ends, payloads, journal.groups.tobytes(), first, end)
         tables = [journal.versions[number] for number, _, _ in groups]
         new = sum((table.number, schema.version) not in self._open for table, schema in tables)
         if new and len(self._open) + new > self._most:
             # Files are closed on the way, and which of them depends on the order of all rows.
-            self._write_each(journal, made, first, end)
+            self._write_each(journal, rows, first, end)
             return
         for (table, schema), (_, some, places) in zip(tables, groups, strict=True):
-            own = memoryview(places).cast("i")
-            self._writer(table, schema).write_all(some, own)
-            self.counts[table.number] += len(own)
+            offsets = memoryview(places).cast("i")
+            self._writer(table, schema).write_all(some, offsets)
+            self.counts[table.number] += len(offsets)
 
-    def _write_each(self, journal: Journal, made: RowBuffers, first: int, end: int) -> None:
-        patterns, ends, payloads = memoryview(made[1]).cast("i"), memoryview(made[5]).cast("i"), made[6]
+    def _write_each(self, journal: Journal, rows: RowBuffers, first: int, end: int) -> None:
+        patterns, ends, payloads = memoryview(rows[1]).cast("i"), memoryview(rows[5]).cast("i"), rows[6]
         for i in range(first, end):
             table, schema = journal.versions[journal.groups[patterns[i]]]
             self._writer(table, schema).write(payloads[ends[i] : ends[i + 1]])

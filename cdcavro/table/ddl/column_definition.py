@@ -372,9 +372,9 @@ def _cast(value: Constant | None, to: list[Token], type: str | None) -> Constant
     if value is None or value.value is None:
         return value
     spelled = " ".join(token.raw.lower() for token in to)
-    own = "" if type is None else " ".join(re.findall(r"\w+|\S", type.lower()))
+    declared = "" if type is None else " ".join(re.findall(r"\w+|\S", type.lower()))
     is_text = isinstance(value.value, str) and spelled in _TEXT_TYPES
-    return value if spelled == own or is_text else None
+    return value if spelled == declared or is_text else None
 
 
 def _bytes(digits: str) -> bytes:

@@ -123,7 +123,7 @@ def _pieces(text: str, db_type: str | None) -> Iterator[_Piece]:
     try:
         tokens = tokenize(text, dialect_of(db_type))
     except DdlError:
-        tokens = [Token("word", one[0], one[0].upper(), one[0], one.start()) for one in _WORD.finditer(text)]
+        tokens = [Token("word", match[0], match[0].upper(), match[0], match.start()) for match in _WORD.finditer(text)]
     for sentence in _split(tokens, ";"):
         verb, noun = sentence[0].key, sentence[min(1, len(sentence) - 1)].key
         for piece in _split(sentence, ",") if verb in _LISTING else [sentence]:

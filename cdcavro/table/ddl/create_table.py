@@ -142,8 +142,8 @@ def sees_constraint(cursor: TokenCursor) -> bool:
     """Return whether the next element among the columns is not a column."""
     if cursor.token.key not in _FIRST_WORDS:
         return False
-    own = _MYSQL_WORDS if cursor.dialect.is_mysql else _POSTGRES_WORDS if cursor.dialect.is_postgres else ()
-    return any(cursor.sees(*words) for words in (*_ANYWHERE, *own))
+    of_dialect = _MYSQL_WORDS if cursor.dialect.is_mysql else _POSTGRES_WORDS if cursor.dialect.is_postgres else ()
+    return any(cursor.sees(*words) for words in (*_ANYWHERE, *of_dialect))
 
 
 def parse_constraint(cursor: TokenCursor) -> AddKey | str:

@@ -148,14 +148,14 @@ class RowEdit:
             if self.find(new) is not None:
                 raise SchemaError(self.label, f"there is a column {shown(new)} already")
             self._log(f"column {shown(column_name(field))} renamed to {shown(new)}")
-            was, own = column_name(field), (*field.get("aliases", ()), field["name"])
-            allocated = self._names.give(new, own=own)
-            field.update(name=allocated, aliases=[alias for alias in dict.fromkeys(own) if alias != allocated])
-            for own_field in (field, *ended[was]):
-                own_field[ATTRIBUTE] = attributes_of(own_field) | {"column": new}
+            old_name, names_before = column_name(field), (*field.get("aliases", ()), field["name"])
+            allocated = self._names.give(new, own=names_before)
+            field.update(name=allocated, aliases=[alias for alias in dict.fromkeys(names_before) if alias != allocated])
+            for part in (field, *ended[old_name]):
+                part[ATTRIBUTE] = attributes_of(part) | {"column": new}
             self._index(new, field)
-            if ended[was]:
-                self._older[new] = ended[was]
+            if ended[old_name]:
+                self._older[new] = ended[old_name]
         if not names.keys().isdisjoint(key):
             self._set_attribute("key", [names.get(name, name) for name in key])
 

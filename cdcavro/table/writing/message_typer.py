@@ -159,14 +159,14 @@ class MessageTyper:
         if self._edits != self._tables.edits:
             self._forget()
         is_named, turn = self._is_named_by_topic(place), self._turn
-        made = None if is_named else self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
-        if made is None:
+        rows = None if is_named else self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
+        if rows is None:
             return None
         self.taken += 1
-        known = self._known
+        patterns = self._known
         if self._turn != turn or turn % 2:
             raise RuntimeError("one thread at a time may use a MessageTyper, and another does")
-        return [TypedPayload(*known[number], key, payload) for number, key, payload, *_ in made]
+        return [TypedPayload(*patterns[number], key, payload) for number, key, payload, *_ in rows]
 
     @one_at_a_time
     def learn(
@@ -205,8 +205,8 @@ class MessageTyper:
         if not self._engine.add(fixed, program):
             return False
         self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
-        made = self._engine.rows(message, encoded_place(place))
-        is_right = made is not None and made == [self._expected_row(one) for one in typed]
+        rows = self._engine.rows(message, encoded_place(place))
+        is_right = rows is not None and rows == [self._expected_row(change) for change in typed]
         if not is_right:
             self._engine.drop_last()
         self._journal.add(fixed, program, typed[0].table, typed[0].schema, is_right=is_right)
@@ -221,14 +221,14 @@ class MessageTyper:
 
     def pop_rows(self) -> tuple[list[tuple[Table, TableSchema, str]], RowBuffers]:
         """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken`."""
-        made = self._engine.taken()
-        self.taken += len(made[0]) // 4
-        return self._known, made
+        rows = self._engine.taken()
+        self.taken += len(rows[0]) // 4
+        return self._known, rows
 
     def _expected_row(self, typed: TypedChange) -> tuple[object, ...]:
         """Return what the engine must make of a row of the pattern that was learned last."""
-        made = len(self._known) - 1, typed.key, typed.payload
-        return made if self.clock is None else (*made, order_value(typed.change), bool(typed.absent))
+        row = len(self._known) - 1, typed.key, typed.payload
+        return row if self.clock is None else (*row, order_value(typed.change), bool(typed.absent))
 
     def new_engine(self) -> RowEngine:
         """Return another engine for the same messages, which has learned nothing."""

@@ -158,12 +158,12 @@ class TableWriter:
 
     def row(self, image: Row) -> bytes:
         """Return a row as a payload of the row's schema. Raises `StructureError`, which names the column."""
-        made = self._cells.row(image)
-        if made is None:
+        payload = self._cells.row(image)
+        if payload is None:
             out = Buffer()
             self._rows.write(out, image, "")
-            made = out.taken()
-        return made
+            payload = out.taken()
+        return payload
 
     def key(self, change: Change) -> bytes | None:
         """Return a change's key as a payload of the key's schema; None without a key.
@@ -236,14 +236,14 @@ def _times(instant: int | None) -> tuple[int | None, int | None]:
 
 def _optionals(values: tuple[Any, ...], kinds: str) -> bytes:
     """Return values as Avro, each a union of null and its type. Raises `StructureError` beyond 64 bits."""
-    made = optionals(values, kinds)
-    if made is None:
+    encoded = optionals(values, kinds)
+    if encoded is None:
         numbers = [number for value, kind in zip(values, kinds, strict=True) for number in _longs(value, kind)]
         wide = [number for number in numbers if type(number) is not int or not MIN_LONG <= number <= MAX_LONG]
         if not wide:
             raise TypeError("a text of a source or a place is a str or None")
         raise StructureError("an integer of at most 64 bits", shown(repr(wide[0]))[1:-1])
-    return made
+    return encoded
 
 
 def _longs(value: Any, kind: str) -> tuple[Any, ...]:
