@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro import evolve, table_schema_of, to_changes
-from cdcavro.table import schema as table_schema
+from cdcavro.table import table_schema
 from reference import markdown
 from reference.formats import indented
 

@@ -78,13 +78,11 @@ def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iter
 
 
 class _Task:
-    """Messages of some topic partitions or files, each from its first one in the batch on.
-
-    Attributes: `notes` (list of str), what is to be said of the files.
-    """
+    """Messages of some topic partitions or files, each from its first one in the batch on."""
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
+        # What is to be said of the files.
         self.notes: list[str] = []
         self._clock = Clock(knowledge.clock)
         self._placings: dict[str, Placing] = {}
