@@ -80,7 +80,7 @@ def schema_diff(old: Schema | str, new: Schema | str) -> list[Difference]:
     [Difference(path='$', what='type', old='[null, int]', new='[null, long]')]
     """
     was, now = (parse_schema(schema) if isinstance(schema, str) else schema for schema in (old, new))
-    differences = list(islice(_Comparison().of("$", was.root, now.root), MAX_DIFFERENCES + 1))
+    differences = list(islice(_SchemaComparison().compare("$", was.root, now.root), MAX_DIFFERENCES + 1))
     if len(differences) > MAX_DIFFERENCES:
         differences[-1] = Difference("$", "text", "", f"more than {MAX_DIFFERENCES:,} changes")
     if not differences and _json(json.loads(was.json)) != _json(json.loads(now.json)):
@@ -88,69 +88,71 @@ def schema_diff(old: Schema | str, new: Schema | str) -> list[Difference]:
     return differences
 
 
-class _Comparison:
+class _SchemaComparison:
     """A comparison of two schemas, which remembers the pairs of named types that it has compared."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()
         self._depth = 0
 
-    def of(self, path: str, old: Type, new: Type) -> Iterator[Difference]:
+    def compare(self, path: str, old: Type, new: Type) -> Iterator[Difference]:
         if self._depth > MAX_DEPTH:
             yield Difference(path, "text", "", f"nested deeper than {MAX_DEPTH} levels: not compared")
             return
         self._depth += 1
         if isinstance(old, Union) or isinstance(new, Union):
-            yield from self._unions(path, old, new)
+            yield from self._compare_unions(path, old, new)
         elif isinstance(old, Array) and isinstance(new, Array):
-            yield from self.of(path + "[]", old.items, new.items)
+            yield from self.compare(path + "[]", old.items, new.items)
         elif isinstance(old, Map) and isinstance(new, Map):
-            yield from self.of(path + "{}", old.values, new.values)
+            yield from self.compare(path + "{}", old.values, new.values)
         elif isinstance(old, Named) and isinstance(new, Named) and type(old) is type(new):
-            yield from self._named(path, old, new)
+            yield from self._compare_named(path, old, new)
         elif isinstance(old, Primitive) and isinstance(new, Primitive):
             if (old.name, _units(old)) != (new.name, _units(new)):
                 yield Difference(path, "type", type_label(old), type_label(new))
-            yield from _attributes(path, old.attributes, new.attributes, is_unit_shown=_units(old) != _units(new))
+            yield from _attribute_changes(
+                path, old.attributes, new.attributes, is_unit_shown=_units(old) != _units(new)
+            )
         else:
             yield Difference(path, "type", type_label(old), type_label(new))
         self._depth -= 1
 
-    def _unions(self, path: str, old: Type, new: Type) -> Iterator[Difference]:
+    def _compare_unions(self, path: str, old: Type, new: Type) -> Iterator[Difference]:
         olds, news = _branches(old), _branches(new)
-        pairs = _pairs(olds, news)
+        pairs = _pair_branches(olds, news)
         is_same = isinstance(old, Union) is isinstance(new, Union) and len(olds) == len(news) == len(pairs)
         is_same = is_same and all(i == j for i, j in pairs)
         if not is_same:
             yield Difference(path, "type", type_label(old), type_label(new))
         for i, j in pairs:
             # The types of both unions, with their logical types, have been reported by now.
-            below = self.of(path, olds[i], news[j])
+            below = self.compare(path, olds[i], news[j])
             yield from (
                 below if is_same else (change for change in below if change.path != path or change.what != "type")
             )
 
-    def _named(self, path: str, old: Named, new: Named) -> Iterator[Difference]:
+    def _compare_named(self, path: str, old: Named, new: Named) -> Iterator[Difference]:
         if (old.name, new.name) in self._seen:
             return
         self._seen.add((old.name, new.name))
         if old.name != new.name:
             yield Difference(path, "renamed", brief(old.name), brief(new.name))
-        yield from _texts(path, old, new)
+        yield from _text_changes(path, old, new)
         if isinstance(old, Enum) and isinstance(new, Enum):
-            yield from _symbols(path, old.symbols, new.symbols)
+            yield from _symbol_changes(path, old.symbols, new.symbols)
             if old.default != new.default:
                 yield Difference(path, "default symbol", brief(old.default or ""), brief(new.default or ""))
         if isinstance(old, Fixed) and isinstance(new, Fixed) and (old.size, _units(old)) != (new.size, _units(new)):
             yield Difference(path, "type", type_label(old), type_label(new))
         if isinstance(old, Record) and isinstance(new, Record):
-            yield from self._records(path, old, new)
+            yield from self._compare_records(path, old, new)
         is_shown = isinstance(old, Fixed) and isinstance(new, Fixed) and _units(old) != _units(new)
-        yield from _attributes(path, old.attributes, new.attributes, is_unit_shown=is_shown)
+        yield from _attribute_changes(path, old.attributes, new.attributes, is_unit_shown=is_shown)
 
-    def _records(self, path: str, old: Record, new: Record) -> Iterator[Difference]:
-        pairs = _paired_fields(old, new)
-        moved = _moved([i for i, _ in pairs if i is not None])
+    def _compare_records(self, path: str, old: Record, new: Record) -> Iterator[Difference]:
+        pairs = _pair_fields(old, new)
+        moved = _moved_indexes([i for i, _ in pairs if i is not None])
         for j, (i, field) in enumerate(pairs):
             place = f"{path}.{brief(field.name)}"
             if i is None:
@@ -161,11 +163,11 @@ class _Comparison:
                 yield Difference(place, "renamed", brief(was.name), brief(field.name))
             if i in moved:
                 yield Difference(place, "moved", f"field {i + 1}", f"field {j + 1}")
-            yield from self.of(place, was.type, field.type)
+            yield from self.compare(place, was.type, field.type)
             if _json(was.default) != _json(field.default):
                 yield Difference(place, "default", brief(_json(was.default)), brief(_json(field.default)))
-            yield from _texts(place, was, field)
-            yield from _attributes(place, was.attributes, field.attributes)
+            yield from _text_changes(place, was, field)
+            yield from _attribute_changes(place, was.attributes, field.attributes)
         kept = {i for i, _ in pairs}
         for i, field in enumerate(old.fields):
             if i not in kept:
@@ -202,7 +204,7 @@ def _field_label(field: Field) -> str:
     return type_label(field.type) + ("" if field.default is ABSENT else f", default {brief(_json(field.default))}")
 
 
-def _texts(path: str, old: Named | Field, new: Named | Field) -> Iterator[Difference]:
+def _text_changes(path: str, old: Named | Field, new: Named | Field) -> Iterator[Difference]:
     """Yield the changes of docs and aliases; the alias that a rename adds counts as part of the rename."""
     if old.doc != new.doc:
         yield Difference(path, "doc", brief(old.doc), brief(new.doc))
@@ -210,7 +212,7 @@ def _texts(path: str, old: Named | Field, new: Named | Field) -> Iterator[Differ
         yield Difference(path, "aliases", brief_list(old.aliases), brief_list(new.aliases))
 
 
-def _symbols(path: str, old: Sequence[str], new: Sequence[str]) -> Iterator[Difference]:
+def _symbol_changes(path: str, old: Sequence[str], new: Sequence[str]) -> Iterator[Difference]:
     before, after = set(old), set(new)
     if before != after:
         dropped = [symbol for symbol in old if symbol not in after]
@@ -220,7 +222,7 @@ def _symbols(path: str, old: Sequence[str], new: Sequence[str]) -> Iterator[Diff
         yield Difference(path, "symbols", brief_list(old), brief_list(new))
 
 
-def _attributes(
+def _attribute_changes(
     path: str, old: Mapping[str, Any], new: Mapping[str, Any], *, is_unit_shown: bool = False
 ) -> Iterator[Difference]:
     for key in sorted({*old, *new} - (_UNIT if is_unit_shown else frozenset())):
@@ -233,7 +235,7 @@ def _branches(declared: Type) -> tuple[Type, ...]:
     return declared.branches if isinstance(declared, Union) else (declared,)
 
 
-def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
+def _pair_branches(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
     """Return pairs of branches, in the order of the old ones: by name, by alias, or as the only ones left of a kind."""
     unpaired = {branch_name(branch): i for i, branch in enumerate(olds)}
     pairs: list[tuple[int, int]] = []
@@ -255,7 +257,7 @@ def _pairs(olds: Sequence[Type], news: Sequence[Type]) -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
-def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
+def _pair_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
     """Return each new field with the index of the old field that it comes from, or None if it is new."""
     unpaired = {field.name: i for i, field in enumerate(old.fields)}
     by_name = {field.name: unpaired.pop(field.name) for field in new.fields if field.name in unpaired}
@@ -266,7 +268,7 @@ def _paired_fields(old: Record, new: Record) -> list[tuple[int | None, Field]]:
     return pairs
 
 
-def _moved(order: Sequence[int]) -> set[int]:
+def _moved_indexes(order: Sequence[int]) -> set[int]:
     """Return the fewest indexes that must have moved: all but those of a longest run that kept its order."""
     tails: list[int] = []
     ends: list[int] = []

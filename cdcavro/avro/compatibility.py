@@ -162,7 +162,7 @@ def _judge(
             blamed.add(finding.where)
             problems.append(Problem(direction, finding.where, finding.reason, finding.partial))
     if not is_same:
-        refused = [*_ambiguous(writer, reader), *_renamed_in_defaults(writer, reader)]
+        refused = [*_type_ambiguities(writer, reader), *_stale_defaults(writer, reader)]
         problems += [Problem(direction, path, reason, partial=False) for path, reason in refused if path not in blamed]
 
 
@@ -177,7 +177,7 @@ def _refusals(side: _Side) -> Iterator[str]:
         yield f"fastavro refuses a schema: {brief(str(error) or type(error).__name__)}"
 
 
-def _ambiguous(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
+def _type_ambiguities(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
     """Yield the path and reason of each type or field of the writer for which the reader's aliases are ambiguous."""
     became: dict[str, str] = {}
     for path, named in writer.named:
@@ -191,10 +191,10 @@ def _ambiguous(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
         if new in became:
             yield path, f"{brief(became[new])} and {name} would both be read as {brief(new)}"
         became[new] = named.name
-        yield from _ambiguous_fields(path, named, aliases.types.get(new))
+        yield from _field_ambiguities(path, named, aliases.types.get(new))
 
 
-def _ambiguous_fields(path: str, writer: Named, reader: Named | None) -> Iterator[tuple[str, str]]:
+def _field_ambiguities(path: str, writer: Named, reader: Named | None) -> Iterator[tuple[str, str]]:
     if not isinstance(writer, Record) or not isinstance(reader, Record):
         return
     claims: dict[str, list[str]] = {}
@@ -216,7 +216,7 @@ def _ambiguous_fields(path: str, writer: Named, reader: Named | None) -> Iterato
         became[new] = field.name
 
 
-def _renamed_in_defaults(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
+def _stale_defaults(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
     """Yield the path and reason of each field whose default Avro Java refuses once it has renamed by the reader's aliases."""
     renames: dict[str, dict[str, str]] = {}
     records = [(path, named) for path, named in writer.named if isinstance(named, Record)]

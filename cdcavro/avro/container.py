@@ -229,7 +229,7 @@ class Framing:
 
     def pack_pieces(self, payloads: list[bytes], count: int) -> list[bytes]:
         """Return the same for `count` payloads that are given in pieces."""
-        packed = [_deflated(b"".join(payloads))] if self.codec == "deflate" else payloads
+        packed = [_deflate(b"".join(payloads))] if self.codec == "deflate" else payloads
         head = bytearray()
         write_long(head, count)
         write_long(head, sum(map(len, packed)))
@@ -326,7 +326,7 @@ class ContainerStream:
         raise damaged(self._file, f"a number of more than {_LONG_BYTES} bytes")
 
 
-def _deflated(payloads: bytes) -> bytes:
+def _deflate(payloads: bytes) -> bytes:
     deflater = zlib.compressobj(wbits=_RAW)
     return deflater.compress(payloads) + deflater.flush()
 

@@ -66,7 +66,7 @@ def stated_default(declared: Type, value: Any) -> Any:
 
 def check_default(declared: Type, value: Any, where: str, grades: Grades) -> None:
     """Raise `SchemaError` unless a default is one that Avro Java accepts for a type."""
-    if grades.of(declared, value, where) == _REFUSED:
+    if grades.grade(declared, value, where) == _REFUSED:
         if isinstance(declared, Record) and isinstance(value, dict):
             for field in declared.fields:
                 if field.name not in value and field.default is ABSENT:
@@ -76,12 +76,12 @@ def check_default(declared: Type, value: Any, where: str, grades: Grades) -> Non
 
 def is_accepted(declared: Type, default: Any, renames: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether Avro Java accepts a default for a type whose fields have been renamed, by record and old name."""
-    return Grades(renames).of(declared, default, "$") != _REFUSED
+    return Grades(renames).grade(declared, default, "$") != _REFUSED
 
 
 def is_usable(declared: Type, default: Any) -> bool:
     """Return whether a default is a value of its type."""
-    return Grades().of(declared, default, "$") == _FITS
+    return Grades().grade(declared, default, "$") == _FITS
 
 
 def default_branch(union: Union, default: Any) -> Type:
@@ -92,7 +92,7 @@ def default_branch(union: Union, default: Any) -> Type:
     """
     grades = Grades()
     for branch in union.branches:
-        if grades.of(branch, default, "$") == _FITS:
+        if grades.grade(branch, default, "$") == _FITS:
             return branch
     raise SchemaError("$", f"the default {shown(json.dumps(default))} fits no branch")
 
@@ -109,28 +109,28 @@ class Grades:
         # By type and default: the grade and the number of values; None while they are being looked at.
         self._known: dict[tuple[int, int], tuple[int, int] | None] = {}
 
-    def of(self, declared: Type, value: Any, where: str) -> int:
+    def grade(self, declared: Type, value: Any, where: str) -> int:
         """Return how well a default fits. Raises `SchemaError` for one that never ends or is too large."""
-        return self._of(declared, value, where)[0]
+        return self._grade_known(declared, value, where)[0]
 
-    def _of(self, declared: Type, value: Any, where: str) -> tuple[int, int]:
+    def _grade_known(self, declared: Type, value: Any, where: str) -> tuple[int, int]:
         if isinstance(declared, Primitive):
             return _primitive(declared, value), 1
         key = (id(declared), id(value))
         if key not in self._known:
             self._known[key] = None
-            self._known[key] = self._graded(declared, value, where)
+            self._known[key] = self._grade(declared, value, where)
         known = self._known[key]
         if known is None:
             raise SchemaError(where, "the default contains itself and never ends")
         return known
 
-    def _graded(self, declared: Type, value: Any, where: str) -> tuple[int, int]:
+    def _grade(self, declared: Type, value: Any, where: str) -> tuple[int, int]:
         match declared:
             case Union(branches):
                 best = _REFUSED, 1
                 for branch in branches:
-                    best = max(best, self._of(branch, value, where))
+                    best = max(best, self._grade_known(branch, value, where))
                     if best[0] == _FITS:
                         break
                 return best
@@ -140,23 +140,23 @@ class Grades:
                 is_fit = _is_bytes(value) and len(value) == size and _is_meant(declared, value)
                 return _text(value, is_fit=is_fit), 1
             case Array(items):
-                return self._all([(items, item) for item in value] if isinstance(value, list) else None, where)
+                return self._grade_all([(items, item) for item in value] if isinstance(value, list) else None, where)
             case Map(values):
                 is_map = isinstance(value, dict)
-                return self._all([(values, item) for item in value.values()] if is_map else None, where)
+                return self._grade_all([(values, item) for item in value.values()] if is_map else None, where)
             case Record(name, fields=fields) if isinstance(value, dict):
                 new = self._renames.get(name, {})
-                return self._all(
+                return self._grade_all(
                     [(one.type, value.get(new.get(one.name, one.name), one.default)) for one in fields], where
                 )
             case Record():
                 return _REFUSED, 1
         raise SchemaError(where, f"no default for {type(declared).__name__}")
 
-    def _all(self, values: list[tuple[Type, Any]] | None, where: str) -> tuple[int, int]:
+    def _grade_all(self, values: list[tuple[Type, Any]] | None, where: str) -> tuple[int, int]:
         grade, count = _REFUSED if values is None else _FITS, 1
         for declared, value in values or ():
-            inner = (_REFUSED, 1) if value is ABSENT else self._of(declared, value, where)
+            inner = (_REFUSED, 1) if value is ABSENT else self._grade_known(declared, value, where)
             grade, count = min(grade, inner[0]), count + inner[1]
             if count > MAX_VALUES:
                 raise SchemaError(where, f"a default of more than {MAX_VALUES:,} values")
@@ -198,10 +198,10 @@ def encoded_defaults(reader: Record, missing: Collection[Field]) -> list[bytes]:
     Raises `SchemaError` for a default that is no value of its logical type.
     """
     lacking = {field.name for field in missing}
-    return [_encoded(field) if field.name in lacking else b"" for field in reader.fields]
+    return [_encode(field) if field.name in lacking else b"" for field in reader.fields]
 
 
-def _encoded(field: Field) -> bytes:
+def _encode(field: Field) -> bytes:
     out = Buffer()
     try:
         _write(out, field.type, field.default)

@@ -37,12 +37,12 @@ def read_json(text: str) -> tuple[Any, bool]:
         return declared
 
     def read(text: str) -> Any:
-        return json.loads(text, object_pairs_hook=members, parse_constant=_constant)
+        return json.loads(text, object_pairs_hook=members, parse_constant=_refuse_constant)
 
     try:
         return read(text), not repeated and _is_unicode(text)
     except (ValueError, RecursionError):
-        bare = _COMMENT.sub(_without_comment, text)
+        bare = _COMMENT.sub(_strip_comment, text)
         try:
             if bare == text:
                 raise
@@ -60,7 +60,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _without_comment(match: re.Match[str]) -> str:
+def _strip_comment(match: re.Match[str]) -> str:
     found = match[0]
     is_closed = found.startswith("//") or (found.startswith("/*") and found.endswith("*/") and found != "/*/")
     return " " if is_closed else found
@@ -74,7 +74,7 @@ def plain_json(declared: Any) -> str:
         raise SchemaError("text", f"not JSON: {error}") from error
 
 
-def _constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
@@ -101,7 +101,7 @@ def definitions(declared: Any) -> Definitions:
 def settled(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
     """Return a schema's JSON with each known type defined where it is first used and referred to by name after that."""
     spaced = {full: of | {"namespace": full.rpartition(".")[0]} if "." in full else of for full, of in known.items()}
-    return _Placer(spaced, is_settled=True).visit(declared, "", 0)
+    return _DefinitionPlacer(spaced, is_settled=True).visit(declared, "", 0)
 
 
 def placed(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
@@ -109,10 +109,10 @@ def placed(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
 
     A type that it defines twice stays defined twice. Raises `SchemaError` beyond the bounds of a schema.
     """
-    return _Placer(known, is_settled=False).visit(declared, "", 0)
+    return _DefinitionPlacer(known, is_settled=False).visit(declared, "", 0)
 
 
-class _Placer:
+class _DefinitionPlacer:
     """A walk through a schema that tracks which types are defined so far and whether it is inside an inserted one."""
 
     def __init__(self, known: Mapping[str, dict[str, Any]], *, is_settled: bool) -> None:
@@ -181,14 +181,14 @@ def with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
         return declared
     inner = (defined_name(declared, space) or "").rpartition(".")[0]
     if isinstance(declared.get("fields"), list) and declared.get("type") in ("record", "error"):
-        return declared | {"fields": list(_with_types_of(declared["fields"], inner, depth, visit))}
+        return declared | {"fields": list(_map_field_types(declared["fields"], inner, depth, visit))}
     member = {"array": "items", "map": "values"}.get(str(declared.get("type")))
     if member in declared:
         return declared | {member: visit(declared[member], space, depth + 1)}
     return declared
 
 
-def _with_types_of(fields: list[Any], space: str, depth: int, visit: Visit) -> Iterable[Any]:
+def _map_field_types(fields: list[Any], space: str, depth: int, visit: Visit) -> Iterable[Any]:
     for field in fields:
         is_field = isinstance(field, dict) and "type" in field
         yield field | {"type": visit(field["type"], space, depth + 1)} if is_field else field

@@ -211,18 +211,18 @@ class _Resolver:
         self._read += below[1]
         try:
             if max(self._written, self._read) > MAX_DEPTH:
-                raise self._refused(where, f"nested deeper than {MAX_DEPTH} levels")
+                raise self._refuse(where, f"nested deeper than {MAX_DEPTH} levels")
             if not isinstance(writer, Union) and not isinstance(reader, Union):
                 return self._step(writer, reader, where)
             if self._written < MAX_DEPTH > self._read and is_plain(writer) and is_plain(reader):
                 key = id(writer), id(reader), self.findings.choices > 0
-                return self.findings.once(key, where, lambda: self._chosen(writer, reader, where))
-            return self._chosen(writer, reader, where)
+                return self.findings.once(key, where, lambda: self._resolve_union(writer, reader, where))
+            return self._resolve_union(writer, reader, where)
         finally:
             self._written -= below[0]
             self._read -= below[1]
 
-    def _chosen(self, writer: Type, reader: Type, where: str) -> Step:
+    def _resolve_union(self, writer: Type, reader: Type, where: str) -> Step:
         if isinstance(writer, Union):
             return self._from_union(writer, reader, where)
         if isinstance(reader, Union):
@@ -243,19 +243,19 @@ class _Resolver:
             case Enum(), Enum() if self._is_same(writer, reader):
                 return self._enum(writer, reader, where)
             case Record(), Record() if self._is_same(writer, reader):
-                return self._paired(writer, reader, where)
-        raise self._unmatched(writer, (reader,), where, f"{label(reader)} cannot read {label(writer)}")
+                return self._resolve_records(writer, reader, where)
+        raise self._refuse_unmatched(writer, (reader,), where, f"{label(reader)} cannot read {label(writer)}")
 
     def _is_same(self, writer: Named, reader: Named) -> bool:
         return self._aliases.has(writer.name, reader)
 
-    def _refused(self, where: str, reason: str, *, partial: bool = False) -> ResolutionError:
+    def _refuse(self, where: str, reason: str, *, partial: bool = False) -> ResolutionError:
         self.findings.add(where, reason, "refused", partial=partial)
         return ResolutionError(where, reason)
 
     def _primitive(self, writer: Primitive, reader: Primitive, where: str) -> Step:
         if reader.name not in PROMOTIONS.get(writer.name, (writer.name,)):
-            raise self._refused(where, f"{reader.name} cannot read {writer.name}")
+            raise self._refuse(where, f"{reader.name} cannot read {writer.name}")
         self._check_unit(writer, reader, where)
         digits = _EXACT.get((writer.name, reader.name))
         if digits:
@@ -269,7 +269,7 @@ class _Resolver:
             if change.kind == "refused":
                 raise ResolutionError(where, change.reason)
 
-    def _unmatched(self, writer: Type, readers: tuple[Type, ...], where: str, reason: str) -> ResolutionError:
+    def _refuse_unmatched(self, writer: Type, readers: tuple[Type, ...], where: str, reason: str) -> ResolutionError:
         """Return the error for types that do not match; note which readers accept another name all the same."""
         same_kind = [named for named in readers if isinstance(named, Named) and type(named) is type(writer)]
         if isinstance(writer, Named) and any(last_name(named) == last_name(writer) for named in same_kind):
@@ -278,7 +278,7 @@ class _Resolver:
             )
         elif isinstance(writer, Record) and same_kind:
             self.findings.add(where, f"Avro Java, and Spark with it, reads {brief(writer.name)} without an alias too")
-        return self._refused(where, reason)
+        return self._refuse(where, reason)
 
     def _enum(self, writer: Enum, reader: Enum, where: str) -> ReadEnum:
         pair = (id(writer), id(reader))
@@ -310,7 +310,7 @@ class _Resolver:
                 branches.append(error.reason)
         self.findings.choices -= 1
         if all(isinstance(branch, str) for branch in branches):
-            raise self._refused(where, f"{label(reader)} reads no branch of {label(writer)}")
+            raise self._refuse(where, f"{label(reader)} reads no branch of {label(writer)}")
         return ReadUnion(tuple(branches))
 
     def _into_union(self, writer: Type, reader: Union, where: str) -> Step:
@@ -327,7 +327,7 @@ class _Resolver:
         at = self._branch(writer, places)
         if at is None:
             reason = f"no branch of {label(reader)} reads {label(writer)}"
-            raise self._unmatched(writer, reader.branches[:LISTED], where, reason)
+            raise self._refuse_unmatched(writer, reader.branches[:LISTED], where, reason)
         names = _promotions(writer)
         if isinstance(writer, Named):
             # fastavro takes types of one kind and one last name for the same.
@@ -351,7 +351,7 @@ class _Resolver:
         names = (*claims, *_promotions(writer))
         return min((places[name] for name in names if name in places), default=None)
 
-    def _paired(self, writer: Record, reader: Record, where: str) -> Step:
+    def _resolve_records(self, writer: Record, reader: Record, where: str) -> Step:
         """Compare two records, once: within themselves the step leads back, elsewhere the findings are the same."""
         pair = (id(writer), id(reader))
         if pair in self._open:
@@ -415,7 +415,7 @@ class _Resolver:
         if into is None:
             return self._skipped.step(written.type, written.type, where)
         if into.name in matched:
-            raise self._refused(where, f"{brief(into.name)} reads another field already")
+            raise self._refuse(where, f"{brief(into.name)} reads another field already")
         matched.add(into.name)
         return self.step(written.type, into.type, where)
 

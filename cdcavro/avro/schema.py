@@ -132,7 +132,7 @@ class _Parser:
         self._size += 1
         if self._size > MAX_TYPES:
             raise SchemaError(where, f"more than {MAX_TYPES} types")
-        self._deepen(depth, where)
+        self._check_depth(depth, where)
         match declared:
             case str() if declared in PRIMITIVES:
                 return _PLAIN[declared]
@@ -152,7 +152,7 @@ class _Parser:
                 return self._reference(name, space, where, depth)
         raise SchemaError(where, f"expected a type, got {shown(json.dumps(declared))}")
 
-    def _deepen(self, depth: int, where: str) -> None:
+    def _check_depth(self, depth: int, where: str) -> None:
         if depth > MAX_DEPTH:
             raise SchemaError(where, f"nested deeper than {MAX_DEPTH} levels")
         self._deepest = max(self._deepest, depth)
@@ -164,7 +164,7 @@ class _Parser:
             full = name
         if full not in self._defined:
             raise _UndefinedError(where, f"{shown(name)} is not defined before it is used")
-        self._deepen(depth + self._levels.get(full, 0), where)
+        self._check_depth(depth + self._levels.get(full, 0), where)
         return self._defined[full]
 
     def _union(self, declared: list[Any], space: str, where: str, depth: int) -> Union:

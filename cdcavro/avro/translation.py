@@ -87,24 +87,24 @@ def translator(writer: Schema, reader: Schema, *, reinterpret: bool = False) -> 
         check = part.check
 
         @within_stack(too_nested)
-        def checked(payload: bytes) -> bytes:
+        def check_whole(payload: bytes) -> bytes:
             source = Decoder(payload)
             check(source)
             source.finish()
             return payload
 
-        return checked
+        return check_whole
     write = part.write
 
     @within_stack(too_nested)
-    def translated(payload: bytes) -> bytes:
+    def translate(payload: bytes) -> bytes:
         source, out = Decoder(payload), Buffer()
         write(source, out)
         source.finish()
         check_size(len(out))
         return out.taken()
 
-    return translated
+    return translate
 
 
 class _PartBuilder:

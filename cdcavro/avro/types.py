@@ -238,10 +238,10 @@ def named_types(root: Type) -> Iterator[tuple[str, Named]]:
                 continue
             seen.add(declared.name)
             yield path, declared
-        pending.extend(reversed(list(_below(path, declared))))
+        pending.extend(reversed(list(_inner_places(path, declared))))
 
 
-def _below(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
+def _inner_places(path: str, declared: Type) -> Iterator[tuple[str, Type]]:
     if isinstance(declared, Array):
         yield path + "[]", declared.items
     elif isinstance(declared, Map):

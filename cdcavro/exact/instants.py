@@ -105,7 +105,7 @@ def is_local(value: Any) -> bool:
     >>> is_local("2020-02-29 00:00:00"), is_local("0000-00-00 00:00:00")
     (True, False)
     """
-    return type(value) is str and _naive(value) is not None
+    return type(value) is str and _parse_local(value) is not None
 
 
 def from_local(value: Any, zone: tzinfo | None) -> int | None:
@@ -118,7 +118,7 @@ def from_local(value: Any, zone: tzinfo | None) -> int | None:
         check_zone(zone)
     if zone is None or type(value) is not str:
         return None
-    start = _start_of(value[:_HOUR_SHOWN], zone) if type(zone) in REGULAR else None
+    start = _hour_start(value[:_HOUR_SHOWN], zone) if type(zone) in REGULAR else None
     within = None if start is None else _within_hour(value)
     return _instant(value, zone) if start is None or within is None else start + within
 
@@ -158,7 +158,7 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
         check_zone(zone)
     if instant is None or zone is None:
         return None
-    ahead = _ahead(instant // _HOUR, zone) if type(zone) in REGULAR else None
+    ahead = _offset_in_hour(instant // _HOUR, zone) if type(zone) in REGULAR else None
     if ahead is None:
         return _local(instant, zone)
     days, seconds = divmod(instant // SECOND + ahead, _DAY_SECONDS)
@@ -168,14 +168,14 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _start_of(hour: str, zone: tzinfo) -> int | None:
+def _hour_start(hour: str, zone: tzinfo) -> int | None:
     """Return the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if the clocks change within it."""
     first, last = _instant(f"{hour}:00:00", zone), _instant(f"{hour}:59:59", zone)
     return first if first is not None and last == first + _HOUR - SECOND else None
 
 
 @lru_cache(maxsize=4096)
-def _ahead(hour: int, zone: tzinfo) -> int | None:
+def _offset_in_hour(hour: int, zone: tzinfo) -> int | None:
     """Return how many seconds a zone is ahead of UTC in an hour since the epoch; None if its clocks change near it."""
     offsets = set()
     for instant in (hour * _HOUR, (hour + 1) * _HOUR - SECOND):
@@ -193,7 +193,7 @@ def _iso_day(days: int) -> str:
 
 def _instant(text: str, zone: tzinfo | None) -> int | None:
     """Return the instant of a local time in a zone; None where the zone does not have it exactly once."""
-    naive = _naive(text)
+    naive = _parse_local(text)
     if naive is None:
         return None
     local = naive.replace(tzinfo=zone)
@@ -213,7 +213,7 @@ def _local(instant: int, zone: tzinfo) -> str | None:
     return text if _instant(text, zone) == instant else None
 
 
-def _naive(text: str) -> datetime | None:
+def _parse_local(text: str) -> datetime | None:
     match = _LOCAL.fullmatch(text)
     if match is None:
         return None

@@ -65,7 +65,7 @@ def parse(text: bytes | str, above: int = 0) -> Any:
     {'a': ExactNumber('1.20'), 'b': 2}
     """
     raw = to_bytes(text)
-    decoded = _decoded(raw)
+    decoded = _decode(raw)
     if not decoded.strip(" \t\r\n"):
         raise TextError("JSON", "an empty line" if not raw else "white space only")
     check_depth(raw, above)
@@ -76,7 +76,7 @@ def parse(text: bytes | str, above: int = 0) -> Any:
     return value
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -97,17 +97,17 @@ def _loads(decoded: str, repeated: list[_RepeatedMember]) -> Any:
             object_pairs_hook=members,
             parse_int=integer,
             parse_float=fraction,
-            parse_constant=_constant,
+            parse_constant=_refuse_constant,
         )
     except json.JSONDecodeError as error:
-        raise TextError("JSON", _fault(decoded, error)) from error
+        raise TextError("JSON", _describe_fault(decoded, error)) from error
 
 
-def _constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise TextError("JSON", f"{name}, which is no JSON number")
 
 
-def _fault(decoded: str, error: json.JSONDecodeError) -> str:
+def _describe_fault(decoded: str, error: json.JSONDecodeError) -> str:
     if error.pos >= len(decoded.rstrip(" \t\r\n")) or error.msg.startswith("Unterminated string"):
         return f"text that ends too early, at character {len(decoded)}"
     if error.msg == "Extra data":

@@ -86,10 +86,10 @@ def left_beside(target: Path, endings: Sequence[str]) -> list[Path]:
     if fcntl is None:
         return []
     named = re.compile(rf"{re.escape(target.name)}\.[0-9a-f]{{8}}\.(?:{'|'.join(endings)})")
-    return [entry for entry in target.parent.iterdir() if named.fullmatch(entry.name) and _is_left(entry)]
+    return [entry for entry in target.parent.iterdir() if named.fullmatch(entry.name) and _is_leftover(entry)]
 
 
-def _is_left(entry: Path) -> bool:
+def _is_leftover(entry: Path) -> bool:
     try:
         said = entry.lstat()
         is_ours = stat.S_ISREG(said.st_mode) or stat.S_ISDIR(said.st_mode)

@@ -56,7 +56,7 @@ class ToJson:
             case Fixed() if meaning(declared) is None:
                 return show_base64
             case Primitive() | Fixed():
-                return scalar(declared).show or _same
+                return scalar(declared).show or _identity
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
     def _record(self, declared: Record) -> Convert:
@@ -70,7 +70,7 @@ class ToJson:
             declared.branches, branch_keys(declared), branch_classes(declared, self._classes), strict=True
         ):
             inner = self.converter(branch)
-            converters[cls] = branch_name(branch), (inner if key is None else _unwrapped(inner))
+            converters[cls] = branch_name(branch), (inner if key is None else _unwrap(inner))
         if _has_one_branch(declared):
             return lambda value: converters[type(value)][1](value)
 
@@ -107,10 +107,10 @@ class FromJson:
                 return _enum_converter(declared, self._classes[declared.name])
             case Fixed() if meaning(declared) is None:
                 cls: Any = self._classes[declared.name]
-                return _checked(lambda value: cls(parse_base64(value)), fixed_check(declared, cls))
+                return _with_check(lambda value: cls(parse_base64(value)), fixed_check(declared, cls))
             case Primitive() | Fixed():
                 conversions = scalar(declared)
-                return _checked(conversions.parse or _same, conversions.lower)
+                return _with_check(conversions.parse or _identity, conversions.lower)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
     def _record(self, declared: Record) -> Convert:
@@ -131,7 +131,7 @@ class FromJson:
             values = []
             for name, inner in converters.items():
                 if name in value:
-                    values.append(_below(inner, value[name], name))
+                    values.append(_convert_below(inner, value[name], name))
                 elif name in defaults:
                     values.append(defaults[name]())
                 else:
@@ -144,7 +144,7 @@ class FromJson:
         converters: dict[str, Convert] = {}
         for branch, key in zip(declared.branches, branch_keys(declared), strict=True):
             inner = self.converter(branch)
-            converters[branch_name(branch)] = inner if key is None else _wrapped(inner, self._classes[key])
+            converters[branch_name(branch)] = inner if key is None else _wrap(inner, self._classes[key])
         is_nullable = converters.pop("null", None) is not None
         if _has_one_branch(declared):
             only = next(iter(converters.values()), self.converter(NULL))
@@ -158,7 +158,7 @@ class FromJson:
             ((name, inner),) = value.items()
             if name not in converters:
                 raise StructureError("the name of a branch", shown(name))
-            return _below(converters[name], inner, name)
+            return _convert_below(converters[name], inner, name)
 
         return converter
 
@@ -168,11 +168,11 @@ def _has_one_branch(declared: Union) -> bool:
     return sum(branch != NULL for branch in declared.branches) <= 1
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def _below(converter: Convert, value: Any, name: str) -> Any:
+def _convert_below(converter: Convert, value: Any, name: str) -> Any:
     try:
         return converter(value)
     except MessageError as error:
@@ -180,7 +180,7 @@ def _below(converter: Convert, value: Any, name: str) -> Any:
         raise
 
 
-def _checked(parse: Convert, check: Convert) -> Convert:
+def _with_check(parse: Convert, check: Convert) -> Convert:
     def converter(value: Any) -> Any:
         parsed = parse(value)
         check(parsed)
@@ -189,11 +189,11 @@ def _checked(parse: Convert, check: Convert) -> Convert:
     return converter
 
 
-def _unwrapped(inner: Convert) -> Convert:
+def _unwrap(inner: Convert) -> Convert:
     return lambda value: inner(value.value)
 
 
-def _wrapped(inner: Convert, cls: type) -> Convert:
+def _wrap(inner: Convert, cls: type) -> Convert:
     return lambda value: cls(inner(value))
 
 
@@ -201,7 +201,7 @@ def _array_converter(inner: Convert) -> Convert:
     def converter(value: Any) -> list[Any]:
         if type(value) is not list:
             raise StructureError("array", kind(value))
-        return [_below(inner, item, str(i)) for i, item in enumerate(value)]
+        return [_convert_below(inner, item, str(i)) for i, item in enumerate(value)]
 
     return converter
 
@@ -210,7 +210,7 @@ def _map_converter(inner: Convert) -> Convert:
     def converter(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
             raise StructureError("object", kind(value))
-        return {name: _below(inner, item, name) for name, item in value.items()}
+        return {name: _convert_below(inner, item, name) for name, item in value.items()}
 
     return converter
 

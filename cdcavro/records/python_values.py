@@ -73,7 +73,7 @@ def refused(expected: str, value: Any) -> StructureError:
     return StructureError(expected, "None" if value is None else type(value).__name__)
 
 
-def _instance(wanted: type, expected: str) -> Callable[[Any], Any]:
+def _instance_check(wanted: type, expected: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if type(value) is not wanted:
             raise refused(expected, value)
@@ -82,7 +82,7 @@ def _instance(wanted: type, expected: str) -> Callable[[Any], Any]:
     return check
 
 
-def _integer(bits: int) -> Callable[[Any], Any]:
+def _integer_check(bits: int) -> Callable[[Any], Any]:
     least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def check(value: Any) -> Any:
@@ -105,7 +105,7 @@ def encoded(value: Any) -> bytes:
         raise StructureError("Unicode text", f"a lone surrogate at character {error.start}") from error
 
 
-def _single(value: Any) -> Any:
+def _check_single(value: Any) -> Any:
     if type(value) is not float:
         raise refused("a float of 32 bits", value)
     if math.isfinite(value) and not _is_single(value):
@@ -141,7 +141,7 @@ def _parse_float(value: Any) -> float:
     return double
 
 
-def _json(wanted: type, name: str) -> Callable[[Any], Any]:
+def _json_check(wanted: type, name: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if type(value) is not wanted:
             raise StructureError(name, kind(value))
@@ -150,7 +150,7 @@ def _json(wanted: type, name: str) -> Callable[[Any], Any]:
     return check
 
 
-_parse_text: Final = _json(str, "string")
+_parse_text: Final = _json_check(str, "string")
 
 
 def show_base64(value: bytes) -> str:
@@ -276,13 +276,13 @@ def _timestamp(unit: int, *, is_instant: bool) -> Scalar:
 
 
 _PLAIN: Final[dict[str, Scalar]] = {
-    "null": Scalar(_instance(type(None), "None"), parse=_json(type(None), "null")),
-    "boolean": Scalar(_instance(bool, "a bool"), parse=_json(bool, "boolean")),
-    "int": Scalar(_integer(32), parse=_json(int, "integer")),
-    "long": Scalar(_integer(64), parse=_json(int, "integer")),
-    "float": Scalar(_single, show=_show_float, parse=_parse_float),
-    "double": Scalar(_instance(float, "a float"), show=_show_float, parse=_parse_float),
-    "bytes": Scalar(_instance(bytes, "bytes"), show=show_base64, parse=parse_base64),
+    "null": Scalar(_instance_check(type(None), "None"), parse=_json_check(type(None), "null")),
+    "boolean": Scalar(_instance_check(bool, "a bool"), parse=_json_check(bool, "boolean")),
+    "int": Scalar(_integer_check(32), parse=_json_check(int, "integer")),
+    "long": Scalar(_integer_check(64), parse=_json_check(int, "integer")),
+    "float": Scalar(_check_single, show=_show_float, parse=_parse_float),
+    "double": Scalar(_instance_check(float, "a float"), show=_show_float, parse=_parse_float),
+    "bytes": Scalar(_instance_check(bytes, "bytes"), show=show_base64, parse=parse_base64),
     "string": Scalar(encoded, parse=_parse_text),
 }
 _TIMES: Final[dict[str, Scalar]] = (

@@ -98,11 +98,11 @@ class Registry:
 
     def versions(self, subject: str) -> list[int]:
         """Return the versions of a subject in ascending order; an empty list if there is no such subject."""
-        return self._backend.versions(self._named(subject))
+        return self._backend.versions(self._check_name(subject))
 
     def compatibility(self, subject: str) -> Level:
         """Return the compatibility level of a subject: its own, or else that of the registry."""
-        return self._backend.level(self._named(subject))
+        return self._backend.level(self._check_name(subject))
 
     def fetch(
         self,
@@ -129,15 +129,15 @@ class Registry:
                 " or a fingerprint, or a guid"
             )
         if subject is not None:
-            self._named(subject)
+            self._check_name(subject)
         if id is not None:
-            return self._cached(("id", id, subject), lambda: self._by_id(id, subject))
+            return self._look_up(("id", id, subject), lambda: self._by_id(id, subject))
         if guid is not None:
             wanted = guid if isinstance(guid, UUID) else UUID(guid)
-            return self._cached(("guid", wanted), lambda: self._registered(self._backend.by_guid(wanted)))
+            return self._look_up(("guid", wanted), lambda: self._to_registered(self._backend.by_guid(wanted)))
         if fingerprint is not None:
             digits = Fingerprint(fingerprint).hex
-            return self._cached(("fingerprint", digits), lambda: self._by_fingerprint(digits))
+            return self._look_up(("fingerprint", digits), lambda: self._by_fingerprint(digits))
         return self._version(str(subject), version)
 
     def open(self, value: bytes, *, header: bytes | None = None) -> tuple[Registered, bytes]:
@@ -171,7 +171,7 @@ class Registry:
         Raises `SchemaError`, and ValueError for a level that does not exist.
         """
         new = parse_schema(schema) if isinstance(schema, str) else schema
-        level = self._backend.level(self._named(subject)) if compatibility is None else parse_level(compatibility)
+        level = self._backend.level(self._check_name(subject)) if compatibility is None else parse_level(compatibility)
         return judge(new, self._versions_to_check(subject, level), level)
 
     def publish(
@@ -200,7 +200,7 @@ class Registry:
         level = None if compatibility is None else parse_level(compatibility)
         shared = dict(references) if isinstance(references, Mapping) else {name: name for name in references}
         for name in (subject, *shared.values()):
-            self._named(name)
+            self._check_name(name)
         with self._backend.exclusive():
             parts: dict[str, Published] = {}
             for part in split(new.json, shared):
@@ -223,7 +223,7 @@ class Registry:
             if level not in (None, own):
                 self._backend.set_level(subject, level or own)
             return Published(existing.id, subject, existing.version or 0, Verdict((), ()), is_new=False)
-        new = self._whole(entry)
+        new = self._complete(entry)
         judgement = judge(new, self._versions_to_check(subject, level or own), level or own)
         if judgement.breaks and not force:
             raise IncompatibleError(subject, judgement.level, judgement.breaks)
@@ -243,9 +243,9 @@ class Registry:
             raise UnknownSchemaError(self.url, f"version {number!r:.20} of subject {subject!r:.80}")
 
         def ask() -> Registered:
-            return self._registered(self._backend.version(subject, number))
+            return self._to_registered(self._backend.version(subject, number))
 
-        return self._cached(("version", subject, number), ask, is_fixed=number is not None)
+        return self._look_up(("version", subject, number), ask, is_fixed=number is not None)
 
     def _by_id(self, id: int, subject: str | None) -> Registered:
         if type(id) is not int or not 0 < id <= MAX_ID:
@@ -255,20 +255,20 @@ class Registry:
         if subject is not None and not uses:
             raise UnknownSchemaError(self.url, f"id {id} in subject {subject!r:.80}")
         own = uses[-1] if subject is not None or len(uses) == 1 else (None, None)
-        return self._registered(entry, *own)
+        return self._to_registered(entry, *own)
 
     def _by_fingerprint(self, fingerprint: str) -> Registered:
-        matches = self._backend.by_fingerprint(fingerprint, lambda entry: self._whole(entry).fingerprint)
+        matches = self._backend.by_fingerprint(fingerprint, lambda entry: self._complete(entry).fingerprint)
         if not matches:
             raise UnknownSchemaError(self.url, f"fingerprint {fingerprint}")
         *others, newest = sorted(matches, key=lambda entry: entry.id or 0)
-        schema = self._whole(newest)
-        if any(verdict(schema, self._whole(entry)).name != "full" for entry in others):
+        schema = self._complete(newest)
+        if any(verdict(schema, self._complete(entry)).name != "full" for entry in others):
             reason = f"{len(matches)} schemas have the fingerprint {fingerprint}, and they are read differently"
             raise UnusableError(self.url, reason)
-        return self._by_id(newest.id, None) if newest.id is not None else self._registered(newest)
+        return self._by_id(newest.id, None) if newest.id is not None else self._to_registered(newest)
 
-    def _cached(self, key: tuple[Any, ...], ask: Callable[[], Registered], *, is_fixed: bool = True) -> Registered:
+    def _look_up(self, key: tuple[Any, ...], ask: Callable[[], Registered], *, is_fixed: bool = True) -> Registered:
         registered = self._cache.get(key) if is_fixed else None
         if registered is not None:
             return registered
@@ -286,12 +286,12 @@ class Registry:
             self._cache.put(key, registered)
         return registered
 
-    def _registered(self, entry: StoredSchema, subject: str | None = None, version: int | None = None) -> Registered:
-        schema = self._whole(entry)
+    def _to_registered(self, entry: StoredSchema, subject: str | None = None, version: int | None = None) -> Registered:
+        schema = self._complete(entry)
         place = subject or entry.subject, version or entry.version
         return Registered(schema, entry.id, *place, entry.guid, entry.references)
 
-    def _whole(self, entry: StoredSchema) -> Schema:
+    def _complete(self, entry: StoredSchema) -> Schema:
         try:
             return whole_schema(entry, self._backend.version)
         except SchemaError as error:
@@ -299,7 +299,7 @@ class Registry:
         # Raised outside the except clause, so as not to chain an error that may quote what a server sent.
         raise UnusableError(self.url, f"it holds what is no schema: {reason}", subject=entry.subject)
 
-    def _named(self, subject: str) -> str:
+    def _check_name(self, subject: str) -> str:
         fault = fault_of_subject(subject)
         if fault is not None:
             raise RegistryError(self.url, fault)

@@ -69,7 +69,7 @@ class FolderBackend:
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects that have a version."""
-        self._folder.check_there()
+        self._folder.check_exists()
         subjects = []
         for name in self._folder.names(Path("subjects")):
             first = self._folder.read(Path("subjects", name, "1.json"))
@@ -80,7 +80,7 @@ class FolderBackend:
 
     def versions(self, subject: str) -> list[int]:
         """Return the versions of a subject; an empty list if there is no such subject."""
-        self._folder.check_there()
+        self._folder.check_exists()
         return list(range(1, self._folder.last(_place(subject)) + 1))
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
@@ -126,7 +126,7 @@ class FolderBackend:
 
     def register(self, subject: str, new: StoredSchema, fingerprint: str, *, force: bool) -> StoredSchema:  # noqa: ARG002  nothing refuses here
         """Register the next version."""
-        with self._folder.failing():
+        with self._folder.translate_errors():
             id = self._id_of(_guid(new)) or self._add(new, fingerprint)
             version = self._folder.last(_place(subject)) + 1
             self._folder.append(Path("uses", f"{id}.jsonl"), {"subject": subject, "version": version})
@@ -144,7 +144,7 @@ class FolderBackend:
 
     def set_level(self, subject: str, level: Level) -> None:
         """Set the compatibility level of a subject."""
-        with self._folder.failing():
+        with self._folder.translate_errors():
             self._folder.make(_place(subject))
             self._folder.write(_place(subject) / _LEVEL, {"subject": subject, "compatibility": level})
 
@@ -202,7 +202,7 @@ class FolderBackend:
         return self._folder.parse(check_number, value, "id")
 
     def _unknown(self, what: str) -> UnknownSchemaError:
-        self._folder.check_there()
+        self._folder.check_exists()
         return UnknownSchemaError(self.url, what)
 
 

@@ -245,7 +245,7 @@ def _forms(text: str) -> Iterator[str]:
         yield from fresh
 
 
-def _unescaped(text: str) -> list[str]:
+def _unescape(text: str) -> list[str]:
     def character(match: re.Match[str]) -> str:
         code, byte, octal, space, other = match.groups()
         return chr(int(octal, 8)) if octal else " " if space else other or chr(int(code or byte, 16))
@@ -260,12 +260,12 @@ def _from_base64(text: str) -> list[str]:
         parts = []
         for match in _BASE64.finditer(re.sub(r"\s+", "", text)):
             digits = match[0][offset:].translate(str.maketrans("-_", "+/"))
-            parts.append(base64.b64decode(digits[: len(digits) // 4 * 4] + _padded(digits)))
+            parts.append(base64.b64decode(digits[: len(digits) // 4 * 4] + _pad(digits)))
         found += _texts_of(b"\n".join(parts))
     return found
 
 
-def _padded(digits: str) -> str:
+def _pad(digits: str) -> str:
     """Return the digits that are no whole group of four, as such a group; one alone means nothing."""
     rest = digits[len(digits) // 4 * 4 :]
     return rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""
@@ -286,7 +286,7 @@ _UNDONE: Final[tuple[Callable[[str], list[str]], ...]] = (
     lambda text: ["".join(text.split())],
     lambda text: [unquote_plus(text)],
     lambda text: [html.unescape(text)],
-    _unescaped,
+    _unescape,
     _from_base64,
     _from_hex,
 )

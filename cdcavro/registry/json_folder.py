@@ -59,25 +59,25 @@ class JsonFolder:
         """Keep other threads and processes from changing anything; create the folder if it does not exist."""
         if fcntl is None:
             raise SetupError("a registry in a folder needs a system with fcntl, such as Linux or macOS")
-        with self.failing():
+        with self.translate_errors():
             self._check_own()
             self.path.mkdir(parents=True, exist_ok=True)
-            with self._opened(Path("lock"), os.O_RDWR | os.O_CREAT) as lock:
+            with self._open(Path("lock"), os.O_RDWR | os.O_CREAT) as lock:
                 self._wait_for(lock)
                 self._prepare()
                 yield
 
     @contextmanager
-    def failing(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Turn the system's errors into `RegistryError`."""
         try:
             yield
         except RegistryError:
             raise
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._unusable(error) from error
 
-    def check_there(self) -> None:
+    def check_exists(self) -> None:
         """Check that the folder is a registry."""
         mark = self.read(_MARKED)
         if mark is None:
@@ -101,14 +101,14 @@ class JsonFolder:
     def read_bytes(self, place: Path) -> bytes | None:
         """Return the bytes of a file; None if there is no such file."""
         try:
-            with self._opened(place, os.O_RDONLY) as file, open(file, "rb", closefd=False) as stream:
+            with self._open(place, os.O_RDONLY) as file, open(file, "rb", closefd=False) as stream:
                 raw = stream.read(_MAX_FILE + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except RegistryError:
             raise
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._unusable(error) from error
         if len(raw) > _MAX_FILE:
             raise self.damaged(place, f"it has more than {_MAX_FILE:,} bytes")
         return raw
@@ -116,37 +116,37 @@ class JsonFolder:
     def write(self, place: Path, value: dict[str, Any]) -> None:
         """Write a file completely or not at all; it is on the disk when this returns."""
         part = Path("parts", secrets.token_hex(8))
-        with self._opened(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
+        with self._open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
             _write(file, json.dumps(value).encode() + b"\n")
-        with self._within(part) as (parts, name), self._within(place) as (folder, target):
+        with self._enter(part) as (parts, name), self._enter(place) as (folder, target):
             os.replace(name, target, src_dir_fd=parts, dst_dir_fd=folder)
             self._sync(folder, place)
 
     def append(self, place: Path, value: dict[str, Any]) -> None:
         """Append a line to a file; a line that a crash cut short stays separate."""
-        with self._opened(place, os.O_RDWR | os.O_CREAT | os.O_APPEND) as file:
+        with self._open(place, os.O_RDWR | os.O_CREAT | os.O_APPEND) as file:
             size = os.lseek(file, 0, os.SEEK_END)
             os.lseek(file, max(size - 1, 0), os.SEEK_SET)
             torn = b"\n" if size and os.read(file, 1) != b"\n" else b""
             _write(file, torn + json.dumps(value).encode() + b"\n")
-        with self._within(place) as (folder, _):
+        with self._enter(place) as (folder, _):
             self._sync(folder, place)
 
     def make(self, place: Path) -> None:
         """Create a folder if it does not exist."""
-        with self._within(place) as (folder, name), suppress(FileExistsError):
+        with self._enter(place) as (folder, name), suppress(FileExistsError):
             os.mkdir(name, dir_fd=folder)
             self._sync(folder, place)
 
     def names(self, place: Path) -> list[str]:
         """Return the names of a folder's entries."""
-        with self.failing(), self._within(place / "*") as (folder, _):
+        with self.translate_errors(), self._enter(place / "*") as (folder, _):
             return os.listdir(self.path / place if folder is None else folder)  # noqa: PTH208  of a descriptor
 
     def last(self, place: Path) -> int:
         """Return the number of the last of the files 1.json, 2.json, …, which have no gap; 0 if there are none."""
         try:
-            with self._within(place / "*") as (folder, name):
+            with self._enter(place / "*") as (folder, name):
                 beside = "" if folder is not None else name.removesuffix("*")
                 return _last(lambda number: _is_there(f"{beside}{number}.json", folder))
         except (FileNotFoundError, NotADirectoryError):
@@ -154,7 +154,7 @@ class JsonFolder:
         except RegistryError:
             raise
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._unusable(error) from error
 
     def parse(self, check: Callable[..., T], *values: Any) -> T:
         """Return what `check` returns for values from a file; its ValueError becomes a `RegistryError`."""
@@ -168,7 +168,7 @@ class JsonFolder:
         return UnusableError(self.url, f"{place.as_posix()} is damaged: {why}")
 
     @contextmanager
-    def _within(self, place: Path) -> Iterator[tuple[int | None, str]]:
+    def _enter(self, place: Path) -> Iterator[tuple[int | None, str]]:
         """Open the folder that a place is in, one folder after another, and yield its descriptor and the name in it."""
         if not _HAS_DESCRIPTORS:
             yield None, str(self.path / place)
@@ -187,9 +187,9 @@ class JsonFolder:
             os.close(folder)
 
     @contextmanager
-    def _opened(self, place: Path, flags: int) -> Iterator[int]:
+    def _open(self, place: Path, flags: int) -> Iterator[int]:
         """Open a regular file, but nothing that a link leads to, and yield its descriptor."""
-        with self._within(place) as (folder, name):
+        with self._enter(place) as (folder, name):
             try:
                 file = os.open(name, flags | _PLAIN, 0o666, dir_fd=folder)
             except OSError as error:
@@ -214,7 +214,7 @@ class JsonFolder:
         finally:
             os.close(handle)
 
-    def _failed(self, error: OSError) -> RegistryError:
+    def _unusable(self, error: OSError) -> RegistryError:
         return RegistryError(self.url, f"the folder cannot be used: {error.strerror or type(error).__name__}")
 
     def _check_own(self) -> None:
@@ -228,11 +228,11 @@ class JsonFolder:
         for name in FOLDERS:
             self.make(Path(name))
         for leftover in self.names(Path("parts")):
-            with self._within(Path("parts", leftover)) as (folder, name):
+            with self._enter(Path("parts", leftover)) as (folder, name):
                 os.unlink(name, dir_fd=folder)
         if not (self.path / _MARKED).exists():
             self.write(_MARKED, MARK)
-        self.check_there()
+        self.check_exists()
 
     def _wait_for(self, lock: int) -> None:
         until = time.monotonic() + self._lock_seconds

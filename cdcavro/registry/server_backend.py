@@ -65,7 +65,7 @@ _REFUSALS: Final = {
 _FAILED: Final = 500
 _CONFLICT: Final = 409
 _CONFLICT_WAITS: Final = (0.05, 0.2)
-_quoted: Final = partial(quote, safe="")
+_quote: Final = partial(quote, safe="")
 MAX_FINGERPRINTED: Final = 10_000
 LISTED_FOR: Final = 5.0
 
@@ -88,26 +88,26 @@ class ServerBackend:
 
     def subjects(self) -> list[str]:
         """Return the names of all subjects."""
-        return self._ask("subjects", lambda raw: sorted(check_subject(name) for name in _listed(raw)))
+        return self._ask("subjects", lambda raw: sorted(check_subject(name) for name in _check_list(raw)))
 
     def versions(self, subject: str) -> list[int]:
         """Return the versions of a subject; an empty list if there is no such subject."""
 
         def read(raw: Any) -> list[int]:
-            return sorted(check_number(version, "version") for version in _listed(raw))
+            return sorted(check_number(version, "version") for version in _check_list(raw))
 
         try:
-            return self._ask(f"subjects/{_quoted(subject)}/versions", read, subject=subject)
+            return self._ask(f"subjects/{_quote(subject)}/versions", read, subject=subject)
         except UnknownSchemaError:
             return []
 
     def version(self, subject: str, version: int | None) -> StoredSchema:
         """Return a version of a subject; None stands for the latest."""
-        path = f"subjects/{_quoted(subject)}/versions/{LATEST if version is None else version}"
+        path = f"subjects/{_quote(subject)}/versions/{LATEST if version is None else version}"
         what = f"subject {shown(subject)}" if version is None else f"version {version} of subject {shown(subject)}"
 
         def read(raw: Any) -> StoredSchema:
-            entry = _stored(raw, "id", "guid", "subject", "version")
+            entry = _read_stored(raw, "id", "guid", "subject", "version")
             is_it = entry.subject == subject and entry.version is not None and version in (None, entry.version)
             if not is_it or entry.id is None:
                 raise ContentError("it is another version")
@@ -117,11 +117,11 @@ class ServerBackend:
 
     def by_id(self, id: int) -> StoredSchema:
         """Return the schema with this id."""
-        return self._ask(f"schemas/ids/{id}", lambda raw: _stored(raw, id=id), what=f"id {id}")
+        return self._ask(f"schemas/ids/{id}", lambda raw: _read_stored(raw, id=id), what=f"id {id}")
 
     def by_guid(self, guid: UUID) -> StoredSchema:
         """Return the schema with this GUID, without its id, which Confluent's servers do not return with it."""
-        return self._ask(f"schemas/guids/{guid}", lambda raw: _stored(raw, guid=str(guid)), what=f"GUID {guid}")
+        return self._ask(f"schemas/guids/{guid}", lambda raw: _read_stored(raw, guid=str(guid)), what=f"GUID {guid}")
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Return all schemas with this fingerprint; every version is read once to find them."""
@@ -142,10 +142,10 @@ class ServerBackend:
         """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
 
         def read(raw: Any) -> list[tuple[str, int]]:
-            uses = _listed([(use.get("subject"), use.get("version")) for use in raw])
+            uses = _check_list([(use.get("subject"), use.get("version")) for use in raw])
             return sorted((check_subject(own), check_number(version, "version")) for own, version in uses)
 
-        query = f"?subject={_quoted(subject)}" if subject else ""
+        query = f"?subject={_quote(subject)}" if subject else ""
         uses = self._ask(f"schemas/ids/{id}/versions{query}", read, what=f"id {id}")
         return [use for use in uses if use[0] == subject] if subject else uses[:2]
 
@@ -189,13 +189,13 @@ class ServerBackend:
             return parse_level(raw["compatibilityLevel"])
 
         try:
-            return self._ask(f"config/{_quoted(subject)}", read, subject=subject)
+            return self._ask(f"config/{_quote(subject)}", read, subject=subject)
         except UnknownSchemaError:
             return self._ask("config", read)
 
     def set_level(self, subject: str, level: Level) -> None:
         """Set the compatibility level of a subject."""
-        self._insist("PUT", f"config/{_quoted(subject)}", subject, {"compatibility": level})
+        self._insist("PUT", f"config/{_quote(subject)}", subject, {"compatibility": level})
 
     def close(self) -> None:
         """Close the connections."""
@@ -203,7 +203,7 @@ class ServerBackend:
 
     def _register(self, subject: str, new: StoredSchema) -> None:
         self._fingerprints.forget()
-        self._insist("POST", f"subjects/{_quoted(subject)}/versions", subject, _as_body(new))
+        self._insist("POST", f"subjects/{_quote(subject)}/versions", subject, _as_body(new))
 
     def _insist(self, method: str, path: str, subject: str, body: dict[str, Any]) -> None:
         for wait in (*_CONFLICT_WAITS, None):
@@ -219,7 +219,7 @@ class ServerBackend:
         """Return the version that the server takes for this schema, as it is stored there."""
         try:
             version = self._ask(
-                f"subjects/{_quoted(subject)}{'?normalize=true' if normalize else ''}",
+                f"subjects/{_quote(subject)}{'?normalize=true' if normalize else ''}",
                 lambda raw: check_number(raw.get("version"), "version"),
                 subject=subject,
                 method="POST",
@@ -245,7 +245,7 @@ class ServerBackend:
             answer = self._session.request(method, f"{self.url}/{path}", body)
             if answer.is_success:
                 return read(answer.json() if answer.content else None)
-            error = self._refused(answer, subject, what)
+            error = self._refusal(answer, subject, what)
         except NoAnswerError as fault:
             error = RegistryError(self.url, fault.reason, status=fault.status, subject=subject)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
@@ -253,7 +253,7 @@ class ServerBackend:
             error = UnusableError(self.url, f"the answer cannot be used: {why}", subject=subject)
         raise error
 
-    def _refused(self, answer: httpx2.Response, subject: str | None, what: str | None) -> Refusal:
+    def _refusal(self, answer: httpx2.Response, subject: str | None, what: str | None) -> Refusal:
         status = answer.status_code
         try:
             refusal = answer.json()
@@ -271,7 +271,7 @@ class ServerBackend:
         return RegistryError(self.url, reason, status=status, subject=subject)
 
 
-def _stored(raw: Any, *facts: str, **known: Any) -> StoredSchema:
+def _read_stored(raw: Any, *facts: str, **known: Any) -> StoredSchema:
     """Read a schema and some facts from an answer; `known` are those that it need not state."""
     references = [{**reference} for reference in raw.get("references") or []]
     said = {fact: raw.get(fact) for fact in ("schema", "schemaType", *facts)}
@@ -282,7 +282,7 @@ def _as_body(entry: StoredSchema) -> dict[str, Any]:
     return {"schema": entry.text, "schemaType": "AVRO", "references": references_json(entry.references)}
 
 
-def _listed(raw: Any) -> list[Any]:
+def _check_list(raw: Any) -> list[Any]:
     if not isinstance(raw, list) or len(raw) > MAX_LISTED:
         raise ContentError(f"it is no list of up to {MAX_LISTED:,}")
     return raw

@@ -164,9 +164,9 @@ class Annotations:
         """Return the annotation of a type; if it needs a name, that is derived from `place`."""
         match declared:
             case Array(items):
-                return f"list[{self._bounded(items, place + 'Item')}]"
+                return f"list[{self._shorten(items, place + 'Item')}]"
             case Map(values):
-                return f"dict[str, {self._bounded(values, place + 'Value')}]"
+                return f"dict[str, {self._shorten(values, place + 'Value')}]"
             case Union():
                 return self._union(declared, place)
             case Primitive() | Fixed() | Enum() | Record():
@@ -192,7 +192,7 @@ class Annotations:
         """Return the annotation of the value in a `Branch`."""
         return self._single(declared)
 
-    def _bounded(self, declared: Type, place: str) -> str:
+    def _shorten(self, declared: Type, place: str) -> str:
         text = self.annotation(declared, place)
         return text if len(text) <= _LONG else self.alias(text, place)
 
@@ -335,7 +335,7 @@ class ClassWriter:
         if len(flat) <= WIDTH:
             return flat
         self.used.add(self._library.field)
-        listed = "".join(_spread(argument) for argument in arguments)
+        listed = "".join(_spread_out(argument) for argument in arguments)
         return f"{start} = {self._library.field}(\n{listed}{_INDENT})"
 
     def _default(self, declared: Field, numbers: tuple[int, int]) -> list[str]:
@@ -358,10 +358,10 @@ class ClassWriter:
             case Union():
                 return self._literal(default_branch(declared, value), value)
             case Array(items):
-                return _joined("[", [self._literal(items, item) for item in value], "]")
+                return _join("[", [self._literal(items, item) for item in value], "]")
             case Map(values):
                 pairs = [(string_literal(name), self._literal(values, item)) for name, item in value.items()]
-                return _joined("{", [None if text is None else f"{name}: {text}" for name, text in pairs], "}")
+                return _join("{", [None if text is None else f"{name}: {text}" for name, text in pairs], "}")
             case Record(fields=fields):
                 for field in fields:
                     # Raises an error if Python cannot represent the field's default.
@@ -395,12 +395,12 @@ def _scalar(value: Any) -> str | None:
     raise SchemaError("default", f"no literal for {type(value).__name__}")
 
 
-def _joined(start: str, texts: list[str | None], end: str) -> str | None:
+def _join(start: str, texts: list[str | None], end: str) -> str | None:
     literals = [text for text in texts if text is not None]
     return None if len(literals) < len(texts) else start + ", ".join(literals) + end
 
 
-def _spread(argument: str) -> str:
+def _spread_out(argument: str) -> str:
     """Return an argument on a line of its own, or on several lines if it is long metadata."""
     line = f"{2 * _INDENT}{argument},\n"
     if len(line) - 1 <= WIDTH or not argument.startswith(_METADATA):

@@ -136,7 +136,7 @@ class _Module:
         prelude = [text for name, text in self._library.prelude.items() if name in used | _words(self._library.bases)]
         for text in prelude:
             used |= _words(text)
-        return head + _imports(self._library, used) + _laid([*prelude, *blocks])
+        return head + _imports(self._library, used) + _lay_out([*prelude, *blocks])
 
     def _schema(self, i: int) -> tuple[list[str], set[str]]:
         schema, definitions, names = self._schemas[i], self._definitions[i], self._names[i]
@@ -196,7 +196,7 @@ def _rank(name: str) -> tuple[bool, str]:
     return name[0].islower(), name
 
 
-def _laid(blocks: list[str]) -> str:
+def _lay_out(blocks: list[str]) -> str:
     """Return blocks one below the other, with two empty lines around a class and none between other statements."""
     text = ""
     for i, block in enumerate(blocks):
@@ -212,7 +212,7 @@ def _is_class(block: str) -> bool:
 def _head(schemas: Sequence[NamedSchema], kind: str, *, is_command: bool) -> str:
     what = "What Spark's from_avro gives" if kind == SPARK else "Typed records"
     origins = "".join(map(_origin, schemas))
-    names = [shlex.quote(_printed(source.name)) for source in schemas]
+    names = [shlex.quote(_printable(source.name)) for source in schemas]
     command = " ".join(["\nCommand: cdcavro generate", *names, f"--kind {kind}"]) if is_command else f"Kind: {kind}"
     text = f"{what}, made by cdcavro from a schema: do not edit, generate again.\n\n{origins}{command}"
     return f"{docstring(text, '')}\n\n{_COMMENT}\n\n"
@@ -221,12 +221,12 @@ def _head(schemas: Sequence[NamedSchema], kind: str, *, is_command: bool) -> str
 def _origin(source: NamedSchema) -> str:
     digest = hashlib.sha256(source.schema.json.encode("utf-8", "surrogatepass")).hexdigest()
     return (
-        f"Schema: {_printed(source.name)}, {_root_name(source.schema)}\n"
+        f"Schema: {_printable(source.name)}, {_root_name(source.schema)}\n"
         f"CRC-64-AVRO: {source.schema.fingerprint}\nSHA-256 of the text: {digest}\n"
     )
 
 
-def _printed(name: str) -> str:
+def _printable(name: str) -> str:
     """Return a name in a form that fits in a line: not too long, and without line breaks."""
     text = name if len(name) <= 2 * LONGEST_CLASS else name[: 2 * LONGEST_CLASS] + "..."
     return text if text.isprintable() and text.isascii() else ascii(text)[1:-1]
@@ -234,7 +234,7 @@ def _printed(name: str) -> str:
 
 def _root_name(schema: Schema) -> str:
     root = schema.root
-    return "union" if isinstance(root, Union) else _printed(branch_name(root))
+    return "union" if isinstance(root, Union) else _printable(branch_name(root))
 
 
 _OWN: Final = frozenset({"AvroRecord", "Branch", "Codec", "Decimal", "Final", "FixedBytes", "StrEnum", "dt"})

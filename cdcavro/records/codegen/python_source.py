@@ -70,7 +70,7 @@ def string_literal(text: str) -> str:
     >>> print(string_literal('a "b" \\'), string_literal("\u202e"))
     "a \u0022b\u0022 \u005c" "\u202e"
     """
-    return f'"{_UNFIT.sub(_escaped, text)}"'
+    return f'"{_UNFIT.sub(_escape, text)}"'
 
 
 def bytes_literal(raw: bytes) -> str:
@@ -91,15 +91,15 @@ def docstring(text: str, indent: str) -> str:
     >>> docstring("first\nsecond", "").splitlines()[1]
     'second'
     """
-    text = _SURROGATE.sub(_escaped, text)
+    text = _SURROGATE.sub(_escape, text)
     if "\n" not in text or _ODD_LINES.search(text):
-        return f'{indent}"""{_trimmed(_UNFIT_IN_DOC.sub(_escaped, text))}"""'
-    lines = [_UNFIT_IN_DOC.sub(_escaped, line) for line in text.split("\n")]
+        return f'{indent}"""{_escape_outer_blanks(_UNFIT_IN_DOC.sub(_escape, text))}"""'
+    lines = [_UNFIT_IN_DOC.sub(_escape, line) for line in text.split("\n")]
     first, *rest = lines
     return "\n".join([f'{indent}"""{first}', *(indent + line if line else "" for line in rest), f'{indent}"""'])
 
 
-def _trimmed(text: str) -> str:
+def _escape_outer_blanks(text: str) -> str:
     """Return a text with its outer blanks escaped, which a formatter would strip from a docstring."""
     if not text.strip(" "):
         return "\\u0020" * len(text)
@@ -122,12 +122,12 @@ def assignment(start: str, literal: str) -> str:
 def schema_literal(name: str, text: str) -> str:
     """Return an assignment of a schema's JSON, without white space between tokens, in lines of at most 120 columns."""
     compact = "".join(match[0] for match in _JSON_TOKEN.finditer(text))
-    return text_lines(name, _UNFIT_IN_JSON.sub(_json_escaped, compact).replace("\\", "\\\\"))
+    return text_lines(name, _UNFIT_IN_JSON.sub(_escape_json, compact).replace("\\", "\\\\"))
 
 
 def text_lines(name: str, text: str) -> str:
     """Return an assignment of an ASCII text in lines; it has no apostrophes, and its backslashes are doubled."""
-    parts = [_quoted(part) for part in _parts(text)]
+    parts = [_quote(part) for part in _parts(text)]
     if len(parts) == 1:
         return assignment(f"{name}: Final = ", parts[0])
     return "\n".join([f"{name}: Final = (", *(f"    {part}" for part in parts), ")"])
@@ -147,15 +147,15 @@ def _parts(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _quoted(part: str) -> str:
+def _quote(part: str) -> str:
     return f"'{part}'" if '"' in part else f'"{part}"'
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{ord(char):04x}" if ord(char) <= _BASIC else f"\\U{ord(char):08x}" for char in match[0])
 
 
-def _json_escaped(match: re.Match[str]) -> str:
+def _escape_json(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code <= _BASIC:
         return f"\\u{code:04x}"
@@ -194,7 +194,7 @@ def class_name(name: str) -> str:
     >>> class_name("cdcavro.oms.Canal"), class_name("shop.order_item"), class_name("_1")
     ('Canal', 'OrderItem', 'Record1')
     """
-    return _bounded(_words(name.rpartition(".")[2]), LONGEST_CLASS, "")
+    return _shorten(_words(name.rpartition(".")[2]), LONGEST_CLASS, "")
 
 
 def _words(name: str) -> str:
@@ -216,7 +216,7 @@ def class_names(named: Sequence[tuple[str, str]], reserved: Iterable[str]) -> li
         groups.setdefault(class_name(pair[1]), []).append(pair)
     distinct: dict[tuple[str, str], str] = {}
     for short, group in groups.items():
-        distinct |= dict(zip(group, _distinct(short, group), strict=True))
+        distinct |= dict(zip(group, _distinct_names(short, group), strict=True))
     used: set[str] = set()
     listed = []
     for pair in named:
@@ -230,7 +230,7 @@ def class_names(named: Sequence[tuple[str, str]], reserved: Iterable[str]) -> li
     return listed
 
 
-def _distinct(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
+def _distinct_names(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
     """Return the names of a group in the first form in which they all differ, or else the short form."""
     if len(group) == 1:
         return [short]
@@ -240,13 +240,13 @@ def _distinct(short: str, group: Sequence[tuple[str, str]]) -> list[str]:
     spaced = [f"{space}{short}" for space in spaces]
     both = [f"{label}{space}{short}" for label, space in zip(labels, spaces, strict=True)]
     forms = (form for form in (labelled, spaced, both) if max(Counter(form).values()) == 1)
-    return [_bounded(name, LONGEST_CLASS, "") for name in next(forms, [short] * len(group))]
+    return [_shorten(name, LONGEST_CLASS, "") for name in next(forms, [short] * len(group))]
 
 
 def label_of(text: str) -> str:
     """Return a schema's label, such as the name of its file, in a form that can be part of a name."""
     words = "".join(char if char.isascii() and char.isalnum() else "_" for char in text)
-    return _bounded(words.strip("_") or "schema", LONGEST_CLASS, "_")
+    return _shorten(words.strip("_") or "schema", LONGEST_CLASS, "_")
 
 
 def unique_labels(labels: Iterable[str]) -> list[str]:
@@ -266,7 +266,7 @@ def unique_labels(labels: Iterable[str]) -> list[str]:
 def plain(name: str) -> str:
     """Return a name without leading underscores, starting with a letter, and shortened if it is long."""
     bare = _ascii(name).lstrip("_")
-    return _bounded(bare if bare[:1].isalpha() else f"f_{bare}", LONGEST, "_")
+    return _shorten(bare if bare[:1].isalpha() else f"f_{bare}", LONGEST, "_")
 
 
 def _ascii(name: str) -> str:
@@ -274,7 +274,7 @@ def _ascii(name: str) -> str:
     return name if name.isascii() else "".join(char if char.isascii() else f"u{ord(char):04x}" for char in name)
 
 
-def _bounded(name: str, most: int, joint: str) -> str:
+def _shorten(name: str, most: int, joint: str) -> str:
     if len(name) <= most:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASHED]

@@ -76,7 +76,7 @@ def spark_type(schema: Schema) -> SparkType:
     'member0 STRING,member1 TIMESTAMP'
     """
     check_expansion(schema.root, "Spark")
-    return _Converter({}).convert(schema.root)
+    return _TypeConverter({}).convert(schema.root)
 
 
 def ddl(converted: SparkType) -> str:
@@ -121,7 +121,7 @@ def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
     blocks: list[str] = []
     for label, (_, schema) in zip(labels, schemas, strict=True):
         records = [declared.name for _, declared in named_types(schema.root) if isinstance(declared, Record)]
-        converter = _Converter(
+        converter = _TypeConverter(
             {name: next(names) for name in records}, f"{label.upper()}_TYPE" if len(schemas) > 1 else "TYPE"
         )
         converted = converter.root(schema.root)
@@ -129,10 +129,10 @@ def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
         blocks += [*converter.blocks, f"{own}: Final = {converted.expression}", text_lines(columns, ddl(converted))]
     body = "\n".join(blocks) + "\n"
     used = sorted(name for name in _CLASSES if f"{name}(" in body)
-    return f"from typing import Final\n\n{_imported(used)}\n\n{body}"
+    return f"from typing import Final\n\n{_import_line(used)}\n\n{body}"
 
 
-class _Converter:
+class _TypeConverter:
     """Converts the types of a schema."""
 
     def __init__(self, names: Mapping[str, str], other: str = "TYPE") -> None:
@@ -180,7 +180,7 @@ class _Converter:
     def _struct(self, name: str, fields: list[tuple[str, SparkType]]) -> SparkType:
         lines = "".join(_field(own, self._short(field.expression), field.is_nullable) for own, field in fields)
         expression = f"StructType(\n    [\n{lines}    ],\n)" if fields else "StructType([])"
-        name = self._declared(name, expression)
+        name = self._declare(name, expression)
         declared = [
             {"name": own, "type": field.json, "nullable": field.is_nullable, "metadata": {}} for own, field in fields
         ]
@@ -198,14 +198,14 @@ class _Converter:
 
     def _short(self, expression: str) -> str:
         """Return an expression, or the name of its declaration if it is long."""
-        return expression if len(expression) <= _LONG else self._declared("", expression)
+        return expression if len(expression) <= _LONG else self._declare("", expression)
 
     def root(self, declared: Type) -> SparkType:
         """Return the type for a schema's outermost type, with a short expression."""
         converted = self.convert(declared)
         return converted._replace(expression=self._short(converted.expression))
 
-    def _declared(self, name: str, expression: str) -> str:
+    def _declare(self, name: str, expression: str) -> str:
         """Return the name that an expression is declared under: this one, or without it a name per expression."""
         if name or expression not in self._declarations:
             self._count += not name
@@ -248,7 +248,7 @@ def _decimal(declared: Primitive | Fixed) -> SparkType | None:
     return SparkType(expression, f"decimal{digits}")
 
 
-def _imported(names: list[str]) -> str:
+def _import_line(names: list[str]) -> str:
     flat = f"from pyspark.sql.types import {', '.join(names)}"
     if len(flat) <= WIDTH:
         return flat
