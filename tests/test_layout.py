@@ -125,6 +125,9 @@ COVERED_BY = {
     "wire/message_reader": "wire/test_value_readers",
     "wire/message_writer": "test_bad_input",
 }
+# Names that modules of two or more folders have. The list may only shrink.
+SHARED_NAMES: Final = {
+}
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 600, 40
 
 
@@ -152,6 +155,16 @@ def test_every_module_has_tests():
 def test_tests_that_cover_a_module_are_there():
     """A line in COVERED_BY names tests that there are."""
     assert [test for test in COVERED_BY.values() if not (TESTS / f"{test}.py").is_file()] == []
+
+
+def test_no_two_folders_have_a_module_of_one_name():
+    """One word, one module: whoever reads a name knows which module is meant. A command is called what it runs."""
+    folders: dict[str, set[str]] = {}
+    for module in MODULES:
+        folder, _, name = module.rpartition("/")
+        if not folder.startswith("cli/commands"):
+            folders.setdefault(name, set()).add(folder)
+    assert {name for name, found in folders.items() if len(found) > 1} == SHARED_NAMES
 
 
 def test_modules_and_functions_are_short():

@@ -217,7 +217,7 @@ def _field_ambiguities(path: str, writer: Named, reader: Named | None) -> Iterat
 
 
 def _stale_defaults(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
-    """Yield the path and reason of each field whose default Avro Java refuses once it has renamed by the reader's aliases."""
+    """Yield the path and reason of each field whose default Avro Java refuses after it has applied the reader's aliases."""
     renames: dict[str, dict[str, str]] = {}
     records = [(path, named) for path, named in writer.named if isinstance(named, Record)]
     for _, named in records:

@@ -292,14 +292,14 @@ class ContainerStream:
         self.last = b""
 
     def read(self, size: int) -> bytes:
-        """Read `size` bytes, or fewer if the stream ends. Raises `FileError` for a length that no part of a file has."""
+        """Read `size` bytes, or fewer if the stream ends. Raises `FileError` for an absurd length."""
         self.check_length(size)
         self.last = self._stream.read(size)
         self.position += len(self.last)
         return self.last
 
     def check_length(self, size: int) -> None:
-        """Raise `FileError` for a length that no part of a file has."""
+        """Raise `FileError` for an absurd length."""
         if not 0 <= size <= MAX_BLOCK:
             raise FileError(self._file, f"a length up to {MAX_BLOCK} bytes", f"{size} at byte {self.position}")
 

@@ -58,7 +58,7 @@ _VALUES: Final[dict[str, Callable[[Any], bool]]] = {
 }
 
 
-def stated_default(declared: Type, value: Any) -> Any:
+def parse_default(declared: Type, value: Any) -> Any:
     """Return a default as a number if a float or double states it as text, such as "NaN", as Avro Java does."""
     is_float = isinstance(declared, Primitive) and declared.name in ("float", "double")
     return float(value) if is_float and isinstance(value, str) and _NUMBER.match(value) else value

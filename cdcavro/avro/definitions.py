@@ -91,20 +91,20 @@ def definitions(declared: Any) -> Definitions:
     def visit(declared: Any, space: str, depth: int) -> Any:
         full = defined_name(declared, space)
         if full is not None:
-            defined.setdefault(full, standing_alone(declared, space))
-        return with_types(declared, space, depth, visit)
+            defined.setdefault(full, with_own_namespace(declared, space))
+        return map_types(declared, space, depth, visit)
 
     visit(declared, "", 0)
     return defined
 
 
-def settled(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
+def define_at_first_use(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
     """Return a schema's JSON with each known type defined where it is first used and referred to by name after that."""
     spaced = {full: of | {"namespace": full.rpartition(".")[0]} if "." in full else of for full, of in known.items()}
     return _DefinitionPlacer(spaced, is_settled=True).visit(declared, "", 0)
 
 
-def placed(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
+def insert_definitions(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
     """Return a schema's JSON in which known types that it refers to without a definition are defined at first use.
 
     A type that it defines twice stays defined twice. Raises `SchemaError` beyond the bounds of a schema.
@@ -132,7 +132,7 @@ class _DefinitionPlacer:
             if self._within and full in self._defined:
                 return full
             self._defined.add(full)
-        return with_types(declared, space, depth, self.visit)
+        return map_types(declared, space, depth, self.visit)
 
     def _reference(self, name: str, space: str, depth: int) -> Any:
         full = full_name(name, space, "$")
@@ -144,7 +144,7 @@ class _DefinitionPlacer:
         return definition
 
 
-def pin(record: dict[str, Any]) -> None:
+def write_full_names(record: dict[str, Any]) -> None:
     """Write out the full names of all types in a record's fields, in place, so that its own namespace may change."""
 
     def visit(declared: Any, space: str, depth: int) -> Any:
@@ -152,9 +152,9 @@ def pin(record: dict[str, Any]) -> None:
             return declared if declared in PRIMITIVES else full_name(declared, space, "$")
         full = defined_name(declared, space)
         spaced = declared if full is None else declared | {"namespace": full.rpartition(".")[0]}
-        return with_types(spaced, space, depth, visit)
+        return map_types(spaced, space, depth, visit)
 
-    record.update(with_types(record, "", 0, visit))
+    record.update(map_types(record, "", 0, visit))
 
 
 def defined_name(declared: Any, space: str) -> str | None:
@@ -165,13 +165,13 @@ def defined_name(declared: Any, space: str) -> str | None:
     return full_name(declared.get("name"), own if isinstance(own, str) else space, "$")
 
 
-def standing_alone(declared: dict[str, Any], space: str) -> dict[str, Any]:
+def with_own_namespace(declared: dict[str, Any], space: str) -> dict[str, Any]:
     """Return a definition with its own namespace stated, if it inherited one from the enclosing definition."""
     has_own = not space or isinstance(declared.get("namespace"), str) or "." in str(declared.get("name"))
     return declared if has_own else declared | {"namespace": space}
 
 
-def with_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
+def map_types(declared: Any, space: str, depth: int, visit: Visit) -> Any:
     """Return a declaration with `visit` applied to each type in it, in the specification's order of definition."""
     if depth > MAX_DEPTH:
         raise SchemaError("$", f"nested deeper than {MAX_DEPTH} levels")

@@ -1,4 +1,4 @@
-"""The findings of a comparison of two schemas: what the reader cannot read, misreads, or reads differently elsewhere."""
+"""The findings of a comparison of two schemas: what cannot be read, is misread, or is not read by every reader."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class Aliases:
 
 @within_stack(too_nested)
 def resolve(writer: Type, reader: Type, where: str = "$") -> Step:
-    """Return the steps that read the writer's data into the reader's; `where` is both paths. Raises `ResolutionError`."""
+    """Return the step that reads the writer's data as the reader's; `where` is the path. Raises `ResolutionError`."""
     return _Resolver(Aliases(reader), Aliases(writer)).step(writer, reader, where)
 
 

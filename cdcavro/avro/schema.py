@@ -18,8 +18,16 @@ from typing import Any, Final
 
 import fastavro.schema
 
-from cdcavro.avro.defaults import Grades, check_default, stated_default
-from cdcavro.avro.definitions import check_name, definitions, full_name, is_name, plain_json, read_json, settled
+from cdcavro.avro.defaults import Grades, check_default, parse_default
+from cdcavro.avro.definitions import (
+    check_name,
+    define_at_first_use,
+    definitions,
+    full_name,
+    is_name,
+    plain_json,
+    read_json,
+)
 from cdcavro.avro.types import (
     MAX_DEPTH,
     MAX_TYPES,
@@ -95,7 +103,7 @@ def parse_schema(text: str) -> Schema:
     try:
         root = _Parser().schema(declared)
     except _UndefinedError:
-        declared, is_plain = settled(declared, definitions(declared)), False
+        declared, is_plain = define_at_first_use(declared, definitions(declared)), False
         root = _Parser().schema(declared)
     return Schema(text if is_plain else plain_json(declared), root)
 
@@ -219,7 +227,7 @@ class _Parser:
         made = Field(
             name=name,
             type=parsed,
-            default=stated_default(parsed, declared.get("default", ABSENT)),
+            default=parse_default(parsed, declared.get("default", ABSENT)),
             aliases=tuple(alias for alias in _strings(declared, "aliases", where) if is_name(alias) and alias != name),
             doc=_doc(declared),
             attributes=_attributes(declared),

@@ -113,7 +113,7 @@ def call_later(built: dict[K, Callable[P, T]], key: K) -> Callable[P, T]:
 
 
 def with_levels(read: Callable[Concatenate[Decoder, P], T], levels: int) -> Callable[Concatenate[Decoder, P], T]:
-    """Return a function that reads a record which is a number of levels below the last, and checks how deep data nest."""
+    """Return a function that reads a record `levels` below the last one, and checks how deep the data nest."""
 
     def enter(source: Decoder, /, *args: P.args, **kwargs: P.kwargs) -> T:
         source.descend(levels)

@@ -450,7 +450,7 @@ def datum_translator(
 
 
 def refused_guess(writer: Primitive | Fixed, reader: Primitive | Fixed, *, reinterpret: bool) -> tuple[str, str] | None:
-    """Return why reading the writer's type as the reader's would be a guess: what was expected and what came; else None.
+    """Return why reading the writer's type as the reader's would be a guess, as what was expected and what came; or None.
 
     With `reinterpret`, only what the writer's logical type says to be something else is refused.
     """

@@ -1,8 +1,8 @@
-"""The program of a pair of schemas: what the engine does to check a payload of one and to bring it into the other's form.
+"""The program of a pair of schemas: what the engine does to translate a payload of one into one of the other.
 
-It consists of flat arrays, which `str(program)` lists. It is made of the steps of `resolution.resolve`, as the functions
-of `translation` are, and both give the same bytes. The engine leaves to `translation` whatever is unusual, above all
-whatever is an error.
+It consists of flat arrays, which `str(program)` lists. It is made of the steps of `resolution.resolve`, as the
+functions of `translation` are, and both give the same bytes. The engine leaves to `translation` whatever is unusual,
+above all whatever is an error.
 """
 
 from __future__ import annotations
@@ -322,7 +322,7 @@ class _ProgramBuilder:
         return number
 
     def _set_constant(self, number: int, rows: list[tuple[int, int, int, int]], pieces: list[bytes]) -> None:
-        """Set the instruction for data without bytes: they always become the same, however many records they consist of."""
+        """Set the instruction for data without bytes, which always become the same, however many records there are."""
         stated = {place: self._of_nothing(node) for kind, place, node, _ in rows if kind == FIELD}
         whole = [stated.get(place, piece) for place, piece in enumerate(pieces)]
         known = [piece for piece in whole if piece is not None]

@@ -1,4 +1,4 @@
-"""The types of Avro schemas as immutable values (Avro 1.8.2, "Schema Declaration"), their names and their canonical form.
+"""The types of Avro schemas as immutable values (Avro 1.8.2, "Schema Declaration"), with names and canonical form.
 
 A record that contains itself is a circle: one of its fields leads back to the record itself. Whoever walks
 through types therefore enters each record once.

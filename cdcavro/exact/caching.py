@@ -88,7 +88,7 @@ if TYPE_CHECKING:
 else:
 
     class derived_property(property):  # noqa: N801  a decorator
-        """A property whose value stands in what the object's `derived` returns, and is derived again when that was forgotten."""
+        """A property whose value is kept in the dict that the object's `derived` returns, until that is forgotten."""
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             """Return the value."""

@@ -64,7 +64,7 @@ def check_zone(zone: object) -> None:
         raise TypeError(f"a zone as of zoneinfo.ZoneInfo, not {type(zone).__module__}.{type(zone).__qualname__}")
 
 
-def zone_called(name: str) -> ZoneInfo:
+def find_zone(name: str) -> ZoneInfo:
     """Return the time zone with a name. Raises `ValueError`, with the nearest name that a zone has."""
     try:
         return ZoneInfo(name)
@@ -225,11 +225,12 @@ def _parse_local(text: str) -> datetime | None:
 
 
 @lru_cache(maxsize=16)
-def steady_pieces(zone: tzinfo) -> tuple[tuple[int, int, int], ...]:
+def steady_stretches(zone: tzinfo) -> tuple[tuple[int, int, int], ...]:
     """Return the stretches of local time in which a zone keeps its distance from UTC, from 1970 to 2100.
 
     Each is its first and last microsecond and the distance, in microseconds. They leave out the days around each change
-    of the clocks, so that each local time in them exists exactly once. Empty for a zone whose clocks may change at any time (see `REGULAR`).
+    of the clocks, so that each local time in them exists exactly once. Empty for a zone whose clocks may change at any
+    time (see `REGULAR`).
     """
     if type(zone) not in REGULAR:
         return ()

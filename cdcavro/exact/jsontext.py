@@ -192,7 +192,7 @@ def parse_quickly(raw: bytes, above: int) -> Any:
     return value if has_members(raw, members) else None
 
 
-def parse_soon(text: bytes | str, above: int = 0) -> Any:
+def parse_fast(text: bytes | str, above: int = 0) -> Any:
     """Return what `parse` does, sooner where msgspec is exact, and raise what it raises."""
     raw = to_bytes(text)
     value = parse_quickly(raw, above)

@@ -1,4 +1,4 @@
-"""JSON values: their members by name, whatever a record lacks; bytes as base64 text; and comparison, digit for digit."""
+"""JSON values: lookup of members, which may be absent; bytes as base64 text; and comparison, digit for digit."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def whole_number(text: str | None) -> tuple[int, ...] | None:
     return (int(text),)
 
 
-def given(record: dict[str, Any]) -> dict[str, Any]:
+def drop_nulls(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record without the members that are None.
 
-    >>> given({"a": 1, "b": None})
+    >>> drop_nulls({"a": 1, "b": None})
     {'a': 1}
     """
     return {name: value for name, value in record.items() if value is not None}

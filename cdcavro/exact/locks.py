@@ -64,7 +64,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def hold(path: Path) -> Iterator[None]:
     """Mark a file or folder as in use within the `with` block, or until the process is killed."""
     if fcntl is None:
         yield
@@ -78,7 +78,7 @@ def held(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def left_beside(target: Path, endings: Sequence[str]) -> list[Path]:
+def leftovers(target: Path, endings: Sequence[str]) -> list[Path]:
     """Return what runs that were killed left beside a target, called as the target with eight digits and an ending.
 
     What another run holds, or may be about to hold, is not among it.

@@ -84,17 +84,19 @@ def parse_sql_type(text: str) -> SqlType:
     )
 
 
-def canonical(text: str | None) -> SqlType | None:
+def canonical_type(text: str | None) -> SqlType | None:
     """Return a declared type in the canonical spelling of all that mean the same.
 
-    >>> canonical("INTEGER") == canonical("int(11)"), canonical("tinyint(1)") == canonical("tinyint")
-    (True, False)
+    >>> canonical_type("INTEGER") == canonical_type("int(11)")
+    True
+    >>> canonical_type("tinyint(1)") == canonical_type("tinyint")
+    False
     """
-    return None if text is None else _canonical(text)
+    return None if text is None else _canonical_type(text)
 
 
 @bounded_cache(_KEPT)
-def _canonical(text: str) -> SqlType:
+def _canonical_type(text: str) -> SqlType:
     declared = parse_sql_type(text)
     name = _SYNONYMS.get(declared.name, declared.name)
     is_width = name in _WIDE and (name, declared.arguments) != _BOOLEAN
@@ -107,4 +109,4 @@ def is_same_type(left: str | None, right: str | None) -> bool:
     >>> is_same_type("DECIMAL(10, 2)", "numeric(10,2)"), is_same_type("int", "bigint")
     (True, False)
     """
-    return left == right or canonical(left) == canonical(right)
+    return left == right or canonical_type(left) == canonical_type(right)

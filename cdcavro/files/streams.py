@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 from urllib.parse import unquote, urlsplit
 
 from cdcavro.errors import FileError, shown
-from cdcavro.exact.locks import held, left_beside
+from cdcavro.exact.locks import hold, leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -199,10 +199,10 @@ def _open_target(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
 def _replace(target: Path) -> Iterator[BinaryIO]:
     beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with beside.open("xb") as stream, held(beside):
+        with beside.open("xb") as stream, hold(beside):
             yield stream
         beside.replace(target)
-        for left in left_beside(target, ["part"]):
+        for left in leftovers(target, ["part"]):
             if left.is_file():
                 left.unlink(missing_ok=True)
     except BaseException:

@@ -19,7 +19,7 @@ from cdcavro.change.model import Change, Row, Source
 from cdcavro.change.operations import read_operation, spell_operation
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import given, string_at
+from cdcavro.exact.jsonvalues import drop_nulls, string_at
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.datahub_blob import FULL_LOAD, sequence_id, sequence_position
 from cdcavro.wire.formats import rule_of
@@ -127,7 +127,7 @@ def _record(change: Change, image: Row, side: str) -> dict[str, Any]:
         "_before_image_": "Y" if side == "BEFORE" else "N",
         "_after_image_": "Y" if side == "AFTER" else "N",
     }
-    return {name: value for name, value in image.items() if name not in METADATA} | given(metadata)
+    return {name: value for name, value in image.items() if name not in METADATA} | drop_nulls(metadata)
 
 
 def _operation(change: Change) -> str | None:

@@ -23,7 +23,7 @@ from cdcavro.change.operations import read_operation, spell_operation
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import SECOND, from_text, to_local
-from cdcavro.exact.jsonvalues import at, given, same, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, drop_nulls, same, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_default import store_sequence
 
@@ -90,7 +90,7 @@ def _message(change: Change, zone: tzinfo | None) -> dict[str, Any]:
     }
     data = change.before if change.op == "DELETE" else _changed(change)
     key = change.before if change.op in ("UPDATE", "OTHER") else None
-    return given({"data": data, "meta": given(meta), "key": key})
+    return drop_nulls({"data": data, "meta": drop_nulls(meta), "key": key})
 
 
 def _changed(change: Change) -> Row | None:

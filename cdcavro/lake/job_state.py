@@ -23,7 +23,7 @@ import msgspec
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import from_record, to_record
 from cdcavro.errors import CdcAvroError, FileError
-from cdcavro.exact.locks import held, left_beside
+from cdcavro.exact.locks import hold, leftovers
 from cdcavro.lake.typed_rows import TypedRows
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def replace_file(path: Path, text: str) -> None:
     hidden = path.with_name(f".{path.name}"[:_LONGEST])
     new = hidden.with_name(f"{hidden.name}.{secrets.token_hex(4)}.part")
     try:
-        with new.open("x", encoding="utf-8") as file, held(new):
+        with new.open("x", encoding="utf-8") as file, hold(new):
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -218,7 +218,7 @@ def replace_file(path: Path, text: str) -> None:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    for left in left_beside(hidden, ["part"]):
+    for left in leftovers(hidden, ["part"]):
         if left.is_file():
             left.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)

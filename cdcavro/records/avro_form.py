@@ -25,7 +25,7 @@ from cdcavro.avro.translation import branch_index, branch_refusal, datum_transla
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.jsontext import escape
-from cdcavro.records.python_values import default_maker, encoded, refused, scalar
+from cdcavro.records.python_values import default_maker, encode_text, scalar, wrong_type
 from cdcavro.records.shapes import Key, branch_classes, branch_keys, field_names, getter, maker, meaning
 from cdcavro.table.older_fields import filled_value, heirs, is_fillable
 
@@ -297,7 +297,7 @@ class Writers:
         def write_branch(out: Output, value: Any) -> None:
             branch = writers.get(type(value))
             if branch is None:
-                raise refused(expected, value)
+                raise wrong_type(expected, value)
             index, inner = branch
             out += index
             inner(out, value)
@@ -311,7 +311,7 @@ class Writers:
 
         def write(out: Output, value: Any) -> None:
             if type(value) is not cls and not isinstance(value, cls):
-                raise refused(cls.__name__, value)
+                raise wrong_type(cls.__name__, value)
             at = 0
             try:
                 for item in get(value):
@@ -330,7 +330,7 @@ def fixed_check(declared: Fixed, cls: type) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         if type(value) is not wanted:
-            raise refused(wanted.__name__, value)
+            raise wrong_type(wanted.__name__, value)
         if len(value) != declared.size:
             raise StructureError(f"{declared.size} bytes", f"{len(value)}")
         return value
@@ -358,7 +358,7 @@ def _enum_writer(declared: Enum, cls: type) -> Write:
 
     def write(out: Output, value: Any) -> None:
         if type(value) is not wanted:
-            raise refused(wanted.__name__, value)
+            raise wrong_type(wanted.__name__, value)
         write_long(out, places[value])
 
     return write
@@ -378,7 +378,7 @@ def _level_writer(inner: Write, levels: int) -> Write:
 def _array_writer(inner: Write, *, is_weightless: bool) -> Write:
     def write(out: Output, value: Any) -> None:
         if type(value) is not list:
-            raise refused("a list", value)
+            raise wrong_type("a list", value)
         if value:
             _start(out, value)
             out.weightless += len(value) if is_weightless else 0
@@ -400,11 +400,11 @@ def _array_writer(inner: Write, *, is_weightless: bool) -> Write:
 def _map_writer(inner: Write) -> Write:
     def write(out: Output, value: Any) -> None:
         if type(value) is not dict:
-            raise refused("a dict", value)
+            raise wrong_type("a dict", value)
         if value:
             _start(out, value)
             for name, item in value.items():
-                write_bytes(out, encoded(name))
+                write_bytes(out, encode_text(name))
                 try:
                     inner(out, item)
                 except MessageError as error:

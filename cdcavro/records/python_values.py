@@ -68,7 +68,7 @@ def scalar(declared: Primitive | Fixed) -> Scalar:
     return _TIMES[logical.name]
 
 
-def refused(expected: str, value: Any) -> StructureError:
+def wrong_type(expected: str, value: Any) -> StructureError:
     """Return the error for a value of the wrong Python type."""
     return StructureError(expected, "None" if value is None else type(value).__name__)
 
@@ -76,7 +76,7 @@ def refused(expected: str, value: Any) -> StructureError:
 def _instance_check(wanted: type, expected: str) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         if type(value) is not wanted:
-            raise refused(expected, value)
+            raise wrong_type(expected, value)
         return value
 
     return check
@@ -87,7 +87,7 @@ def _integer_check(bits: int) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         if type(value) is not int:
-            raise refused(f"an integer of at most {bits} bits", value)
+            raise wrong_type(f"an integer of at most {bits} bits", value)
         if not least <= value <= most:
             raise StructureError(f"an integer of at most {bits} bits", f"one of {value.bit_length() + 1}")
         return value
@@ -95,10 +95,10 @@ def _integer_check(bits: int) -> Callable[[Any], Any]:
     return check
 
 
-def encoded(value: Any) -> bytes:
+def encode_text(value: Any) -> bytes:
     """Return a string as UTF-8 bytes. Raises `StructureError`."""
     if type(value) is not str:
-        raise refused("a string", value)
+        raise wrong_type("a string", value)
     try:
         return value.encode()
     except UnicodeEncodeError as error:
@@ -107,7 +107,7 @@ def encoded(value: Any) -> bytes:
 
 def _check_single(value: Any) -> Any:
     if type(value) is not float:
-        raise refused("a float of 32 bits", value)
+        raise wrong_type("a float of 32 bits", value)
     if math.isfinite(value) and not _is_single(value):
         raise StructureError("a float of 32 bits", f"{value!r}, which needs 64")
     return value
@@ -172,7 +172,7 @@ def _decimal(declared: Logical, size: int | None) -> Scalar:
 
     def lower(value: Any) -> bytes:
         if type(value) is not Decimal:
-            raise refused(str(declared), value)
+            raise wrong_type(str(declared), value)
         unscaled = _unscaled(value, scale)
         if unscaled is None or not -least < unscaled < least:
             raise StructureError(str(declared), shown(value))
@@ -205,7 +205,7 @@ def _unscaled(value: Decimal, scale: int) -> int | None:
 
 def _lower_date(value: Any) -> int:
     if type(value) is not dt.date:
-        raise refused("a date", value)
+        raise wrong_type("a date", value)
     return value.toordinal() - _EPOCH_DAY
 
 
@@ -244,7 +244,7 @@ def _count(micros: int, unit: int, value: Any) -> int:
 def _time(unit: int) -> Scalar:
     def lower(value: Any) -> int:
         if type(value) is not dt.time or value.tzinfo is not None:
-            raise refused("a time without a zone", value)
+            raise wrong_type("a time without a zone", value)
         seconds = value.hour * 3600 + value.minute * 60 + value.second
         return _count(seconds * 1_000_000 + value.microsecond, unit, value)
 
@@ -260,7 +260,9 @@ def _timestamp(unit: int, *, is_instant: bool) -> Scalar:
 
     def lower(value: Any) -> int:
         if type(value) is not dt.datetime or (value.utcoffset() is not None) is not is_instant:
-            raise refused(expected, value) if type(value) is not dt.datetime else StructureError(expected, str(value))
+            raise (
+                wrong_type(expected, value) if type(value) is not dt.datetime else StructureError(expected, str(value))
+            )
         # A local time may have a tzinfo, one without an offset.
         moment = value if is_instant else value.replace(tzinfo=None)
         micros = (moment - epoch) // _MICROSECOND
@@ -283,7 +285,7 @@ _PLAIN: Final[dict[str, Scalar]] = {
     "float": Scalar(_check_single, show=_show_float, parse=_parse_float),
     "double": Scalar(_instance_check(float, "a float"), show=_show_float, parse=_parse_float),
     "bytes": Scalar(_instance_check(bytes, "bytes"), show=show_base64, parse=parse_base64),
-    "string": Scalar(encoded, parse=_parse_text),
+    "string": Scalar(encode_text, parse=_parse_text),
 }
 _TIMES: Final[dict[str, Scalar]] = (
     {"date": Scalar(_lower_date, _lift_date, dt.date.isoformat, _parse_iso(dt.date.fromisoformat, "a date"))}

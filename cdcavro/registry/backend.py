@@ -1,4 +1,4 @@
-"""The backend of a registry: what it stores and can do, whether in a folder, on a server, or in memory for a rehearsal."""
+"""The backend of a registry: what every store of schemas has and does, and one in memory for rehearsals."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Backend(Protocol):
         """Return all schemas with this fingerprint; `fingerprint_of` computes the fingerprint of a stored schema."""
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
+        """Return the versions of a subject that have the schema with this id; without a subject, the first two of all."""
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:
         """Return the version of a subject that is JSON-equal and has the same references; None if there is none."""
@@ -163,7 +163,7 @@ def is_equal(left: StoredSchema, right: StoredSchema) -> bool:
 
 
 def parse_stored(raw: Any, **more: Any) -> StoredSchema:
-    """Return data from outside as a stored schema, after checking them; `more` adds or overrides its members. Raises `ContentError`."""
+    """Return data from outside as a stored schema; `more` adds or overrides members. Raises `ContentError`."""
     if not isinstance(raw, dict):
         raise ContentError("it is no object")
     facts = {key: value for key, value in raw.items() if value is not None} | more
@@ -230,7 +230,7 @@ def references_json(references: Sequence[Reference]) -> list[dict[str, Any]]:
 
 
 class DryRun:
-    """A backend for rehearsals: it keeps what is published in memory, and reads all else from another. New schemas have no id."""
+    """A backend for rehearsals: it keeps new schemas, which have no id, in memory, and reads all others from another."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

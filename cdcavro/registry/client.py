@@ -116,9 +116,9 @@ class Registry:
         """Return the registered schema with an id, a subject and version, a fingerprint or a GUID.
 
         A subject without a version means its latest version; with an id it selects one of the subjects that have
-        that id. Fetched schemas are cached, except for the latest version, which is always asked for; that a schema
-        is missing is remembered for a few seconds; if as many as are cached were missing, the registry is not
-        asked for others by id, fingerprint or GUID meanwhile. A fingerprint ignores logical types: `RegistryError` is raised
+        that id. Fetched schemas are cached, except for the latest version, which is always asked for. That a schema is
+        missing is remembered for a few seconds; while as many schemas as the cache holds are missing, the registry is
+        not asked for others by id, fingerprint or GUID. A fingerprint ignores logical types: `RegistryError` is raised
         if the registry has several schemas with it that are not read alike. Raises `UnknownSchemaError` for a schema
         that the registry does not have, and TypeError for any other combination of arguments.
         """

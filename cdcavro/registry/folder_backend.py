@@ -110,7 +110,7 @@ class FolderBackend:
         return [self._entry(id) for id in self._ids_with(fingerprint)]
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
+        """Return the versions of a subject that have the schema with this id; without a subject, the first two of all."""
         return list(islice(self._uses(id, subject), None if subject else 2))
 
     def find(self, subject: str, wanted: StoredSchema) -> StoredSchema | None:

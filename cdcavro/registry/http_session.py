@@ -1,7 +1,7 @@
 """HTTP sessions within bounds, and credentials that no sentence shows.
 
-Answers are limited in size and time, attempts are few, and redirects are not followed. A session trusts the authorities in a given file or folder, or in that of SSL_CERT_FILE or SSL_CERT_DIR, or else
-those of certifi.
+Answers are limited in size and time, attempts are few, and redirects are not followed. A session trusts the
+authorities in a given file or folder, or in that of SSL_CERT_FILE or SSL_CERT_DIR, or else those of certifi.
 """
 
 from __future__ import annotations

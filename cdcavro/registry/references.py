@@ -10,7 +10,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.definitions import defined_name, definitions, full_name, placed, standing_alone, with_types
+from cdcavro.avro.definitions import (
+    defined_name,
+    definitions,
+    full_name,
+    insert_definitions,
+    map_types,
+    with_own_namespace,
+)
 from cdcavro.avro.schema import MAX_LENGTH, Schema, parse_schema
 from cdcavro.avro.types import PRIMITIVES
 from cdcavro.errors import SchemaError, shown
@@ -80,13 +87,13 @@ class _Splitter:
             return self._cut(full, declared, space, depth)
         if full is not None:
             self._home[full] = self._open[-1].name
-        return with_types(declared, space, depth, self._visit)
+        return map_types(declared, space, depth, self._visit)
 
     def _cut(self, full: str, declared: dict[str, Any], space: str, depth: int) -> str:
         part = SchemaPart(full)
         self._open.append(part)
         self._home[full] = full
-        part.text = json.dumps(with_types(standing_alone(declared, space), space, depth, self._visit))
+        part.text = json.dumps(map_types(with_own_namespace(declared, space), space, depth, self._visit))
         self._open.pop()
         self._parts.append(part)
         return self._name(full, space)
@@ -110,7 +117,7 @@ def insert_types(text: str, known: Mapping[str, Any]) -> str:
     >>> insert_types('{"type": "array", "items": "a.F"}', {"a.F": {"type": "fixed", "name": "a.F", "size": 1}})
     '{"type": "array", "items": {"type": "fixed", "name": "a.F", "size": 1}}'
     """
-    whole = json.dumps(placed(json.loads(text), known))
+    whole = json.dumps(insert_definitions(json.loads(text), known))
     if len(whole) > MAX_LENGTH:
         raise SchemaError("text", f"longer than {MAX_LENGTH} characters")
     return whole

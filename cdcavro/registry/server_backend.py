@@ -139,7 +139,7 @@ class ServerBackend:
         return [self.version(*place) for place in self._fingerprints.find(fingerprint, places, read)]
 
     def uses(self, id: int, subject: str | None) -> list[tuple[str, int]]:
-        """Return the versions of a subject that have the schema with this id; without a subject, the first two of any."""
+        """Return the versions of a subject that have the schema with this id; without a subject, the first two of all."""
 
         def read(raw: Any) -> list[tuple[str, int]]:
             uses = _check_list([(use.get("subject"), use.get("version")) for use in raw])
@@ -291,7 +291,8 @@ def _check_list(raw: Any) -> list[Any]:
 class FingerprintIndex:
     """The fingerprints of a server's versions, by subject and version. Several threads may use it.
 
-    A server has no fingerprints itself, so each version is read once. `url` is the server's address for errors, `now` the clock.
+    A server has no fingerprints itself, so each version is read once. `url` is the server's address for errors,
+    `now` the clock.
     """
 
     def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:

@@ -25,7 +25,7 @@ from cdcavro.change.model import DDL, Change, Column, names_of_columns, replace
 from cdcavro.change.order import Numbers, began_before, has_smaller_numbers, is_by_arrival, order_key, precedes
 from cdcavro.errors import OrderError, SchemaError, plain, shown
 from cdcavro.exact.caching import text_size
-from cdcavro.exact.sqltype import canonical
+from cdcavro.exact.sqltype import canonical_type
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.evolution.evolve import by_columns
 from cdcavro.table.evolution.explanation import UnexplainedColumns, explain_columns
@@ -336,7 +336,7 @@ class ColumnDigests(NamedTuple):
 
 def _signature(name: str | None, declared: str | None, avro: Any) -> tuple[Any, ...]:
     """Return the signature of a column: the same however a statement spells the column's type."""
-    return name, json.dumps(without_attributes(avro), sort_keys=True), canonical(declared)
+    return name, json.dumps(without_attributes(avro), sort_keys=True), canonical_type(declared)
 
 
 def signatures_of(columns: Sequence[Column], source: Source, given: TypeOverrides, schema: TableSchema) -> Signatures:

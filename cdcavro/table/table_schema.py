@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.definitions import defined_name, definitions, pin, settled
+from cdcavro.avro.definitions import define_at_first_use, defined_name, definitions, write_full_names
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import PRIMITIVES, Record
 from cdcavro.errors import SchemaError
@@ -401,8 +401,8 @@ def from_schema(schema: Schema) -> TableSchema:
     row = row_of(declared)
     if row is None:
         raise SchemaError("$.before", "expected a record")
-    pin(declared)
-    return TableSchema(as_schema(settled(row_of(declared), definitions(declared))))
+    write_full_names(declared)
+    return TableSchema(as_schema(define_at_first_use(row_of(declared), definitions(declared))))
 
 
 def is_envelope(declared: dict[str, Any]) -> bool:

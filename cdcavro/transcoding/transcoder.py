@@ -18,7 +18,7 @@ from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
 from cdcavro.errors import MessageError, StructureError, json_path
 from cdcavro.exact.instants import check_zone, is_local
-from cdcavro.exact.jsontext import check_collections, escape, parse, parse_soon, render, to_bytes
+from cdcavro.exact.jsontext import check_collections, escape, parse, parse_fast, render, to_bytes
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
@@ -141,7 +141,7 @@ class Transcoder:
             error.format = self._source
             raise
         if self._source == self._target:
-            return [Outcome(((number, message),), Transcoded([render(parse_soon(message))], []))]
+            return [Outcome(((number, message),), Transcoded([render(parse_fast(message))], []))]
         self._count_unzoned(changes)
         if self._is_numbered:
             changes = [_with_number(self._raise_position(change), self._count) for change in changes]

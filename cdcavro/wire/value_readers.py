@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from cdcavro.engine.machine import Decoder
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
-from cdcavro.exact.jsontext import escape, kind, parse_soon
+from cdcavro.exact.jsontext import escape, kind, parse_fast
 from cdcavro.exact.numbers import ExactNumber, is_number
 
 _MAX_DOUBLE: Final = sys.float_info.max
@@ -142,7 +142,7 @@ class TextReader(ValueReader):
         """Read the text and parse it."""
         text = payload.read_string()
         try:
-            value = parse_soon(text, self._above)
+            value = parse_fast(text, self._above)
         except TextError as error:
             raise PayloadError(error.expected, error.got, pointer=error.pointer) from error
         if type(value) not in (dict, list):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.avro.definitions import definitions, pin, placed, settled
+from cdcavro.avro.definitions import define_at_first_use, definitions, insert_definitions, write_full_names
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import named_types
 from cdcavro.table.evolution.evolve import evolve
@@ -45,7 +45,7 @@ def test_a_definition_goes_where_its_type_is_used_first(kept):
     """Whichever fields are left, in whichever order."""
     declared = record(FIXED, {"type": "array", "items": "F"}, ["null", "shop.F"])
     fields = {one["name"]: one for one in declared["fields"]}
-    made = settled(declared | {"fields": [fields[one] for one in kept]}, definitions(declared))
+    made = define_at_first_use(declared | {"fields": [fields[one] for one in kept]}, definitions(declared))
     assert sizes(made) == {"shop.F": "Fixed"}
     assert (
         json.dumps(made).count('"size"')
@@ -60,22 +60,22 @@ def test_a_type_within_a_type_that_went_is_defined_where_it_is_used():
     declared = record(INNER, "F", "In")
     known = definitions(declared)
     without_first = declared | {"fields": declared["fields"][1:]}
-    assert sizes(settled(without_first, known)) == {"shop.F": "Fixed", "shop.In": "Record"}
+    assert sizes(define_at_first_use(without_first, known)) == {"shop.F": "Fixed", "shop.In": "Record"}
     only_fixed = declared | {"fields": declared["fields"][1:2]}
-    assert sizes(settled(only_fixed, known)) == {"shop.F": "Fixed"}
+    assert sizes(define_at_first_use(only_fixed, known)) == {"shop.F": "Fixed"}
 
 
 def test_what_is_defined_where_it_is_used_stays_as_it_is():
     """A schema that nothing was done to comes out unchanged."""
     declared = record(INNER, ENUM, {"type": "map", "values": ["null", "other.E", "In"]})
-    assert settled(deepcopy(declared), definitions(declared)) == declared
+    assert define_at_first_use(deepcopy(declared), definitions(declared)) == declared
 
 
 def test_types_keep_their_full_names_when_the_record_moves_to_another_namespace():
     """Names are written out first, so that what they mean does not depend on the record's."""
     declared = record(INNER, "F", ENUM, {"type": "array", "items": "In"})
     before = sizes(declared)
-    pin(declared)
+    write_full_names(declared)
     declared["namespace"] = "elsewhere"
     assert sizes(declared) == before == {"shop.In": "Record", "shop.F": "Fixed", "other.E": "Enum"}
 
@@ -88,7 +88,7 @@ def test_a_row_whose_fields_go_and_move_has_the_same_types(seed, kind):
     declared = record(*types, namespace=rng.choice(["shop", "a.b"]))
     rng.shuffle(declared["fields"])
     known = definitions(record(*types, namespace=declared["namespace"]))
-    schema = parse_schema(json.dumps(settled(declared, known)))
+    schema = parse_schema(json.dumps(define_at_first_use(declared, known)))
     before = sizes(json.loads(schema.json))
     for _ in range(rng.randrange(1, 5)):
         names = [one.name for one in from_schema(schema).columns]
@@ -109,5 +109,5 @@ def test_a_row_whose_fields_go_and_move_has_the_same_types(seed, kind):
 def test_a_type_that_is_defined_twice_is_so_where_its_schema_is_only_completed():
     """So that it is refused; a schema that was edited is settled, and defines the type once."""
     declared = record(FIXED, FIXED)
-    assert placed(declared, {}) == declared
-    assert settled(declared, {}) == record(FIXED, "shop.F")
+    assert insert_definitions(declared, {}) == declared
+    assert define_at_first_use(declared, {}) == record(FIXED, "shop.F")

@@ -16,12 +16,12 @@ from cdcavro.exact import instants
 from cdcavro.exact.instants import (
     MILLISECOND,
     SECOND,
+    find_zone,
     from_count,
     from_local,
     from_text,
     to_count,
     to_local,
-    zone_called,
 )
 from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.transcoding.transcoder import Transcoder
@@ -201,7 +201,7 @@ def test_hours_that_are_remembered_give_what_the_zone_gives(seconds, zone, part)
 def test_a_name_that_no_zone_has_is_told_with_the_nearest(name, hint):
     """Also where it is a folder of zones, or a path."""
     with pytest.raises(ValueError, match="no time zone is called") as told:
-        zone_called(name)
+        find_zone(name)
     assert str(told.value).endswith(hint or "'")
 
 

@@ -70,8 +70,9 @@ class NamedSchema:
 def generate(schemas: Schema | NamedSchema | Sequence[Schema | NamedSchema], kind: str) -> str:
     """Return the source (str) of a Python module with the records of one or more schemas; `kind` is one of `KINDS`.
 
-    A `Schema` without a source goes by the name of its type, and the module then states no command. Raises `SchemaError` for a schema that is not a record (unless the kind is "spark"), and for a default that
-    Python cannot represent; `ValueError` for any other kind.
+    A `Schema` without a source goes by the name of its type, and the module then states no command. Raises
+    `SchemaError` for a schema that is not a record (unless the kind is "spark"), and for a default that Python cannot
+    represent; `ValueError` for any other kind.
 
     >>> from cdcavro.avro.schema import parse_schema
     >>> schema = parse_schema('{"type": "record", "name": "Pair", "fields": [{"name": "key", "type": "string"}]}')

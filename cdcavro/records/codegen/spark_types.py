@@ -107,7 +107,7 @@ def _not_null(field: Any) -> str:
 
 
 def spark_module(schemas: Sequence[tuple[str, Schema]]) -> str:
-    """Return the source of a module with the type and the DDL of each schema; `schemas` are pairs of label and schema."""
+    """Return the source of a module with the type and the DDL of each schema, given as pairs of label and schema."""
     for _, schema in schemas:
         check_expansion(schema.root, "Spark")
     labels = unique_labels(label for label, _ in schemas)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.compatibility import Remark, Verdict, verdict
-from cdcavro.avro.definitions import defined_name, definitions, pin, settled
+from cdcavro.avro.definitions import define_at_first_use, defined_name, definitions, write_full_names
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import SchemaError, shown
 from cdcavro.table.columns.column_type import column_type
@@ -252,7 +252,7 @@ def with_row(schema: Schema, table: TableSchema) -> Schema:
         return table.row
     if states_true_names(table.record):
         return table.envelope
-    pin(declared)
+    write_full_names(declared)
     known = definitions(declared)
     old, new = _full_name(row_of(declared) or {}), _full_name(table.record)
     for field in declared["fields"]:
@@ -263,7 +263,7 @@ def with_row(schema: Schema, table: TableSchema) -> Schema:
         aliases = [alias if "." in alias or not space else f"{space}.{alias}" for alias in declared.get("aliases", ())]
         declared["aliases"] = list(dict.fromkeys([*aliases, f"{space}.{name}".lstrip(".")]))
         declared["namespace"], declared["name"] = new.rpartition(".")[0], name
-    return as_schema(settled(declared, known))
+    return as_schema(define_at_first_use(declared, known))
 
 
 def _full_name(declared: dict[str, Any]) -> str:

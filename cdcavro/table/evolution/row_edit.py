@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.definitions import definitions, pin, settled
+from cdcavro.avro.definitions import define_at_first_use, definitions, write_full_names
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import ResolutionError, SchemaError, shown
@@ -239,7 +239,7 @@ class RowEdit:
 
     def finish(self) -> dict[str, Any]:
         """Return the record as the next version, or unchanged if nothing was done."""
-        self.record = settled(self.record | {"fields": self._order.fields()}, definitions(self._before))
+        self.record = define_at_first_use(self.record | {"fields": self._order.fields()}, definitions(self._before))
         if self.steps:
             self._set_attribute("version", self.version)
         return self.record
@@ -278,7 +278,7 @@ class RowEdit:
         """Write out the full names of all types, so that the record's namespace may change."""
         fields = self._order.fields()
         self.record["fields"] = fields
-        pin(self.record)
+        write_full_names(self.record)
         for field, pinned in zip(fields, self.record["fields"], strict=True):
             field.update(pinned)
 

@@ -18,7 +18,7 @@ from cdcavro.change.order_value import common_order, order_value
 from cdcavro.change.rows import common_size
 from cdcavro.engine.machine import RowEngine
 from cdcavro.errors import CdcAvroError
-from cdcavro.exact.instants import steady_pieces
+from cdcavro.exact.instants import steady_stretches
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.tables import TypedPayload
@@ -75,7 +75,7 @@ def row_engine(
 
 def pieces_of(zone: tzinfo | None) -> bytes | None:
     """Return the pieces of a time zone, none for no zone, as the engine takes them; None if it cannot have the zone."""
-    pieces = () if zone is None else steady_pieces(zone)
+    pieces = () if zone is None else steady_stretches(zone)
     if zone is not None and not pieces:
         return None
     return array("q", [number for piece in pieces for number in piece]).tobytes()
