@@ -1,4 +1,4 @@
-"""What changed from one schema to another, place by place.
+"""Comparison of two schemas: what changed from one to the other, place by place.
 
 Fields are paired by name, or else by an alias of the new field. Branches of unions are paired
 likewise; if each union then has one record (or enum, or fixed) left, those two are paired as well.
@@ -60,7 +60,8 @@ class Difference:
     """One difference between two schemas.
 
     Attributes: `path` (str), the place in the new schema, or in the old one for something dropped;
-    `what` (str), the kind of change; `old` and `new` (str), the value before and after, "" for none.
+    `what` (str), the kind of change;
+    `old` and `new` (str), the value before and after, "" for none.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Whether two schemas read each other's data, and why not.
+"""Compatibility: whether two schemas read each other's data, and why not.
 
 The rules are those by which payloads are read (`resolution`). The following count as well, because
 each loses data or breaks some reader:
@@ -56,9 +56,10 @@ _MEANINGS: Final[dict[Name, str]] = {
 class Problem:
     """A reason why data of one schema cannot be read with the other.
 
-    Attributes: `direction` (str), "backward" if the reader cannot read what the writer wrote,
-    "forward" the other way round; `path` (str), the place, in the names of the schema that wrote the
-    data; `reason` (str); `partial` (bool), whether only some of the data is affected.
+    Attributes: `direction` (str), "backward" if the reader cannot read what the writer wrote, "forward" the other way;
+    `path` (str), the place, in the names of the schema that wrote the data;
+    `reason` (str);
+    `partial` (bool), whether only some of the data is affected.
     """
 
     direction: Direction
@@ -72,7 +73,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something worth knowing that is not a problem. Attributes: see `Problem`."""
+    """Something worth knowing that is not a problem.
+
+    Attributes: `direction` (str), `path` (str) and `reason` (str), as those of a `Problem`.
+    """
 
     direction: Direction
     path: str
@@ -137,7 +141,7 @@ def verdict(reader: Schema | str, writer: Schema | str) -> Verdict:
 
 
 class _Side:
-    """One of two schemas, read once for both directions: its JSON value, and its aliases with its root type."""
+    """One of two schemas, parsed once for both directions."""
 
     def __init__(self, schema: Schema | str) -> None:
         parsed = parse_schema(schema) if isinstance(schema, str) else schema
@@ -217,7 +221,10 @@ def _field_ambiguities(path: str, writer: Named, reader: Named | None) -> Iterat
 
 
 def _stale_defaults(writer: Aliases, aliases: Aliases) -> Iterator[tuple[str, str]]:
-    """Yield the path and reason of each field whose default Avro Java refuses after it has applied the reader's aliases."""
+    """Yield the path and reason of each field whose default Avro Java refuses once it has applied the reader's aliases.
+
+    Its default names a field that the aliases rename.
+    """
     renames: dict[str, dict[str, str]] = {}
     records = [(path, named) for path, named in writer.named if isinstance(named, Record)]
     for _, named in records:

@@ -1,7 +1,8 @@
-"""Avro object container files of payloads that are already encoded (Avro 1.8.2, "Object Container Files").
+"""Container files of payloads that are already encoded (Avro 1.8.2, "Object Container Files").
 
-The header holds the schema as it was written, and the codec; `blocks` writes and reads the blocks. The payloads
-themselves are not touched.
+The header holds the schema as it was written, and the codec. A block is a count, a length, payloads compressed by the
+codec ("Required Codecs"), and the sync marker. Its bytes are read only after its length is checked, and decompressed
+only after their decompressed size is measured. The payloads themselves are not touched.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ def header(schema: Schema, framing: Framing) -> bytes:
 
 
 class BlockQueue:
-    """Blocks on their way to their files, which get them in the order in which they came.
+    """A queue of blocks, which are written to their files in the order in which they were put in.
 
-    `begin` begins to pack a block and returns what waits for it; at most `most` blocks wait to be written.
+    `begin` starts packing a block and returns a function that waits for the result; at most `most` blocks wait to be
+    written.
     """
 
     def __init__(self, begin: Begin = lambda work: work, most: int = 0) -> None:
@@ -63,7 +65,7 @@ class BlockQueue:
         self._waiting: deque[tuple[BinaryIO, Callable[[], list[bytes]] | None]] = deque()
 
     def put(self, stream: BinaryIO, pack: Callable[[], list[bytes]]) -> None:
-        """Add a block, which `pack` returns in pieces."""
+        """Add a block; `pack` returns its bytes in pieces."""
         self._waiting.append((stream, self._begin(pack)))
         self.finish(self._most)
 
@@ -73,7 +75,7 @@ class BlockQueue:
         self.finish(self._most)
 
     def finish(self, most: int = 0) -> None:
-        """Write blocks until at most some wait."""
+        """Write blocks until at most `most` wait."""
         while len(self._waiting) > most:
             stream, packed = self._waiting.popleft()
             if packed is None:
@@ -82,7 +84,7 @@ class BlockQueue:
                 stream.writelines(packed())
 
     def drop(self) -> None:
-        """Close all files with blocks that wait, without them."""
+        """Close all files without writing the blocks that wait."""
         for stream, _ in self._waiting:
             stream.close()
         self._waiting.clear()
@@ -136,10 +138,12 @@ class ContainerWriter:
 class ContainerReader:
     """The blocks of a container file.
 
-    Created from a binary stream and the file's name for errors. Attributes: `file` (str), that name;
-    `schema` (`Schema`), the one in the header, with which the payloads were written; `framing`
-    (`Framing`); `position` (int), the offset at which the first block starts. Raises `FileError`, on
-    creation and during iteration.
+    Created from a binary stream and the file's name for errors. Raises `FileError`, on creation and during iteration.
+
+    Attributes: `file` (str), that name;
+    `schema` (`Schema`), the one in the header, with which the payloads were written;
+    `framing` (`Framing`);
+    `position` (int), the offset at which the first block starts.
     """
 
     def __init__(self, stream: io.BufferedReader, file: str) -> None:
@@ -189,25 +193,27 @@ class ContainerReader:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive payloads (bytes) and their count (int)."""
+    """Consecutive payloads."""
 
+    # Their bytes, one payload behind another.
     payloads: bytes
+    # How many payloads there are.
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class PackedBlock:
-    """A block as stored in a file.
+    """A block as stored in a file."""
 
-    Attributes: `count` (int), the number of payloads; `place` (int), the offset in the file at which
-    the block starts; `start` and `size` (int), the offset at which its payloads start and how many
-    bytes they occupy; `packed` (bytes), these bytes, empty if they were skipped.
-    """
-
+    # The number of payloads.
     count: int
+    # The offset in the file at which the block starts.
     place: int
+    # The offset at which its payloads start.
     start: int
+    # How many bytes the payloads occupy.
     size: int
+    # These bytes, empty if they were skipped.
     packed: bytes
 
     @property
@@ -218,9 +224,11 @@ class PackedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What all blocks of one file share: `codec` (str), one of `CODECS`, and `marker` (bytes)."""
+    """What all blocks of one file share."""
 
+    # One of `CODECS`.
     codec: str
+    # The bytes behind each block.
     marker: bytes
 
     def pack(self, block: Block) -> list[bytes]:
@@ -280,15 +288,14 @@ def cut_short(file: str) -> FileError:
 
 
 class ContainerStream:
-    """The stream of a container file, which tracks its position, even in a pipe, and refuses absurd lengths.
-
-    Attributes: `position` (int), in bytes; `last` (bytes), what was read last.
-    """
+    """The stream of a container file, which tracks its position, even in a pipe, and refuses absurd lengths."""
 
     def __init__(self, stream: BufferedReader, file: str, position: int = 0) -> None:
         self._stream = stream
         self._file = file
+        # In bytes from the start of the file.
         self.position = position
+        # The bytes that were read last.
         self.last = b""
 
     def read(self, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The named types within a schema's JSON: reading the text, names, and putting definitions where they belong.
+"""Definitions of named types within a schema's JSON: reading the text, names, and moving definitions.
 
 A schema defines a record, enum or fixed once, where it is first used, and refers to it by name from
 there on. A field that is dropped or moved takes the definition along, and a registry stores a shared
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     Visit = Callable[[Any, str, int], Any]
 
 Definitions = dict[str, dict[str, Any]]
-# A tuple, since a registry's text may have anything for a type, and a set cannot be asked for a list or an object.
+# A tuple, since the type in a registry's text may be anything, and a list or an object cannot be looked up in a set.
 _NAMED: Final = ("record", "error", "enum", "fixed")
-# Strings are matched too, since what looks like a comment in one is none.
+# Strings are matched too, since a string may contain what looks like a comment.
 _COMMENT: Final = re.compile(r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 
 
@@ -101,7 +101,7 @@ def definitions(declared: Any) -> Definitions:
 def define_at_first_use(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
     """Return a schema's JSON with each known type defined where it is first used and referred to by name after that."""
     spaced = {full: of | {"namespace": full.rpartition(".")[0]} if "." in full else of for full, of in known.items()}
-    return _DefinitionPlacer(spaced, is_settled=True).visit(declared, "", 0)
+    return _DefinitionPlacer(spaced, is_inserted=True).visit(declared, "", 0)
 
 
 def insert_definitions(declared: Any, known: Mapping[str, dict[str, Any]]) -> Any:
@@ -109,16 +109,16 @@ def insert_definitions(declared: Any, known: Mapping[str, dict[str, Any]]) -> An
 
     A type that it defines twice stays defined twice. Raises `SchemaError` beyond the bounds of a schema.
     """
-    return _DefinitionPlacer(known, is_settled=False).visit(declared, "", 0)
+    return _DefinitionPlacer(known, is_inserted=False).visit(declared, "", 0)
 
 
 class _DefinitionPlacer:
     """A walk through a schema that tracks which types are defined so far and whether it is inside an inserted one."""
 
-    def __init__(self, known: Mapping[str, dict[str, Any]], *, is_settled: bool) -> None:
+    def __init__(self, known: Mapping[str, dict[str, Any]], *, is_inserted: bool) -> None:
         self._known = known
         self._defined: set[str] = set()
-        self._within = int(is_settled)
+        self._within = int(is_inserted)
         self._count = 0
 
     def visit(self, declared: Any, space: str, depth: int) -> Any:

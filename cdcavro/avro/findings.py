@@ -30,6 +30,7 @@ class Finding:
 
     # The path, in the writer's names.
     where: str
+    # A sentence for people.
     reason: str
     # "refused" if the data cannot be read, "unsafe" if data would be lost, misread or not read by every reader.
     kind: Kind

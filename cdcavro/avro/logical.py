@@ -49,6 +49,7 @@ _DAY_MILLIS: Final = 86_400_000
 class Logical:
     """A logical type."""
 
+    # As the specification spells it.
     name: str
     # In digits; 0 for all but decimals.
     precision: int = 0

@@ -100,10 +100,13 @@ class Fixed(Named):
 class Field:
     """A field of a record."""
 
+    # Unique within the record.
     name: str
+    # The type of its values.
     type: Type
     # In the form of a schema's JSON; `ABSENT` if there is none.
     default: Any
+    # Other names that a writer may have for it.
     aliases: tuple[str, ...]
     # "" without one.
     doc: str

@@ -20,7 +20,7 @@ from cdcavro.change.modes import (
 )
 from cdcavro.cli.console import say
 from cdcavro.errors import FileError, UnknownFormatError
-from cdcavro.exact.instants import zone_called
+from cdcavro.exact.instants import find_zone
 from cdcavro.files.inputs import Inputs
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
@@ -56,7 +56,7 @@ def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) 
     if value is None:
         return None
     try:
-        return zone_called(value)
+        return find_zone(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 

@@ -23,9 +23,9 @@ _LONGEST: Final = 1_000
 
 
 class WeightedCache:
-    """A cache of values by key: the oldest go when the total weight exceeds a bound, and no single heavy value is kept.
+    """A cache of values by key with a bound on their total weight: the oldest values make room for new ones.
 
-    A value is too heavy if it weighs more than one `share` of the bound. Several threads may use it.
+    A value that weighs more than the bound divided by `share` is not kept. Several threads may use the cache.
     """
 
     __slots__ = ("_heaviest", "_left", "_lock", "_most", "_values")
@@ -35,7 +35,7 @@ class WeightedCache:
         self._most = most
         self._heaviest = most // share
         self._left = most
-        # A plain dictionary takes the longer to find its oldest key the more of them went.
+        # A plain dictionary takes longer to find its oldest key with each one that was removed.
         self._values: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
 
     def __getstate__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Locks that hold in the face of forks and kills, and marks of objects that one thread at a time may use."""
+"""Locks that forks and kills do not break: of caches, of files in use, and of objects that one thread at a time uses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ except ImportError:  # Windows has none.
 
 Method = TypeVar("Method", bound="Callable[..., Any]")
 _USER: Final = "thread"
-# Seconds between making a file and holding it are far fewer.
+# In seconds; a file is held within far fewer after it was made.
 _FRESH: Final = 5
-# Of a pipe in the place of a file, opening it would wait for ever.
+# Without these flags, opening a pipe in the place of a file would wait for ever.
 _HELD: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ALL: WeakSet[ForkedLock] = WeakSet()
 
@@ -33,7 +33,7 @@ _ALL: WeakSet[ForkedLock] = WeakSet()
 class ForkedLock:
     """A lock that is free in a forked child, whichever thread held it when the process was forked.
 
-    What it guards may be half-changed then, so it guards what may be so: what is only remembered.
+    What it guards may be half-changed then, so it must only guard what may be lost, such as a cache.
     """
 
     __slots__ = ("__weakref__", "_lock")
@@ -49,7 +49,7 @@ class ForkedLock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Become free."""
+        """Make the lock free."""
         self._lock = Lock()
 
 
@@ -65,7 +65,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def hold(path: Path) -> Iterator[None]:
-    """Mark a file or folder as in use within the `with` block, or until the process is killed."""
+    """Mark a file or folder as in use during the `with` block, or until the process is killed."""
     if fcntl is None:
         yield
         return
@@ -79,9 +79,10 @@ def hold(path: Path) -> Iterator[None]:
 
 
 def leftovers(target: Path, endings: Sequence[str]) -> list[Path]:
-    """Return what runs that were killed left beside a target, called as the target with eight digits and an ending.
+    """Return the files and folders that killed runs left beside a target.
 
-    What another run holds, or may be about to hold, is not among it.
+    Their names are that of the target, a point, eight hex digits, a point and one of the endings. Those that another
+    run holds, or may be about to hold, are not returned.
     """
     if fcntl is None:
         return []
@@ -91,9 +92,9 @@ def leftovers(target: Path, endings: Sequence[str]) -> list[Path]:
 
 def _is_leftover(entry: Path) -> bool:
     try:
-        said = entry.lstat()
-        is_ours = stat.S_ISREG(said.st_mode) or stat.S_ISDIR(said.st_mode)
-        if not is_ours or time.time() - said.st_mtime < _FRESH:
+        status = entry.lstat()
+        is_ours = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+        if not is_ours or time.time() - status.st_mtime < _FRESH:
             return False
         descriptor = os.open(entry, _HELD)
     except OSError:
@@ -110,8 +111,8 @@ def _is_leftover(entry: Path) -> bool:
 def one_at_a_time(method: Method) -> Method:
     """Return a method that raises `RuntimeError` while another thread is in any such method of the object.
 
-    The object has a dict `user`, which tells the thread that is in one. An error rather than a lock: the order
-    in which threads come is that of nothing, and a child forked meanwhile would wait for ever.
+    The object has a dict `user`, which holds the thread that is in one. This is an error rather than a lock because
+    no order of threads would be right, and a child forked meanwhile would wait for ever.
     """
 
     @wraps(method)
@@ -119,7 +120,7 @@ def one_at_a_time(method: Method) -> Method:
         own, user = get_ident(), self.user
         if user.get(_USER) == own:
             return method(self, *arguments, **named)
-        # Nothing comes between what `setdefault` does.
+        # `setdefault` is atomic.
         if user.setdefault(_USER, own) != own:
             raise RuntimeError(f"one thread at a time may use {type(self).__name__}, and another does")
         try:

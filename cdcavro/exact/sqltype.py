@@ -52,7 +52,9 @@ class SqlType:
     members: tuple[str, ...] = ()
     # The first index of each label in `members`.
     indexes: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    # Whether the type is declared so, or is so by ZEROFILL or SERIAL.
     unsigned: bool = False
+    # Whether numbers are shown with leading zeros.
     zerofill: bool = False
 
 

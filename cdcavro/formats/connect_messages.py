@@ -18,7 +18,7 @@ from cdcavro.change.model import DDL, Change, Row, replace
 from cdcavro.change.operations import spell_operation
 from cdcavro.exact.instants import MILLISECOND
 from cdcavro.exact.jsontext import escape, parse
-from cdcavro.exact.jsonvalues import at, given, same, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, drop_nulls, same, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.exact.sqltype import MYSQL_FAMILY
 
@@ -281,7 +281,7 @@ def _statement(change: Change) -> dict[str, Any]:
     return {
         "source": _source(change),
         **_exact_times(change.system_time),
-        **given({"transaction": _transaction(change)}),
+        **drop_nulls({"transaction": _transaction(change)}),
         "databaseName": change.source.database,
         "schemaName": change.source.schema,
         "ddl": change.ddl,
@@ -312,7 +312,7 @@ def _source(change: Change) -> dict[str, Any]:
     }
     if is_debezium(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
         members |= {"pos": change.position[1], "row": change.position[2]}
-    return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | given(members)
+    return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | drop_nulls(members)
 
 
 def _snapshot(change: Change) -> str:

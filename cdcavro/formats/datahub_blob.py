@@ -19,7 +19,7 @@ from cdcavro.change.model import DDL, Change, Column, Source, replace
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, given, names_at, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.formats.bridge import Bridge
 from cdcavro.wire.formats import rule_of
@@ -124,10 +124,10 @@ def _message(change: Change) -> dict[str, Any]:
         "after": None if change.after is None else {"dataColumn": change.after},
         "op": _operation(change),
         "sequenceId": _sequence(change),
-        "timestamp": given(timestamp) or None,
-        "ddl": given({"text": statement_text(change), "ddlMeta": change.ddl_meta}) or None,
+        "timestamp": drop_nulls(timestamp) or None,
+        "ddl": drop_nulls({"text": statement_text(change), "ddlMeta": change.ddl_meta}) or None,
     }
-    return {"schema": _schema(change), "payload": given(payload), "version": VERSION}
+    return {"schema": _schema(change), "payload": drop_nulls(payload), "version": VERSION}
 
 
 def _sequence(change: Change) -> str | None:
@@ -142,9 +142,9 @@ def _schema(change: Change) -> dict[str, Any]:
     members = {
         "dataColumn": None
         if columns is None
-        else [given({"name": column.name, "type": column.type}) for column in columns],
+        else [drop_nulls({"name": column.name, "type": column.type}) for column in columns],
         "primaryKey": None if change.key is None else list(change.key),
-        "source": given(
+        "source": drop_nulls(
             {
                 "dbType": source.db_type,
                 "dbVersion": source.db_version,
@@ -155,7 +155,7 @@ def _schema(change: Change) -> dict[str, Any]:
         )
         or None,
     }
-    return given(members)
+    return drop_nulls(members)
 
 
 def _column(declared: Any) -> Column:

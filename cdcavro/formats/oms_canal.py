@@ -22,7 +22,7 @@ from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, given, member_names, string_at, text_or_none, whole_number
+from cdcavro.exact.jsonvalues import at, drop_nulls, member_names, string_at, text_or_none, whole_number
 from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _message(rows: list[Change], format: str, converter: CanalRowReader | CanalR
         "sql": first.ddl or "",
         "gtid": first.transaction,
     }
-    record: dict[str, Any] = given(scalars)
+    record: dict[str, Any] = drop_nulls(scalars)
     record["type"] = spell_operation(first, format, SPELLINGS)
     record["pkNames"] = None if first.key is None else list(first.key)
     record["sqlType"] = None if codes is None else dict(codes)

@@ -15,7 +15,7 @@ from cdcavro.change.model import DDL, Change, Column, Source
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, given, names_at, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _message(change: Change) -> dict[str, Any]:
         "before": None if change.before is None else {"data": change.before},
         "after": None if change.after is None else {"data": change.after},
         "op": spell_operation(change, FORMAT, SPELLINGS),
-        "timestamp": given(timestamp),
+        "timestamp": drop_nulls(timestamp),
         "ddl": None if ddl is None else {"text": ddl},
     }
     if is_dataworks and change.position is not None:
@@ -89,10 +89,10 @@ def _schema(change: Change) -> dict[str, Any]:
     source = change.source
     if change.op == "HEARTBEAT" and source.table is None:
         return {}
-    named = given({"dbType": source.db_type, "dbName": source.database, "table": source.table})
+    named = drop_nulls({"dbType": source.db_type, "dbName": source.database, "table": source.table})
     schema: dict[str, Any] = {"source": named | {"dbVersion": source.db_version, "schema": source.schema}}
     if change.columns is not None:
-        schema["column"] = [given({"name": column.name, "type": column.type}) for column in change.columns]
+        schema["column"] = [drop_nulls({"name": column.name, "type": column.type}) for column in change.columns]
     if change.key is not None:
         schema["pk"] = list(change.key)
     return schema

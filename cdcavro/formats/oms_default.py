@@ -19,7 +19,7 @@ from cdcavro.change.model import DDL, Change, Row, Source
 from cdcavro.change.operations import read_operation, spell_operation, statement_kind, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import SECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, given, string_at
+from cdcavro.exact.jsonvalues import at, drop_nulls, string_at
 from cdcavro.exact.numbers import plain_text
 from cdcavro.formats.bridge import Bridge
 
@@ -106,7 +106,7 @@ def record_of(change: Change, format: str) -> dict[str, Any]:
     return {
         "prevStruct": change.before,
         "postStruct": change.after if ddl is None else {"ddl": ddl},
-        "allMetaData": meta | given(optional),
+        "allMetaData": meta | drop_nulls(optional),
         "recordType": spell_operation(change, format, SPELLINGS),
     }
 

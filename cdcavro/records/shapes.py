@@ -64,6 +64,7 @@ class Branch(Generic[T]):
 class Definition:
     """A class that a schema needs."""
 
+    # What the class is looked up by.
     key: Key
     # The type whose values are the instances of the class.
     type: Type

@@ -52,10 +52,13 @@ class StoredSchema:
     id: int | None
     # The schema's JSON, which names the types in `references` without defining them.
     text: str
+    # The types that other schemas define.
     references: tuple[Reference, ...] = ()
+    # None if the registry has none or does not state it.
     guid: UUID | None = None
-    # None if the schema was not looked up by subject, and so `version`.
+    # None if the schema was not looked up by subject.
     subject: str | None = None
+    # None if the schema was not looked up by version.
     version: int | None = None
 
 

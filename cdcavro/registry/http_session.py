@@ -234,7 +234,7 @@ def _folded(text: str) -> str:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """Yield a text and whatever it may have been before it was transformed."""
+    """Yield a text and all texts that it may have been before it was transformed."""
     seen = {text: None}
     fresh = [text]
     yield text
@@ -266,7 +266,7 @@ def _from_base64(text: str) -> list[str]:
 
 
 def _pad(digits: str) -> str:
-    """Return the digits that are no whole group of four, as such a group; one alone means nothing."""
+    """Return the digits behind the last whole group of four as a padded group; a single one means nothing."""
     rest = digits[len(digits) // 4 * 4 :]
     return rest + "=" * (4 - len(rest)) if len(rest) > 1 else ""
 

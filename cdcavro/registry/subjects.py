@@ -104,6 +104,7 @@ def is_transitive(level: Level) -> bool:
 class LevelCheck:
     """The judgement of a compatibility level on a new schema."""
 
+    # The level that judges.
     level: Level
     # For each version that the level covers, its number, and the verdict on the new schema as its reader.
     verdicts: tuple[tuple[int, Verdict], ...]

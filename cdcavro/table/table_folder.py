@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Self
 from cdcavro.avro.container import BlockQueue, ContainerWriter
 from cdcavro.engine.machine import grouped
 from cdcavro.errors import FileError, shown
-from cdcavro.exact.locks import held, left_beside
+from cdcavro.exact.locks import hold, leftovers
 from cdcavro.table.table_schema import schema_text
 
 try:
@@ -94,7 +94,7 @@ class TablesFolder:
     def __enter__(self) -> Self:
         try:
             self._beside.mkdir(parents=True)
-            self._held.enter_context(held(self._beside))
+            self._held.enter_context(hold(self._beside))
         except OSError as error:
             raise FileError(str(self._target), "a folder that can be made", shown(error.strerror or error)) from error
         return self
@@ -148,7 +148,7 @@ class TablesFolder:
             (self._beside / INDEX).write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
             self._put_in_place()
             # What runs that were killed left, which had not got its name yet, or had lost it to the next.
-            for left in left_beside(self._target, ["part", "old"]):
+            for left in leftovers(self._target, ["part", "old"]):
                 if _foreign(left) is None:
                     shutil.rmtree(left, ignore_errors=True)
         except OSError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.change.halves import HalfJoiner
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
-from cdcavro.exact.jsontext import parse_soon, render
+from cdcavro.exact.jsontext import parse_fast, render
 from cdcavro.exact.jsonvalues import ABSENT, differences
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER
@@ -73,7 +73,7 @@ def find_losses(
     records or values. If they come back in another shape, that is one more loss, without a value; if the
     source's format has no message for what the target's texts say, each whole message is one more.
     """
-    originals = [parse_soon(text) for _, text in messages]
+    originals = [parse_fast(text) for _, text in messages]
     read = list(_read_back(texts, route))
     natural = records(read, route.source, route.zone)
     back = sent = _in_form_of(originals, read, natural, route)

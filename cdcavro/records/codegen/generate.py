@@ -50,7 +50,8 @@ _COMMENT: Final = """\
 class NamedSchema:
     """A schema and its source.
 
-    Attributes: `source` (str), the name of a format or of a file, as given to the command; `schema` (`Schema`).
+    Attributes: `source` (str), the name of a format or of a file, as given to the command;
+    `schema` (`Schema`).
     """
 
     source: str

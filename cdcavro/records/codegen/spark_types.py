@@ -41,6 +41,7 @@ class SparkType(NamedTuple):
     expression: str
     # Its form in Spark's JSON.
     json: Any
+    # Whether a column of the type may be null.
     is_nullable: bool = False
 
 

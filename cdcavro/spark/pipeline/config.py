@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Struct
 
 from cdcavro.errors import FileError, RegistryError, shown
-from cdcavro.exact.instants import zone_called
+from cdcavro.exact.instants import find_zone
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake.escaped_names import TABLE_NAME
@@ -483,7 +483,7 @@ def _source(file: str, config: SourceConfig) -> Kafka | Files:
 def _options(file: str, config: TablesConfig) -> Any:
     """Return the arguments of `Tables`."""
     try:
-        zone = None if config.zone is None else zone_called(config.zone)
+        zone = None if config.zone is None else find_zone(config.zone)
     except ValueError as error:
         raise FileError(file, "a time zone as zone in [tables]", str(error)) from error
     given = TypeOverrides.from_mapping(config.types, file=f"{file}: [tables.types]")

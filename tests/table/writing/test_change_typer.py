@@ -182,7 +182,7 @@ def test_a_topic_that_names_the_table_is_no_part_of_a_pattern():
 @compiled
 def test_a_zone_that_the_engine_cannot_have_leaves_all(monkeypatch):
     """Nothing is learned of its rows."""
-    monkeypatch.setattr("cdcavro.table.writing.message_typer.steady_pieces", lambda _: ())
+    monkeypatch.setattr("cdcavro.table.writing.message_typer.steady_stretches", lambda _: ())
     assert outcomes([ROW, ROW, ROW], zone=ZoneInfo("Asia/Shanghai")) == [LEFT] * 3
 
 
