@@ -199,10 +199,12 @@ cdef extern from *:
 
 
 cdef enum:  # Operation: what becomes of a value, as `OPERATIONS` in `row_program.py` has it
-    OP_GONE, OP_WHOLE, OP_DOUBLE, OP_SINGLE, OP_FLAG, OP_DECIMAL, OP_STRING, OP_LABEL, OP_INDEXED_LABEL, OP_LABELS
-    OP_MASKED_LABELS, OP_JSON, OP_ANYTHING, OP_DIGITS, OP_BASE64, OP_LATIN1, OP_BITS, OP_COUNTED_BITS, OP_REVERSED_BITS
-    OP_DAY, OP_CLOCK, OP_LOCAL, OP_SECONDS, OP_SECONDS_OR_LONG, OP_MILLISECONDS, OP_MICROSECONDS, OP_PADDED_OR_SECONDS
-    OP_IN_ZONE, OP_ISO, OP_MILLIS, OP_UNSCALED, OP_LEFT
+    OP_GONE, OP_WHOLE, OP_DOUBLE, OP_SINGLE, OP_FLAG, OP_DECIMAL, OP_UNSCALED
+    OP_STRING, OP_JSON, OP_ANYTHING, OP_DIGITS
+    OP_LABEL, OP_INDEXED_LABEL, OP_LABELS, OP_MASKED_LABELS
+    OP_BASE64, OP_LATIN1, OP_BITS, OP_COUNTED_BITS, OP_REVERSED_BITS
+    OP_DAY, OP_CLOCK, OP_LOCAL, OP_SECONDS, OP_SECONDS_OR_LONG, OP_MILLISECONDS, OP_MICROSECONDS
+    OP_PADDED_OR_SECONDS, OP_IN_ZONE, OP_ISO, OP_MILLIS, OP_LEFT
 
 cdef enum:
     MOST_UNSCALED = 16
@@ -379,58 +381,79 @@ cdef int _put_unscaled(Run *o, const Cell *cell, const Value *value, const int64
 cdef int _put_cell(Run *r, Run *o, const Cell *cell, const Instruction *column, const Token *token, const Facts *facts) noexcept nogil:
     """Put out the value of a column as the Avro of its type."""
     cdef Value value
-    cdef int64_t whole
-    cdef double real
-    cdef float single
     if _value_of(r, column, token, &value):
         return LEFT
     if value.kind == V_NULL:
         return _put(o, <uint8_t>cell.null)
     if cell.op == OP_WHOLE:
-        if _whole_of(r, &value, &whole) or not facts.longs[cell.a] <= whole <= facts.longs[cell.a + 1]:
-            return LEFT
-        return _put_whole_cell(o, cell, whole)
-    if cell.op == OP_STRING or OP_JSON <= cell.op <= OP_DIGITS:
+        return _put_bounded(r, o, cell, &value, facts.longs[cell.a], facts.longs[cell.a + 1])
+    elif cell.op in (OP_STRING, OP_JSON, OP_ANYTHING, OP_DIGITS):
         return _put_cell_text(r, o, cell, &value)
-    if cell.op == OP_DECIMAL:
+    elif cell.op == OP_DECIMAL:
         return _put_decimal(r, o, cell, &value, facts.longs)
-    if OP_DAY <= cell.op <= OP_MILLIS:
-        if _moment(r, cell, &value, facts, &whole):
-            return LEFT
-        return _put_whole_cell(o, cell, whole)
-    if cell.op == OP_DOUBLE:
-        if _real_of(r, &value, EXACT, &real):
-            return LEFT
-        return _put_some(o, cell) or _put_bytes(o, <const uint8_t *>&real, 8)
-    if cell.op == OP_SINGLE:
-        if _real_of(r, &value, 1 << 24, &real) or _as_single(real, &single):
-            return LEFT
-        return _put_some(o, cell) or _put_bytes(o, <const uint8_t *>&single, 4)
-    return _put_other_cell(r, o, cell, &value, facts)
-
-
-cdef int _put_other_cell(Run *r, Run *o, const Cell *cell, const Value *value, const Facts *facts) noexcept nogil:
-    cdef int64_t whole
-    if cell.op == OP_FLAG:
-        if value.kind == V_BOOLEAN:
-            whole = value.whole
-        elif _whole_of(r, value, &whole) or not 0 <= whole <= 1:
-            return LEFT
-        return _put_some(o, cell) or _put(o, <uint8_t>whole)
-    if cell.op == OP_LABEL or cell.op == OP_INDEXED_LABEL:
-        return _put_label(r, o, cell, value, facts.symbols, facts.texts)
-    if cell.op == OP_LABELS or cell.op == OP_MASKED_LABELS:
-        return _put_labels(r, o, cell, value, facts.symbols, facts.texts)
-    if cell.op == OP_BASE64 or cell.op == OP_LATIN1:
-        return _put_binary(o, cell, value)
-    if OP_BITS <= cell.op <= OP_REVERSED_BITS:
-        return _put_bits(r, o, cell, value)
-    if cell.op == OP_UNSCALED:
-        return _put_unscaled(o, cell, value, facts.longs)
+    elif cell.op == OP_UNSCALED:
+        return _put_unscaled(o, cell, &value, facts.longs)
+    elif cell.op in (OP_DAY, OP_CLOCK, OP_LOCAL, OP_SECONDS, OP_SECONDS_OR_LONG, OP_MILLISECONDS):
+        return _put_moment(r, o, cell, &value, facts)
+    elif cell.op in (OP_MICROSECONDS, OP_PADDED_OR_SECONDS, OP_IN_ZONE, OP_ISO, OP_MILLIS):
+        return _put_moment(r, o, cell, &value, facts)
+    elif cell.op == OP_DOUBLE:
+        return _put_double(r, o, cell, &value)
+    elif cell.op == OP_SINGLE:
+        return _put_single(r, o, cell, &value)
+    elif cell.op == OP_FLAG:
+        return _put_flag(r, o, cell, &value)
+    elif cell.op in (OP_LABEL, OP_INDEXED_LABEL):
+        return _put_label(r, o, cell, &value, facts.symbols, facts.texts)
+    elif cell.op in (OP_LABELS, OP_MASKED_LABELS):
+        return _put_labels(r, o, cell, &value, facts.symbols, facts.texts)
+    elif cell.op in (OP_BASE64, OP_LATIN1):
+        return _put_binary(o, cell, &value)
+    elif cell.op in (OP_BITS, OP_COUNTED_BITS, OP_REVERSED_BITS):
+        return _put_bits(r, o, cell, &value)
     return LEFT
 
 
-# Cells of labels, bytes, bits and texts.
+cdef int _put_bounded(Run *r, Run *o, const Cell *cell, const Value *value, int64_t least, int64_t most) noexcept nogil:
+    """Put out an integer within bounds."""
+    cdef int64_t whole
+    if _whole_of(r, value, &whole) or not least <= whole <= most:
+        return LEFT
+    return _put_whole_cell(o, cell, whole)
+
+
+cdef int _put_moment(Run *r, Run *o, const Cell *cell, const Value *value, const Facts *facts) noexcept nogil:
+    """Put out a day or a time."""
+    cdef int64_t count
+    if _moment(r, cell, value, facts, &count):
+        return LEFT
+    return _put_whole_cell(o, cell, count)
+
+
+cdef int _put_double(Run *r, Run *o, const Cell *cell, const Value *value) noexcept nogil:
+    cdef double real
+    if _real_of(r, value, EXACT, &real):
+        return LEFT
+    return _put_some(o, cell) or _put_bytes(o, <const uint8_t *>&real, 8)
+
+
+cdef int _put_single(Run *r, Run *o, const Cell *cell, const Value *value) noexcept nogil:
+    cdef double real
+    cdef float single
+    if _real_of(r, value, 1 << 24, &real) or _as_single(real, &single):
+        return LEFT
+    return _put_some(o, cell) or _put_bytes(o, <const uint8_t *>&single, 4)
+
+
+cdef int _put_flag(Run *r, Run *o, const Cell *cell, const Value *value) noexcept nogil:
+    """Put out a boolean, or one of the numbers 0 and 1."""
+    cdef int64_t whole
+    if value.kind == V_BOOLEAN:
+        whole = value.whole
+    elif _whole_of(r, value, &whole) or not 0 <= whole <= 1:
+        return LEFT
+    return _put_some(o, cell) or _put(o, <uint8_t>whole)
+
 
 cdef int _put_label(Run *r, Run *o, const Cell *cell, const Value *value, const int32_t *symbols, const uint8_t *texts) noexcept nogil:
     """Put out the label of an ENUM, which came as a label, or as its index counted from 1."""
@@ -506,7 +529,7 @@ cdef int _known_labels(const Cell *cell, const Value *value, const int32_t *symb
 
 
 cdef int _put_binary(Run *o, const Cell *cell, const Value *value) noexcept nogil:
-    """Put out bytes that came as base64, or as OP_ISO-8859-1 text, padded with zeros to a width (a)."""
+    """Put out bytes that came as base64, or as ISO-8859-1 text, padded with zeros to a width (a)."""
     cdef Py_ssize_t size = value.end - value.at, place
     cdef int64_t count = 0
     cdef const uint8_t *at = value.at

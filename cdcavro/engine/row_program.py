@@ -10,23 +10,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 OPERATIONS: Final = (
-    *("gone", "whole", "double", "single", "flag", "decimal", "string", "label", "indexed label", "labels"),
-    *("masked labels", "json", "anything", "digits", "base64", "latin1", "bits", "counted bits", "reversed bits"),
-    *(
-        "day",
-        "clock",
-        "local",
-        "seconds",
-        "seconds or long",
-        "milliseconds",
-        "microseconds",
-        "padded or seconds",
-        "in zone",
-        "iso",
-    ),
-    *("millis", "unscaled", "left"),
+    *("gone", "whole", "double", "single", "flag", "decimal", "unscaled"),
+    *("string", "json", "anything", "digits"),
+    *("label", "indexed label", "labels", "masked labels"),
+    *("base64", "latin1", "bits", "counted bits", "reversed bits"),
+    *("day", "clock", "local", "seconds", "seconds or long", "milliseconds", "microseconds"),
+    *("padded or seconds", "in zone", "iso", "millis", "left"),
 )
-"""What becomes of a value: `left` is left to the exact way."""
+"""What becomes of a value, as the engine's cells have it by the same names: `left` is left to the exact way."""
 _WIDTH: Final = 8
 
 

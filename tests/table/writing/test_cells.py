@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
 
 import pytest
@@ -14,6 +15,7 @@ from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table
 from cdcavro.table.writing.cells import CELLS, LEFT_TO_PYTHON, CellTable
 from cdcavro.table.writing.table_writer import TableWriter
+from support.places import ROOT
 
 # Operands of each rule by which values are read, and of each by which they are sent.
 READ = {
@@ -153,3 +155,11 @@ def test_a_reader_takes_the_operands_of_its_cell(name):
 def test_a_rule_that_is_left_has_no_cell(name):
     """However its values are sent."""
     assert {operation(Rule(sent, *operands), Rule(name)) for sent, operands in SENT.items()} == {"left"}
+
+
+def test_the_engine_has_a_branch_for_every_operation():
+    """What it does not know it would leave to Python, and nobody would see that."""
+    source = (ROOT / "cdcavro" / "engine" / "cells.pxi").read_text(encoding="utf-8")
+    branches = source.partition("cdef int _put_cell(")[2].partition("\ncdef ")[0]
+    known = {f"OP_{one.upper().replace(' ', '_')}" for one in OPERATIONS} - {"OP_GONE", "OP_LEFT"}
+    assert set(re.findall(r"OP_\w+", branches)) == known
