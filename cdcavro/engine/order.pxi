@@ -4,7 +4,7 @@
 
 cdef const char *NO_PLACE = b"\0\0\0\0\0"
 
-cdef enum:  # OrderKind: what orders the changes of a pattern, as `order_in_common` in `change/order_value.py` counts it
+cdef enum:  # OrderKind: what orders the changes of a pattern, as `common_order` in `change/order_value.py` counts it
     OF_FULL_LOAD, BY_NUMBERS, BY_ARRIVAL
 
 cdef enum:  # PlaceField: as `Arrival` in `change/model.py` has them
