@@ -17,7 +17,7 @@ from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
 from cdcavro.engine.machine import Engine, Values
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
-from cdcavro.exact.jsontext import kind, loads, parse, parse_quickly, render, to_bytes
+from cdcavro.exact.jsontext import kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, unwraps_records
@@ -89,7 +89,7 @@ class Format:
             raise
 
     def _encode_left(self, message: bytes | str) -> bytes:
-        return self._write(_parse_message(to_bytes(message)))
+        return self._write(_object(parse_fast(message)))
 
     def message_in(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the message in a record: the value of the Kafka record around it, if there is one.
@@ -134,7 +134,7 @@ class Format:
             raw = to_bytes(message)
             if self._engine.is_plain(raw):
                 return loads(raw)
-            value = _parse_message(raw)
+            value = _object(parse_fast(raw))
             if self._engine.encode(raw) is None:
                 self._writer.write(value)  # which checks it
         except MessageError as error:
@@ -213,7 +213,7 @@ class Format:
         return unwraps_records([field_rule(field).name for field in self.envelope.fields])
 
     def _encode_exact(self, raw: bytes) -> bytes:
-        return self._writer.write(_parse_object(raw))
+        return self._writer.write(_object(parse(raw)))
 
     @cached_property
     def _engine(self) -> Engine:
@@ -239,15 +239,8 @@ def _to_bytes(payload: bytes) -> bytes:
     return payload if type(payload) is bytes else bytes(memoryview(payload))
 
 
-def _parse_message(raw: bytes) -> Any:
-    """Return the same as `_parse_object`, in less time where possible."""
-    value = parse_quickly(raw, 0)
-    return value if type(value) is dict else _parse_object(raw)
-
-
-def _parse_object(raw: bytes) -> Any:
-    """Parse a text exactly and return its object. Raises `TextError` and `StructureError`."""
-    value = parse(raw)
+def _object(value: Any) -> Any:
+    """Return a JSON value that is an object. Raises `StructureError` for any other."""
     if type(value) is not dict:
         raise StructureError("object", kind(value))
     return value
