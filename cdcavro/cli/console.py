@@ -115,7 +115,7 @@ class VersionNotice:
 def say(sentence: str) -> None:
     """Print a sentence on standard error, above the progress bar if there is one; what cannot be seen is escaped.
 
-    It may list what it is about in lines of their own.
+    It may have several lines.
     """
     if sys.stderr is not None:
         sys.stderr.write(visible_lines(sentence) + "\n")

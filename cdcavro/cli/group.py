@@ -62,7 +62,7 @@ class Commands(click.Group):
         """Run a command; turn its errors and signals into a sentence and an exit code."""
         try:
             try:
-                with _terminable():
+                with _handle_sigterm():
                     return super().invoke(ctx)
             finally:
                 _flush()
@@ -82,7 +82,7 @@ class Commands(click.Group):
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def _handle_sigterm() -> Iterator[None]:
     """Let SIGTERM end a command as Ctrl-C does, unless there is another handler for it."""
 
     def end(*_: object) -> None:

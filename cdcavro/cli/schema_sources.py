@@ -42,7 +42,7 @@ class NamedSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Subjects:
+class SubjectNames:
     """How subjects are named: `given` (str or None) is the only subject; if it is None, by `strategy` and `topic`."""
 
     given: str | None
@@ -54,7 +54,7 @@ class Subjects:
         return self.given or subject_name(self.strategy, source.schema, topic=self.topic, is_key=source.is_key)
 
 
-def named_subjects(given: str | None, strategy: Strategy | None, topic: str | None) -> Subjects:
+def parse_subjects(given: str | None, strategy: Strategy | None, topic: str | None) -> SubjectNames:
     """Return how subjects are named, by default after the topic, or else the record. Raises `click.UsageError`."""
     if given is not None and (strategy or topic):
         raise click.UsageError("--subject and --strategy or --topic exclude each other")
@@ -63,12 +63,12 @@ def named_subjects(given: str | None, strategy: Strategy | None, topic: str | No
         raise click.UsageError("--strategy record takes no --topic")
     if chosen != "record" and not topic and given is None:
         raise click.UsageError(f"--strategy {chosen} needs --topic")
-    return Subjects(given, chosen, topic)
+    return SubjectNames(given, chosen, topic)
 
 
-def sources(names: Sequence[str], subjects: Subjects) -> list[NamedSource]:
+def read_sources(names: Sequence[str], subjects: SubjectNames) -> list[NamedSource]:
     """Return the schemas of formats, of files and of all files in folders. Raises `FileError`, `click.UsageError`."""
-    named = [source for name in names for source in _named(name)]
+    named = [source for name in names for source in _sources_of(name)]
     if subjects.given is not None and any(source.is_key for source in named):
         raise click.UsageError("--subject names one subject, and there are schemas of keys too: say --topic")
     if subjects.given is None and subjects.strategy == "topic":
@@ -76,38 +76,38 @@ def sources(names: Sequence[str], subjects: Subjects) -> list[NamedSource]:
     return named
 
 
-def _named(name: str) -> Iterator[NamedSource]:
+def _sources_of(name: str) -> Iterator[NamedSource]:
     path = Path(name)
     if name in (*FORMATS, CHANGE) and not path.exists():
         yield NamedSource(name, read_schema(name))
     elif path.is_dir():
-        files = list(_files(path))
+        files = list(_schema_files(path))
         if not files:
             raise FileError(click.format_filename(name), "a folder with .avsc files", "one without")
-        yield from (_file(file) for file in files)
+        yield from (_source_of_file(file) for file in files)
     else:
-        yield _file(path, name)
+        yield _source_of_file(path, name)
 
 
-def _file(path: Path, name: str | None = None) -> NamedSource:
+def _source_of_file(path: Path, name: str | None = None) -> NamedSource:
     return NamedSource(name or str(path), read_schema(name or str(path)), is_key=path.name.endswith(_KEY))
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _schema_files(folder: Path) -> Iterator[Path]:
     """Yield the schema files of a folder in the order of their versions; for typed tables, table by table."""
-    folders = [folder / name for name in _tables(folder)] if (folder / INDEX).is_file() else [folder]
+    folders = [folder / name for name in _table_folders(folder)] if (folder / INDEX).is_file() else [folder]
     for place in folders:
-        yield from sorted(place.glob("*.avsc"), key=_order)
+        yield from sorted(place.glob("*.avsc"), key=_file_order)
 
 
-def _order(path: Path) -> tuple[Any, ...]:
+def _file_order(path: Path) -> tuple[Any, ...]:
     """Return the sort key of a file: v10 follows v2, and the schema of a key follows that of its row."""
     parts = _NUMBER.split(path.name.removesuffix(_KEY).removesuffix(".avsc"))
     numbers = tuple((int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts))
     return numbers, path.name.endswith(_KEY)
 
 
-def _tables(folder: Path) -> list[str]:
+def _table_folders(folder: Path) -> list[str]:
     file = folder / INDEX
     try:
         listed = json.loads(file.read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def _tables(folder: Path) -> list[str]:
 
 def _check_one_table(names: Sequence[str]) -> None:
     for name in names:
-        if (Path(name) / INDEX).is_file() and len(_tables(Path(name))) > 1:
+        if (Path(name) / INDEX).is_file() and len(_table_folders(Path(name))) > 1:
             raise click.UsageError(
                 "the subject of a topic holds the versions of one table, and there are several:"
                 " say --strategy topic-record"

@@ -26,16 +26,16 @@ def spark_session(master: str | None, config: Mapping[str, str]) -> Iterator[Any
     from cdcavro.spark.session import session, stop  # noqa: PLC0415
 
     say("starting Spark")
-    shown = {
+    defaults = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
-        # Where in this package a Column was made tells a user nothing, and is found out anew for each.
+        # Where this package makes a Column is of no use to users, and finding it out takes time for each.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     spark = None
     is_over: AbstractContextManager[Any] = nullcontext()
     try:
-        spark = in_thread(partial(session, master=master, config={**shown, **config}))
+        spark = in_thread(partial(session, master=master, config={**defaults, **config}))
         spark.sparkContext.setLogLevel("ERROR")
         yield spark
     except KeyboardInterrupt:

@@ -98,7 +98,7 @@ class _Payloads:
         while position >= 0:
             if not is_long:
                 payloads, count, behind = format.encode_text(chunk.raw, position)
-                # What is too long together may not be so line by line.
+                # Lines that are too long together may be short enough one by one.
                 is_long = len(payloads) > _PIECE_BYTES
                 if not is_long:
                     self._add(payloads, count)
@@ -180,7 +180,7 @@ def _join(pieces: list[bytes]) -> list[bytes]:
 
 
 def _group(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Yield lists of consecutive items, each until its size reaches `most`; items before an error are not lost."""
+    """Yield lists of consecutive items, each until its size reaches `most`; the items before an error are yielded first."""
     group: list[T] = []
     room = most
     try:

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     ChunkFile = tuple[str, "Iterator[Chunk | Range]"]
 
 _HIDDEN: Final = ("_", ".")
-# The beginnings of so many files are looked at, whether they look like another format than that which is stated.
+# The first messages of at most this many files are compared with the stated format.
 _MOST_LOOKS: Final = 100
-# In bytes: larger messages are not looked at, which would take as long as to read them.
+# In bytes: larger messages are not compared, because that takes as long as reading them.
 _LARGE: Final = 1 << 20
 
 
@@ -50,7 +50,7 @@ class Inputs:
     """Files that are read one behind the other.
 
     `paths` are files, folders, of which all files are taken in the order of their names, those in folders within as well,
-    and `-` for standard input, which is also what no path means. In folders, names that begin with `_` or `.` are passed
+    and `-` for standard input, which is also read if there is no path. In folders, names that begin with `_` or `.` are passed
     over, as Spark does. `say` is called with a sentence for what is passed over. Attributes: `files` and `folders` (tuples
     of str), all files and the folders among the paths. Raises `FileError` for a folder that cannot be read.
     """
@@ -68,19 +68,19 @@ class Inputs:
             say(f"passing over {names} with _ or .")
 
     def begin(self, file: str, before: int) -> None:
-        """Note that the next file begins behind so many lines."""
+        """Note that the next file begins after `before` lines of other files."""
         self._begun.append((before, file))
 
     def place(self, number: int) -> tuple[str, int]:
-        """Return the file and its own number of the line that has a number in all."""
+        """Return the file of a line and its number there; `number` counts the lines of all files."""
         i = bisect_right(self._begun, number - 1, key=lambda begun: begun[0]) - 1
         before, file = self._begun[max(i, 0)] if self._begun else (0, STANDARD)
         return file, number - before
 
     def lines(self, file: str, advance: Advance = ignore_progress, format: str = AUTO) -> Iterator[Line]:
-        """Yield the lines of a file, numbered behind those that were yielded before. Raises `FileError`.
+        """Yield the lines of a file, numbered on from those yielded before. Raises `FileError`.
 
-        If the first of them look like another format than that which is stated, that is said, once for all files.
+        If the first of them look like another format than the stated one, that is said, once for all files.
         """
         before = self._count
         self.begin(file, before)
@@ -128,7 +128,7 @@ class Inputs:
             yield chunk
 
     def _compare(self, file: str, head: Sequence[bytes], format: str) -> None:
-        """Say, once for all files, if the first messages of one look like another format than that which is stated."""
+        """Say, once for all files, if the first messages of one look like another format than the stated one."""
         if format in (AUTO, MIXED) or self._looks >= _MOST_LOOKS:
             return
         self._looks += 1
@@ -140,7 +140,7 @@ class Inputs:
             self._say(f"{shown_name(file)}: it begins with {looking} like {other}, read as {format}")
 
     def _list(self, path: str) -> Iterator[str]:
-        """Yield the files that a path means; what is found twice in folders, as by a link, is read once."""
+        """Yield the files that a path means. A file found twice in folders, for example through a link, is read once."""
         if path == STANDARD or not Path(path).is_dir():
             self._seen.add(_key(path))
             yield path

@@ -126,13 +126,16 @@ def packing_of(path: str, stream: io.BufferedReader[Any]) -> str | None:
 
 
 def is_packed(path: str, start: bytes) -> bool:
-    """Return whether a file is packed by its first bytes, or with Zstandard by its name: gzip's may be unpacked already."""
+    """Return whether a file is packed: by its first bytes, or with Zstandard by its name.
+
+    A name that ends in `.gz` shows nothing: Spark may have unpacked the file already.
+    """
     is_named = _ENDINGS.get(PurePath(path).suffix.lower()) == ZSTANDARD
     return is_named or start.startswith(tuple(_MARKS.values()))
 
 
 def skip_mark(path: str, stream: io.BufferedReader[Any], say: Say) -> io.BufferedReader[Any]:
-    """Return a stream of text behind the byte order mark with which it may begin, and which is said."""
+    """Skip the byte order mark at the start of a text, if there is one, and say so. Return the stream."""
     if stream.peek(len(BOM))[: len(BOM)] == BOM:
         stream.read(len(BOM))
         say(f"{shown_name(path)}: {MARK_NOTE}")

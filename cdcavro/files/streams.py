@@ -38,7 +38,7 @@ def ignore_progress(size: int) -> None:
 
 
 def say_nothing(sentence: str) -> None:
-    """Say nothing, where nobody listens."""
+    """Ignore a sentence, where none is printed."""
 
 
 def shown_name(path: str) -> str:
@@ -67,7 +67,7 @@ def open_input(path: str, advance: Advance = ignore_progress) -> Iterator[io.Buf
 
 
 class SharedInput:
-    """A regular file that threads read, each at places of its own. It is open as long as somebody has use for it.
+    """A regular file that several threads read, each at its own positions. It stays open as long as it is used.
 
     Attributes: `path` (str); `size` (int), in bytes, when it was opened.
     """
@@ -119,7 +119,7 @@ def open_shared_input(path: str) -> SharedInput | None:
 
 
 def input_size(path: str) -> int | None:
-    """Return the size of a file in bytes; None if it is not a regular file."""
+    """Return the size of a regular file in bytes; None for anything else."""
     place = Path(path)
     return place.stat().st_size if path != STANDARD and place.is_file() else None
 
@@ -136,8 +136,7 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
     """Open a file, or standard output, for writing bytes.
 
     The bytes go to a temporary file beside `path`, which is renamed to it if all goes well and removed
-    otherwise, so that nobody reads half a file; what a run that was killed left of such files goes, too, when all went
-    well. A device or pipe is written directly. Raises `FileError`
+    otherwise, so that nobody reads half a file. Then temporary files that a killed run left beside it are removed as well. A device or pipe is written directly. Raises `FileError`
     if the file exists and `force` is not set, or if it cannot be written.
     """
     try:
@@ -162,7 +161,7 @@ def check_new(path: str, *, force: bool) -> None:
 
 
 def check_folder(path: str) -> None:
-    """Check that a folder can be written, and made if it is not there. Raises `FileError`."""
+    """Check that a folder can be written to, or created. Raises `FileError`."""
     place = Path(path).absolute()
     nearest = next(folder for folder in (place, *place.parents) if os.path.lexists(folder))
     if not nearest.is_dir():

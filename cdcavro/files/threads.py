@@ -1,7 +1,7 @@
 """Threads that share the work on a file: their results are written in the order of the tasks, and only a few wait in memory.
 
-The engine and zlib let go of the interpreter's lock while they work, so that threads use as many cores. Whatever goes
-the exact way, in Python, takes turns.
+The engine and zlib release the interpreter's lock while they work, so that each thread uses a core. What is converted in
+Python takes turns.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _fail(error: CdcAvroError) -> Iterable[Part]:
 
 @contextmanager
 def start_threads(jobs: int) -> Iterator[Begin]:
-    """Yield what begins a piece of work in one of `jobs` threads, and returns what waits for its result.
+    """Yield a function that begins a piece of work in one of `jobs` threads and returns a function that waits for its result.
 
-    With one job, the work is done where its result is waited for. Whatever a piece of work raises is raised there.
+    With one job, the work is done when its result is waited for. An error of a piece of work is raised there, too.
     """
     _keep_memory()
     if jobs == 1:
@@ -106,7 +106,7 @@ def start_threads(jobs: int) -> Iterator[Begin]:
 
 
 class _Result:
-    """The parts that a task gives, a few at a time. `is_over` is set when nobody wants them any more."""
+    """The parts that a task yields, of which a few wait. `is_over` is set when they are not wanted any more."""
 
     def __init__(self, make: Order, is_over: Event) -> None:
         self._make = make
@@ -115,7 +115,7 @@ class _Result:
         self._waiting: SimpleQueue[Part | Exception | None] = SimpleQueue()
 
     def fill(self) -> None:
-        """Do the task; its end is told by what raised it, or by None."""
+        """Do the task. Its parts are followed by None, or by the error that ended it."""
         try:
             for part in self._make():
                 if not self._put(part):
@@ -155,7 +155,7 @@ class _Crew:
         self._is_over = Event()
 
     def begin(self, make: Order) -> _Result:
-        """Let a thread do a task, and return what it gives."""
+        """Let a thread do a task, and return its result."""
         if len(self._threads) < self._most:
             # Python does not wait for these threads at its end, so that Ctrl-C is not kept by one large message.
             self._threads.append(Thread(target=self._serve, daemon=True))

@@ -53,7 +53,7 @@ def evolve(
         if evolution.steps:
             say(str(evolution.verdict))
         else:
-            _check_about(current, statement, db_type)
+            _check_table(current, statement, db_type)
             say("nothing changed: the statement is not about a column, a key or the name of this table")
         for sentence in _unknown_types(current, evolution.schema):
             say(sentence)
@@ -62,7 +62,7 @@ def evolve(
         stream.write(schema_text(json.loads(current.json), indent=2).encode() + b"\n")
 
 
-def _check_about(schema: Schema, statement: str, db_type: str | None) -> None:
+def _check_table(schema: Schema, statement: str, db_type: str | None) -> None:
     """Check that a statement that changed nothing is not about another table. Raises `Fault`."""
     own = from_schema(schema).table
     tables = [

@@ -9,7 +9,7 @@ import click
 from cdcavro.cli.console import say, table
 from cdcavro.cli.group import example
 from cdcavro.cli.options import OUTPUT, force_option
-from cdcavro.cli.schema_sources import named_subjects, sources
+from cdcavro.cli.schema_sources import parse_subjects, read_sources
 from cdcavro.errors import IncompatibleError, plain, visible, visible_lines
 from cdcavro.files.streams import STANDARD, open_output
 from cdcavro.registry import connect
@@ -84,8 +84,8 @@ def publish(
     level does not allow is refused, with every reason, and later schemas of that subject are not tried; the
     exit code is then 1. --compatibility also sets the subject's level.
     """
-    subjects = named_subjects(subject, strategy, topic)
-    named = sources(names, subjects)
+    subjects = parse_subjects(subject, strategy, topic)
+    named = read_sources(names, subjects)
     rows: list[tuple[str, ...]] = []
     refused: set[str] = set()
     with connect(url) as registry:
@@ -136,9 +136,9 @@ def check(
     schemas belong to one subject, each is also compared with those before it. Nothing is written, so a change
     can be checked before it is merged. The exit code is 1 if a schema would be refused.
     """
-    subjects = named_subjects(subject, strategy, topic)
+    subjects = parse_subjects(subject, strategy, topic)
     is_refused = False
-    named = sources(names, subjects)
+    named = read_sources(names, subjects)
     with connect(url) as registry:
         target = registry.rehearsal()
         for source in named:

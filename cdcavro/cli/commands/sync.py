@@ -84,33 +84,38 @@ def sync(
     its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
     what a pipeline remembers.
     """
-    if page is not None and not Path(page).absolute().parent.is_dir():
-        raise FileError(page, "a file in a folder that there is", "none")
+    _check_page(page)
     if action == SHOW:
         _show(flags["state"], page, None if config is None else _config(config, flags))
         return
-    read = _config(config, flags)
-    pipeline, hidden = read.pipeline(config or "the options"), read.redaction
-    _check_places(read, pipeline)
-    with hidden.errors(), spark_session(master, {"spark.driver.memory": "2g", **read.settings()}) as spark:
+    configuration = _config(config, flags)
+    pipeline, redaction = configuration.pipeline(config or "the options"), configuration.redaction
+    _check_places(configuration, pipeline)
+    with redaction.errors(), spark_session(master, {"spark.driver.memory": "2g", **configuration.settings()}) as spark:
         if check:
             in_thread(partial(pipeline.check, spark))
             has_registry = pipeline.registry is not None or pipeline.settings.framed is not None
             parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if has_registry else [])]
-            said = f"{', '.join(parts[:-1])} and {parts[-1]} can be reached, and {read.state} is free"
-            click.echo(hidden.of(said))
+            reached = f"{', '.join(parts[:-1])} and {parts[-1]} can be reached"
+            click.echo(redaction.of(f"{reached}, and {configuration.state} is free"))
             return
-        progress, is_whole = BatchLines(read.state, page, is_quiet=quiet, called=hidden.of(read.state)), False
+        called, is_whole = redaction.of(configuration.state), False
+        progress = BatchLines(configuration.state, page, is_quiet=quiet, called=called)
         try:
-            in_thread(partial(pipeline.run, spark, once=once, every=read.every, say=progress.add))
+            in_thread(partial(pipeline.run, spark, once=once, every=configuration.every, say=progress.add))
             is_whole = True
         finally:
-            # A stream that runs on ends by Ctrl-C, or by what no message is to blame for.
-            progress.finish(hidden.of(pipeline.rejects), is_whole=is_whole)
+            # A stream without an end is stopped by Ctrl-C, or by an error that no message caused.
+            progress.finish(redaction.of(pipeline.rejects), is_whole=is_whole)
     if pipeline.waiting:
-        wait = f"rows of {number_of(pipeline.waiting, 'table')} wait in {read.state}"
-        say(hidden.of(f"{wait}, and are tried again with the next batch"))
+        rows = f"rows of {number_of(pipeline.waiting, 'table')} wait in {configuration.state}"
+        say(redaction.of(f"{rows}, and are tried again with the next batch"))
     ctx.exit(REJECTED if pipeline.waiting or progress.is_all_rejected else 0)
+
+
+def _check_page(page: str | None) -> None:
+    if page is not None and not Path(page).absolute().parent.is_dir():
+        raise FileError(page, "a file in a folder that there is", "none")
 
 
 def _check_places(config: Config, pipeline: Pipeline) -> None:
@@ -212,9 +217,8 @@ _WIDTH: Final = 60
 class BatchLines:
     """Says what batches did; `page` is the file of the report on the pipeline of a state, None if none is wanted.
 
-    `called` is what the folder of the state is called there.
-
-    Batches are added by another thread than that in which the command ends.
+    `called` (str) is the name of the state's folder on that page. Batches are added in one thread, and the command ends in
+    another.
     """
 
     def __init__(self, state: str, page: str | None, *, is_quiet: bool, called: str) -> None:
@@ -265,7 +269,7 @@ class BatchLines:
     def finish(self, rejects: str, *, is_whole: bool) -> None:
         """Print the rows by table and operation, why messages were rejected, and an account of all messages.
 
-        `is_whole` says that the run ended as it should; of one that did not, nothing is said if it did nothing.
+        `is_whole` says that the run ended as it should. If it did not, and no batch was done, nothing is printed.
         """
         with self._lock:
             self._is_over = True
@@ -303,7 +307,7 @@ class BatchLines:
                 self._places.setdefault(kind, one.place)
 
     def _line(self, report: BatchReport) -> str:
-        """Return what there is to say of a batch; on a terminal, where it replaces those before, also of all."""
+        """Return the line of a batch; on a terminal, where each line replaces the one before, it has the totals as well."""
         seconds = sum(report.seconds.values())
         read, rejected, tables = report.counts["read"], report.counts["rejected"], len(report.operations)
         rate = f" ({read / seconds:,.{0 if read >= 10 * seconds else 1}f}/s)" if seconds else ""

@@ -93,7 +93,7 @@ def tables(
     v1.parquet instead of v1.avro, with the columns of the newest version.
     """
     check_files(inputs, rejects)
-    _check_apart(out.path, *inputs.files, rejects)
+    _check_outside(out.path, *inputs.files, rejects)
     threads = jobs if jobs > 1 else 0
     with (
         Progress("reading", total_size(inputs.files), shares_terminal=False) as progress,
@@ -155,7 +155,7 @@ class _Job:
         self.typed = 0
 
     def type_file(self, file: str, lines: LineTyper, chunks: Iterator[Chunk], typer: MessageTyper) -> None:
-        """Type the changes of all lines of the next file, by the engine where it knows what is like them."""
+        """Type the changes of all lines of the next file, by the engine where it knows their pattern."""
         joiner, before = self._joiner, self._conversion.read
         self._inputs.begin(file, before)
         name = shown_name(file)
@@ -164,14 +164,14 @@ class _Job:
             message, number = line.message(), line.number - before
             rows = typer.type_by_pattern(message, Arrival(file=name, line=number)) if joiner.passes_whole else None
             if rows is not None:
-                self.typed += self._keep(rows)
+                self.typed += self._write_rows(rows)
                 return ()
             self._versions.see(message, self._format)
             placed = [replace(change, place=_place(change, name, number)) for change in typer.changes(message)]
             return joiner.add(placed, line.number, message)
 
         left = lines.left(chunks, lambda: joiner.passes_whole)
-        # In the first file, where most runs have all, lines are numbered already as they are in all files.
+        # In the first file, which is the only one in most runs, the numbers are those in all files already.
         numbered = (line._replace(number=before + line.number) for line in left) if before else left
         for complete in self._conversion.results(numbered, join):
             self._write(complete, typer)
@@ -179,7 +179,7 @@ class _Job:
         self.typed += lines.taken
 
     def finish(self, typer: MessageTyper) -> None:
-        """Type what waited for other messages until the end of all files."""
+        """Type the changes that still wait for other messages at the end of all files."""
         self._write(self._joiner.finish(), typer)
 
     def _write(self, joined: Sequence[JoinedChanges], typer: MessageTyper) -> None:
@@ -193,13 +193,13 @@ class _Job:
                 for number, text in part.messages:
                     self._reject(error, Line.of(number, text))
             else:
-                self.typed += self._keep(typed) * len(part.messages)
+                self.typed += self._write_rows(typed) * len(part.messages)
                 if len(part.messages) == 1:
                     ((number, text),) = part.messages
                     file, line = self._inputs.place(number)
                     typer.learn(to_bytes(text), part.changes, typed, Arrival(file=shown_name(file), line=line))
 
-    def _keep(self, typed: Sequence[TypedChange | TypedPayload]) -> bool:
+    def _write_rows(self, typed: Sequence[TypedChange | TypedPayload]) -> bool:
         for row in typed:
             self._folder.write(row)
         return bool(typed)
@@ -257,7 +257,7 @@ def _place(change: Change, file: str, line: int) -> Arrival:
     return replace(change.place or Arrival(), file=file, line=line)
 
 
-def _check_apart(out: str, *files: str | None) -> None:
+def _check_outside(out: str, *files: str | None) -> None:
     """Check that no file is inside the folder, which is replaced as a whole. Raises `click.UsageError`."""
     folder = Path(out).resolve()
     for file in files:

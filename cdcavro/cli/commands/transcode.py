@@ -101,8 +101,8 @@ class _Job:
         self._transcoder, self._conversion, self._inputs = transcoder, conversion, inputs
         self._out, self._losses = out, losses
         self._reasons: Counter[str] = Counter()
-        self._of_values: set[str] = set()
-        self._written = self._unanswered = 0
+        self._value_losses: set[str] = set()
+        self._written = self._without_counterpart = 0
 
     def transcode(self, lines: Iterator[Line], format: str) -> None:
         """Transcode all lines, which are of a format."""
@@ -120,8 +120,8 @@ class _Job:
         """Print on standard error what was read, written, rejected and lost."""
         read, rejected = self._conversion.read, self._conversion.rejected
         say(
-            f"read {read:,} = transcoded {read - self._unanswered - rejected:,}"
-            f" + without a counterpart {self._unanswered:,} + rejected {rejected:,}; wrote {number_of(self._written, 'message')}"
+            f"read {read:,} = transcoded {read - self._without_counterpart - rejected:,}"
+            f" + without a counterpart {self._without_counterpart:,} + rejected {rejected:,}; wrote {number_of(self._written, 'message')}"
         )
         if self._transcoder.unzoned:
             say(
@@ -129,7 +129,7 @@ class _Job:
                 f" {'stays' if self._transcoder.unzoned == 1 else 'stay'} text"
                 f" (most in {self._unzoned_places()}); --zone gives the source's"
             )
-        kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._of_values, -kind[1]))
+        kinds = sorted(self._reasons.items(), key=lambda kind: (kind[0] not in self._value_losses, -kind[1]))
         for reason, count in kinds[:_REASONS]:
             say(f"lost {'once' if count == 1 else f'{count:,} times'}: {reason}")
         if len(self._reasons) > _REASONS:
@@ -148,7 +148,7 @@ class _Job:
 
     def _write_result(self, result: Transcoded) -> None:
         if not result.texts:
-            self._unanswered += len({loss.message for loss in result.losses})
+            self._without_counterpart += len({loss.message for loss in result.losses})
         for text in result.texts:
             self._written += 1
             self._out.write(text + b"\n")
@@ -160,7 +160,7 @@ class _Job:
         kind = kind if kind in self._reasons or len(self._reasons) < _KINDS else _OTHERS
         self._reasons[kind] += 1
         if loss.is_of_a_value:
-            self._of_values.add(kind)
+            self._value_losses.add(kind)
         if self._losses is not None:
             file, line = self._inputs.place(loss.message)
             # With one input, its name is not repeated in each loss.
