@@ -97,9 +97,9 @@ def zeros(count: int) -> pa.Buffer:
 
 
 def array_of_cells(part: ColumnLayout, columns: Filled, count: int, zero_buffer: pa.Buffer) -> pa.Array:
-    """Return the array of a part, from the columns that the engine has filled; `count` is for one without buffers.
+    """Return the array of a part, from the columns that the engine has filled.
 
-    `zero_buffer` has the `zeros` of all rows.
+    `count` is the length of an array without buffers; `zero_buffer` has the `zeros` of all rows.
     """
     if part.column == NONE:
         return pa.nulls(count)
@@ -146,7 +146,7 @@ class Room:
         self.zero_buffer = zeros(rows)
 
     def take(self, size: int) -> None:
-        """Take of the room. Raises `PayloadError`."""
+        """Take some of the room for items. Raises `PayloadError` if too little is left."""
         self._left -= size
         if self._left < 0:
             most = f"{MAX_ROOM >> 20} MiB and {ROOM_PER_BYTE} times the payloads"
@@ -157,7 +157,7 @@ class Room:
         return part.column != NONE and self._columns[COLUMN * part.column + 2] == ROWS
 
     def take_rows(self, part: ColumnLayout, count: int) -> None:
-        """Take the cells that rows have in the column of a part. Raises `RowsError`."""
+        """Take the room for the cells of rows in a part's column. Raises `RowsError` if too little is left."""
         self._rows_left -= count * max(self._columns[COLUMN * part.column + 1], 1)
         if self._rows_left < 0:
             raise RowsError

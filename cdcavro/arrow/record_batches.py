@@ -133,7 +133,7 @@ def _reader_version(known: dict[int, TableSchema], reader: TableSchema | int | N
 def _as_binary(payloads: Iterable[bytes | None] | pa.Array) -> pa.Array:
     """Return payloads as one array.
 
-    Raises `PayloadError` for an array that is none and for more than 2 GiB, and `TypeError` for what is not bytes.
+    Raises `PayloadError` for an array that is not valid and for more than 2 GiB; `TypeError` for anything but bytes.
     """
     column = _validate(payloads)
     if column is None:
@@ -160,9 +160,9 @@ def _too_large() -> PayloadError:
 
 
 def _validate(values: Any) -> pa.Array | pa.ChunkedArray | None:
-    """Return an array whose buffers hold what it says, None for what is no array. Raises `PayloadError`.
+    """Return an array after a check of its buffers, None for anything else. Raises `PayloadError`.
 
-    Arrow itself reads where an array says, which may be made of any buffers.
+    Arrow itself does not check: it reads wherever an array's offsets point.
     """
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         return None
@@ -201,7 +201,7 @@ def _bring_into(
 
 
 def _version_numbers(versions: Iterable[int | None] | pa.Array) -> pa.Array:
-    """Return the numbers of versions as an array. Raises `TypeError` for what are no integers."""
+    """Return the numbers of versions as an array. Raises `TypeError` for anything but integers."""
     try:
         listed = _validate(versions)
         listed = pa.array(list(versions)) if listed is None else listed
@@ -234,7 +234,7 @@ def read_batch(payloads: pa.Array, reading: Reading) -> pa.Array:
     if not COMPILED:
         return read_exactly(values, reading)
     if taken < values.count:
-        # Where it is at fault, none of the others need be read.
+        # If this payload is faulty, the others need not be read.
         _read_row(values, taken, reading)
         return read_exactly(values, reading)
     zero_buffer = zeros(taken)
@@ -243,7 +243,7 @@ def read_batch(payloads: pa.Array, reading: Reading) -> pa.Array:
 
 
 def read_exactly(values: Slices, reading: Reading) -> pa.Array:
-    """Return what the engine would make of payloads; it finds the fault of one that is none."""
+    """Return what the engine would make of payloads, the exact way, which says what is wrong with a faulty one."""
     rows = [_read_row(values, i, reading) for i in range(values.count)]
     try:
         return array_of_values(reading.layout.root, rows, Room(values.size, reading.layout.program.columns, len(rows)))
@@ -297,8 +297,8 @@ class VersionPayloads:
     def translate(self, numbers: pa.Array, payloads: pa.Array) -> pa.Array:
         """Return the payloads under the reader's schema; `numbers` are those of their schemas, null for none.
 
-        Raises `PayloadError`, with the number of the row, for a payload that is none of its schema, `SchemaError` for a
-        schema that the reader does not read, and `OverflowError` for more than 2 GiB.
+        Raises `PayloadError`, with the number of the row, for a payload that its schema did not write, `SchemaError` for
+        a schema that the reader does not read, and `OverflowError` for more than 2 GiB.
         """
         if numbers.null_count:
             payloads = pc.if_else(pc.is_valid(numbers), payloads, pa.scalar(None, payloads.type))
@@ -306,7 +306,7 @@ class VersionPayloads:
         numbered = memoryview(known.buffers()[1] or b"")
         indexes = array("i", numbered[known.offset * 4 : (known.offset + len(known)) * 4].tobytes())
         data, offsets = self._translate_all(indexes, payloads)
-        # Where there is no payload, there is none under the reader's schema.
+        # A payload that is null is null under the reader's schema, too.
         valid = pc.is_valid(payloads).buffers()[1] if payloads.null_count else None
         return pa.Array.from_buffers(pa.binary(), len(payloads), [valid, pa.py_buffer(offsets), pa.py_buffer(data)])
 
@@ -346,11 +346,11 @@ class VersionPayloads:
 def _translators(writer: str, reader: str) -> tuple[Callable[[bytes], bytes], Translator]:
     """Return the exact way and the engine's from one version to another; kept for the next task in the same process.
 
-    As in `from_avro`, what a version says to be a date or a text is read as one.
+    As in `from_avro`, a column is read as the date or the text that its version declares.
     """
     was, now = parse_schema(writer), parse_schema(reader)
     program = pair_program(was, now, reinterpret=True)
-    # Whoever takes the payloads wants each of them written.
+    # Payloads of the reader's own schema are written as well.
     return translator(was, now, reinterpret=True), Translator(replace(program, is_same=False))
 
 

@@ -179,7 +179,7 @@ class _Encoder:
 def _columns_by_name(
     array: pa.Array, wanted: pa.DataType, pointer: str, *, missing: Sequence[str] = ()
 ) -> dict[str, pa.Array]:
-    """Return the fields of structs by their names, which are those of a type, but for some that may be missing."""
+    """Return the fields of structs by name: all that a type has, except `missing` ones, and no others."""
     if not pa.types.is_struct(array.type):
         if pa.types.is_null(array.type):
             array = array.cast(wanted)

@@ -83,7 +83,7 @@ class Table:
     _declared: dict[bytes, None] = field(default_factory=dict)
     # The names of the columns that any version has as unsigned.
     _unsigned: frozenset[str | None] = _NONE
-    # The number of the last edit. Unlike a count of its own, it never comes again, also after edits that were undone.
+    # The number of the last edit among all tables: it never comes again, even after edits that were undone.
     _edit: int = 0
 
     @property
@@ -95,7 +95,7 @@ class Table:
         """Raise `SchemaError` if there may be no other version, before anything is done for it."""
         if len(self.versions) >= MAX_VERSIONS:
             raise SchemaError(self.schema.table.table, f"more than {MAX_VERSIONS} versions")
-        if self.versions:  # to make a version takes far more than to refuse one
+        if self.versions:  # making a version costs far more than refusing one
             self.room.check(self.schema.size, self.schema.table.table)
 
     def append(
@@ -198,7 +198,7 @@ class Table:
         return is_before(key, self.starts[-1])
 
     def is_behind(self, key: Key | None) -> bool:
-        """Return whether a statement that creates the table came behind its newest version, by its time at least."""
+        """Return whether a statement that creates the table came late: its time is before the newest version."""
         return is_before_all(key, self.starts[-1])
 
     def explain(self, actions: Sequence[Action], source: Source, given: TypeOverrides, start: Key | None) -> None:
@@ -375,7 +375,7 @@ def _signatures_of_version(schema: TableSchema) -> Signatures:
 
 
 def only_version(versions: Sequence[TableSchema], digests: ColumnDigests, change: Change) -> TableSchema | None:
-    """Return the version that the columns of a change fit, whose list is given, if it is one whatever the time."""
+    """Return the only version that fits the columns of a change, given their digests; None if the time decides."""
     columns = change.columns or ()
     if any(with_unsigned(columns, version.columns) is not columns for version in versions):
         return None
@@ -428,10 +428,10 @@ def is_before(key: Key | None, start: Any) -> bool:
 
 
 def is_before_all(key: Key | None, start: Any) -> bool:
-    """Return whether a time is known to come before a beginning, or, by the times of the two alone, was before it.
+    """Return whether a time is known to come before a beginning, or is before it by the source's clock alone.
 
-    Where arrival is the true order, a statement that creates or renames a table onto a name which a table
-    bears contradicts that order. If it began before what is known of the table, it came late.
+    Where arrival is the true order, a statement that gives a table a name that another one bears contradicts that
+    order. If it began before what is known of the other table, it came late.
     """
     return is_before(key, start) or (key is not None and start != FIRST and began_before(key, start))
 
@@ -444,12 +444,12 @@ def is_made_before(key: Key | None, start: Any) -> bool:
 
 
 def is_in_second(key: Key, start: Any) -> bool:
-    """Return whether a row is known to have begun in the same second as the statement that a beginning is."""
+    """Return whether a row is known to have begun in the same second as the statement of a beginning."""
     return isinstance(start, StatementTime) and key[3][:1] == start[3][:1] != ()
 
 
 def is_repeat(key: Key | None, start: Any) -> bool:
-    """Return whether a change was made before a beginning, and so is delivered again if it arrives behind it."""
+    """Return whether a change was made before a beginning: if it arrives after it, it is delivered again."""
     return key is not None and start != FIRST and has_smaller_numbers(key, start)
 
 

@@ -85,7 +85,7 @@ def heirs(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[st
     for name, attributes in fields:
         cdc = attributes.get(ATTRIBUTE)
         column, until = (cdc.get("column"), cdc.get("until")) if isinstance(cdc, dict) else (None, None)
-        # The attributes of a schema from elsewhere may be anything.
+        # A schema that this package did not make may have anything as its attributes.
         column = column if isinstance(column, str) else name
         if type(until) is int:
             older.setdefault(column, []).append((until, name))
@@ -117,7 +117,7 @@ def is_fillable(old: Any, new: Any) -> bool:
 
 
 def filled_value(value: Any, old: Any, new: Any) -> Any:
-    """Return a Python value of one Avro type as one of another; None if it cannot be that exactly.
+    """Return a Python value of one Avro type as one of another; None if it is not exactly that.
 
     >>> decimal = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 1}
     >>> filled_value(7, "int", decimal), filled_value(Decimal("7.0"), decimal, "int")

@@ -112,13 +112,13 @@ class TablesFolder:
         self.counts[typed.table.number] += 1
 
     def write_rows(self, journal: Journal, rows: RowBuffers, first: int, end: int) -> None:
-        """Write rows of those that an engine made of patterns in a journal, as `write` does one by one."""
+        """Write some of the rows that an engine made by the patterns of a journal, as `write` does one by one."""
         patterns, ends, payloads = rows[1], rows[5], rows[6]
         groups = grouped(patterns, ends, payloads, journal.groups.tobytes(), first, end)
         tables = [journal.versions[number] for number, _, _ in groups]
         new = sum((table.number, schema.version) not in self._open for table, schema in tables)
         if new and len(self._open) + new > self._most:
-            # Files are closed on the way, and which of them depends on the order of all rows.
+            # Some files are closed on the way; which ones depends on the order of all rows.
             self._write_each(journal, rows, first, end)
             return
         for (table, schema), (_, some, places) in zip(tables, groups, strict=True):
@@ -157,7 +157,7 @@ class TablesFolder:
             ) from error
 
     def _put_in_place(self) -> None:
-        """Give the folder its name, which an older one may have until then; whatever fails, one of them has it."""
+        """Give the folder its name. An older folder may have it until then; if this fails, one of the two has it."""
         if not self._target.exists():
             self._beside.rename(self._target)
             return
@@ -221,7 +221,7 @@ def _container(folder: Path, version: int, part: int) -> Path:
 
 
 def _most_open() -> int:
-    """Return how many files may be open at a time: half of what the process may have, beside what it has anyway."""
+    """Return how many files may be open at a time: half of those that the process may still open."""
     if resource is None:
         return OPEN
     return max(2, min(OPEN, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OTHERS) // 2))
@@ -240,7 +240,7 @@ def _foreign(target: Path) -> Path | None:
 
 
 def _remove(old: Path) -> None:
-    """Remove what a run has written. Raises `FileError` if there is anything else by now, all of which stays."""
+    """Remove what a run has written. Raises `FileError`, and removes nothing, if there is anything else by now."""
     foreign = _foreign(old)
     if foreign is not None:
         raise FileError(str(old), "nothing in it but what was written before, so it stays", shown(foreign.name))

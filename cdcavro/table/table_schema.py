@@ -283,7 +283,7 @@ class TableSchema:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row's record as a JSON value, which nobody may change; few are kept, as one is far larger than its text."""
+        """The row's record as a JSON value, which nobody may change; few are kept, as they are far larger than texts."""
         return _record_of(self.row.json)
 
     @derived_property

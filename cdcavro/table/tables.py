@@ -238,10 +238,11 @@ class Tables:
     def lasting_writer(
         self, change: Change, *, is_all_learned: bool = False
     ) -> tuple[Table, TableWriter, Change] | None:
-        """Return the table and writer of a row change, and the completed change, if they hold for all that are alike.
+        """Return the table and writer of a row change, and the completed change, if they hold for all changes like it.
 
-        That is for those with the same source, operation, key and columns (or, if none are stated, with values for
-        columns of the version only), whatever their time, until a table is edited; once all is learned, as `find` does.
+        A change is like it if it has the same source, operation, key and columns (or, if none are stated, has values
+        for columns of the version only), at whatever time. They hold until a table is edited. If all is learned, they are
+        what `find` finds.
         """
         change = self.with_given_table(change)
         name = self._name(change.source) if change.op in DML else None
@@ -338,7 +339,7 @@ class Tables:
         return [(table, table.version_with((), key)) for table, key in tables if table is not None]
 
     def _known_name(self, name: TableName, *, is_folded: bool) -> TableName:
-        """Return a statement's name of a table as the table is known, if only the case differs."""
+        """Return the name of a known table that differs from a statement's in case only, else the statement's."""
         is_other = is_folded and self._catalog.bearer(name) is None
         return (self._catalog.other_spelling(name) if is_other else None) or name
 
