@@ -16,9 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdcavro import registry
-from cdcavro.cli.commands.sync import _config
+from cdcavro.cli.commands.sync import BatchLines, _config
 from cdcavro.cli.commands.sync import sync as sync_command
-from cdcavro.spark.pipeline import AvroFiles, RegistrySettings
+from cdcavro.spark.pipeline import AvroFiles, BatchReport, RegistrySettings
+from cdcavro.spark.pipeline.batches import COUNTS
 from support.pipelines import canal
 from support.processes import running
 
@@ -35,6 +36,15 @@ def cdcavro(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a command."""
     command = [str(Path(sys.executable).with_name("cdcavro")), *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_what_is_to_be_said_of_files_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_quiet: bool):
+    """With their batch, unless nothing of batches is wanted."""
+    note = "a.jsonl: a byte order mark at the start is passed over"
+    lines = BatchLines(str(tmp_path), None, is_quiet=is_quiet, called="state")
+    lines.add(BatchReport(0, dict.fromkeys(COUNTS, 0), notes=[note]))
+    assert capsys.readouterr().err.splitlines()[1:] == ([] if is_quiet else [note])
 
 
 def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Path):
