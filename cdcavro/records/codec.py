@@ -14,7 +14,7 @@ from cdcavro.exact.jsontext import parse, render
 from cdcavro.records.avro_form import Output, Readers, Writers
 from cdcavro.records.json_form import FromJson, ToJson
 from cdcavro.records.python_values import default_value
-from cdcavro.records.shapes import Definition, Key, class_definitions, field_names
+from cdcavro.records.shapes import ClassDefinition, Key, class_definitions, field_names
 from cdcavro.wire.format import Format
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Codec:
         return default_value(definition.type, definition.default, self._classes)
 
     @cached_property
-    def _definitions(self) -> list[Definition]:
+    def _definitions(self) -> list[ClassDefinition]:
         return class_definitions(self.schema.root)
 
     @cached_property

@@ -61,7 +61,7 @@ class Branch(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ClassDefinition:
     """A class that a schema needs."""
 
     # What the class is looked up by.
@@ -125,14 +125,14 @@ def class_of(declared: Type, classes: Mapping[Key, type]) -> type:
     return own if isinstance(own, type) else classes[own]
 
 
-def class_definitions(root: Type) -> list[Definition]:
+def class_definitions(root: Type) -> list[ClassDefinition]:
     """Return the classes that a schema needs, each after those that it uses, but for a record within itself."""
-    definitions: dict[Key, Definition] = {}
+    definitions: dict[Key, ClassDefinition] = {}
     _collect(root, definitions, set())
     return list(definitions.values())
 
 
-def _collect(declared: Type, definitions: dict[Key, Definition], seen: set[str]) -> None:
+def _collect(declared: Type, definitions: dict[Key, ClassDefinition], seen: set[str]) -> None:
     if isinstance(declared, Named):
         if declared.name in seen:
             return
@@ -142,9 +142,9 @@ def _collect(declared: Type, definitions: dict[Key, Definition], seen: set[str])
     if isinstance(declared, Union):
         for key, branch in zip(branch_keys(declared), declared.branches, strict=True):
             if key is not None:
-                definitions.setdefault(key, Definition(key, branch))
+                definitions.setdefault(key, ClassDefinition(key, branch))
     elif isinstance(shape(declared), str) and isinstance(declared, Named):
-        definitions[declared.name] = Definition(declared.name, declared)
+        definitions[declared.name] = ClassDefinition(declared.name, declared)
 
 
 def field_names(cls: type) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from cdcavro.wire.attributes import ATTRIBUTE as WIRE_ATTRIBUTE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cdcavro.records.shapes import Definition
+    from cdcavro.records.shapes import ClassDefinition
 
 _INDENT: Final = "    "
 _NULL: Final = Primitive("null")
@@ -268,7 +268,7 @@ class ClassWriter:
         # The imported names that the classes use.
         self.used: set[str] = set()
 
-    def definition(self, definition: Definition, name: str, number: int) -> str:
+    def definition(self, definition: ClassDefinition, name: str, number: int) -> str:
         """Return the source of a class; `number` is its index among the codec's classes."""
         declared = definition.type
         if not isinstance(definition.key, str):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.types import Field
     from cdcavro.records.codegen.class_source import Library
-    from cdcavro.records.shapes import Definition
+    from cdcavro.records.shapes import ClassDefinition
 
 SPARK: Final = "spark"
 KINDS: Final = (*LIBRARIES, SPARK)
@@ -161,13 +161,13 @@ class _Module:
         return blocks, writer.used
 
 
-def _base_name(definition: Definition) -> str:
+def _base_name(definition: ClassDefinition) -> str:
     if isinstance(definition.key, str):
         return definition.key
     return definition.key[0] + "_branch"
 
 
-def _fields(definition: Definition) -> tuple[Field, ...]:
+def _fields(definition: ClassDefinition) -> tuple[Field, ...]:
     return definition.type.fields if isinstance(definition.type, Record) else ()
 
 
