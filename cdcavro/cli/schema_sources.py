@@ -43,35 +43,35 @@ class NamedSource:
 
 @dataclass(frozen=True, slots=True)
 class SubjectNames:
-    """How subjects are named: `given` (str or None) is the only subject; if it is None, by `strategy` and `topic`."""
+    """How subjects are named: `subject` (str or None) is the only subject; if it is None, by `strategy` and `topic`."""
 
-    given: str | None
+    subject: str | None
     strategy: Strategy
     topic: str | None
 
     def of(self, source: NamedSource) -> str:
         """Return the subject of a schema."""
-        return self.given or subject_name(self.strategy, source.schema, topic=self.topic, is_key=source.is_key)
+        return self.subject or subject_name(self.strategy, source.schema, topic=self.topic, is_key=source.is_key)
 
 
-def parse_subjects(given: str | None, strategy: Strategy | None, topic: str | None) -> SubjectNames:
+def parse_subjects(subject: str | None, strategy: Strategy | None, topic: str | None) -> SubjectNames:
     """Return how subjects are named, by default after the topic, or else the record. Raises `click.UsageError`."""
-    if given is not None and (strategy or topic):
+    if subject is not None and (strategy or topic):
         raise click.UsageError("--subject and --strategy or --topic exclude each other")
     chosen: Strategy = strategy or ("topic" if topic else "record")
     if chosen == "record" and topic:
         raise click.UsageError("--strategy record takes no --topic")
-    if chosen != "record" and not topic and given is None:
+    if chosen != "record" and not topic and subject is None:
         raise click.UsageError(f"--strategy {chosen} needs --topic")
-    return SubjectNames(given, chosen, topic)
+    return SubjectNames(subject, chosen, topic)
 
 
 def read_sources(names: Sequence[str], subjects: SubjectNames) -> list[NamedSource]:
     """Return the schemas of formats, of files and of all files in folders. Raises `FileError`, `click.UsageError`."""
     named = [source for name in names for source in _sources_of(name)]
-    if subjects.given is not None and any(source.is_key for source in named):
+    if subjects.subject is not None and any(source.is_key for source in named):
         raise click.UsageError("--subject names one subject, and there are schemas of keys too: say --topic")
-    if subjects.given is None and subjects.strategy == "topic":
+    if subjects.subject is None and subjects.strategy == "topic":
         _check_one_table(names)
     return named
 

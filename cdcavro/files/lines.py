@@ -93,12 +93,12 @@ def open_text(
     path: str, advance: Advance = ignore_progress, say: Say = say_nothing
 ) -> Iterator[io.BufferedReader[Any]]:
     """Open a file or standard input and yield a stream of its unpacked text; see `read_lines`."""
-    with open_input(path, advance) as stream, unpacked(path, stream, say) as text:
+    with open_input(path, advance) as stream, unpack(path, stream, say) as text:
         yield text
 
 
 @contextmanager
-def unpacked(path: str, stream: io.BufferedReader[Any], say: Say = say_nothing) -> Iterator[io.BufferedReader[Any]]:
+def unpack(path: str, stream: io.BufferedReader[Any], say: Say = say_nothing) -> Iterator[io.BufferedReader[Any]]:
     """Yield a stream of the text in a file's stream, which may be packed, without a byte order mark; see `read_lines`."""
     packing = packing_of(path, stream)
     if packing is None:

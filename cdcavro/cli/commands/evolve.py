@@ -64,16 +64,18 @@ def evolve(
 
 def _check_table(schema: Schema, statement: str, db_type: str | None) -> None:
     """Check that a statement that changed nothing is not about another table. Raises `Fault`."""
-    own = from_schema(schema).table
+    current = from_schema(schema).table
     tables = [
         getattr(step, attribute)
-        for step in parse_ddl(statement, db_type, database=own.database)
+        for step in parse_ddl(statement, db_type, database=current.database)
         for attribute in ("table", "old")
         if hasattr(step, attribute)
     ]
-    others = [name for name in tables if name.table != own.table]
+    others = [name for name in tables if name.table != current.table]
     if others and len(others) == len(tables):
-        raise Fault(f"the statement is about {shown(others[0].table)}, and the schema is that of {shown(own.table)}")
+        raise Fault(
+            f"the statement is about {shown(others[0].table)}, and the schema is that of {shown(current.table)}"
+        )
 
 
 def _unknown_types(old: Schema, new: Schema) -> list[str]:

@@ -155,20 +155,20 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         sections["registry"] = {"url": flags["registry"]}
     if flags["zone"]:
         sections["tables"]["zone"] = flags["zone"]
-    own = {name: flags[name] for name in ("format", "state", "max_rejects") if flags[name]}
+    top = {name: flags[name] for name in ("format", "state", "max_rejects") if flags[name]}
     if file is None:
         missing = [
             name
-            for name, there in (
+            for name, value in (
                 ("--files or --kafka", flags["files"] or flags["kafka"]),
                 ("--delta or --avro", flags["delta"] or flags["avro"]),
                 ("--state", flags["state"]),
             )
-            if not there
+            if not value
         ]
         if missing:
             raise click.UsageError(f"without --config, {', '.join(missing)} must be given")
-    return read_config(None if file is None else Path(file), {**own, **sections})
+    return read_config(None if file is None else Path(file), {**top, **sections})
 
 
 def _source_of(flags: dict[str, Any]) -> dict[str, Any]:
@@ -300,11 +300,11 @@ class BatchLines:
         self._step_count += len(report.steps)
         for name, operations in report.operations.items():
             self._operations.setdefault(name, Counter()).update(operations)
-        for one in report.rejects:
-            kind = one.format, one.path, one.reason
+        for reject in report.rejects:
+            kind = reject.format, reject.path, reject.reason
             if kind in self._rejects or len(self._rejects) < _MOST:
-                self._rejects[kind] += one.count
-                self._places.setdefault(kind, one.place)
+                self._rejects[kind] += reject.count
+                self._places.setdefault(kind, reject.place)
 
     def _line(self, report: BatchReport) -> str:
         """Return the line of a batch; on a terminal, where each line replaces the one before, it has the totals as well."""
@@ -332,10 +332,10 @@ class BatchLines:
     def _tables(self) -> None:
         """Print the rows by table and operation, and how lake tables changed."""
         every = {**{name: Counter[str]() for name in self._waiting}, **self._operations}
-        kinds = [kind for kind in _WORDS if any(one[kind] for one in every.values())]
+        kinds = [kind for kind in _WORDS if any(counts[kind] for counts in every.values())]
         rows = [
-            (plain(name), *[f"{one[kind]:,}" for kind in kinds], "waits" if name in self._waiting else "")
-            for name, one in sorted(every.items())[:_MOST]
+            (plain(name), *[f"{counts[kind]:,}" for kind in kinds], "waits" if name in self._waiting else "")
+            for name, counts in sorted(every.items())[:_MOST]
         ]
         if rows:
             click.echo(table(("table", *[_WORDS[kind] for kind in kinds], ""), rows))
@@ -355,9 +355,9 @@ class BatchLines:
             for kind, count in self._rejects.most_common(_REASONS)
         ]
         click.echo(table(("format", "path", "reason", "rejects", "one of them"), shown))
-        left = self._counts["rejected"] - sum(count for _, count in self._rejects.most_common(_REASONS))
-        if left:
-            click.echo(f"... and {left:,} with other reasons")
+        others = self._counts["rejected"] - sum(count for _, count in self._rejects.most_common(_REASONS))
+        if others:
+            click.echo(f"... and {others:,} with other reasons")
 
 
 def _cut(text: str) -> str:

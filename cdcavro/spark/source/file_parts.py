@@ -12,7 +12,7 @@ from pyspark.sql.datasource import InputPartition
 
 from cdcavro.errors import FileError
 from cdcavro.files.inputs import cut
-from cdcavro.files.lines import detect_format, packing_of, unpacked
+from cdcavro.files.lines import detect_format, packing_of, unpack
 from cdcavro.spark.source.listing import file_errors, open_file
 from cdcavro.wire.sniff import AUTO, MIXED
 
@@ -79,7 +79,7 @@ def chunks_of(piece: Piece) -> Iterator[Chunk]:
         if piece.start:
             yield from cut(stream, _CHUNK)
             return
-        with unpacked(piece.file, stream) as text:
+        with unpack(piece.file, stream) as text:
             yield from cut(text, _CHUNK)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
-from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, Line, is_packed, packing_of, skip_mark, unpacked
+from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, Line, is_packed, packing_of, skip_mark, unpack
 from cdcavro.files.streams import plain_path
 from cdcavro.spark.session import first_line
 
@@ -122,7 +122,7 @@ def read_head(spark: SparkSession, uri: str, size: int = HEAD_BYTES) -> Head:
         with _bytes_of(spark, uri) as (stream, is_unpacked):
             is_packed = not is_unpacked and packing_of(path, stream) is not None
             mark = nullcontext(skip_mark(path, stream, notes.append))
-            with unpacked(path, stream, notes.append) if is_packed else mark as text:
+            with unpack(path, stream, notes.append) if is_packed else mark as text:
                 head = text.read(size)
     except Py4JJavaError as error:
         raise FileError(path, "a file that can be read", first_line(error)) from error

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.inputs import cut
-from cdcavro.files.lines import BOM, KEPT, MARK_NOTE, is_packed, unpacked
+from cdcavro.files.lines import BOM, KEPT, MARK_NOTE, is_packed, unpack
 from cdcavro.files.streams import CHUNK, plain_path
 from cdcavro.spark.source.line_frame import UNPACKED
 
@@ -157,7 +157,7 @@ def _unpack(first: pa.RecordBatch, batches: _Batches, say: Say) -> Iterator[pa.R
     """Yield the lines of a packed file, whose first bytes are in a batch."""
     pieces = batches.pieces(first)
     path = plain_path(first.column("file")[0].as_py())
-    with unpacked(path, io.BufferedReader(_Joined(pieces), CHUNK), say) as text:
+    with unpack(path, io.BufferedReader(_Joined(pieces), CHUNK), say) as text:
         for chunk in cut(text, _CHUNK_BYTES):
             for lines, length in line_arrays(chunk):
                 yield _like(first, lines, length)
