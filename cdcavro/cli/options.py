@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from zoneinfo import ZoneInfo
 
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
 
 INPUT: Final = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 OUTPUT: Final = click.Path(dir_okay=False, allow_dash=True)
@@ -228,7 +228,7 @@ def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None) -> TypeOverrides:
     """Return the column types in a file. Raises `click.BadParameter`."""
     # The table layer takes long to import, and most commands do not need it.
-    from cdcavro.table.columns.overrides import read_types  # noqa: PLC0415
+    from cdcavro.table.columns.column_type import read_types  # noqa: PLC0415
     from cdcavro.table.evolution.evolve import NONE_GIVEN  # noqa: PLC0415
 
     try:

@@ -7,7 +7,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.evolution.evolve import create_table, evolve, table_schema_of
     from cdcavro.table.table_schema import TableSchema
@@ -32,7 +32,7 @@ _HOMES = {
     "TableName": "ddl.steps",
     "TableSchema": "table_schema",
     "Tables": "tables",
-    "TypeOverrides": "columns.overrides",
+    "TypeOverrides": "columns.column_type",
     "TypedChange": "tables",
     "TypedPayload": "tables",
     "create_table": "evolution.evolve",

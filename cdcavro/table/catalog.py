@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change, Column, Source
     from cdcavro.change.order import Key
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
 
     _Place = tuple[str | None, ...]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Source
     from cdcavro.change.order import Key
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import Action
     from cdcavro.table.table_schema import TableSchema
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.order import Key
     from cdcavro.table.catalog import TableCatalog
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import Action, TableName
     from cdcavro.table.history import Table
 

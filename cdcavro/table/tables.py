@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
 
 

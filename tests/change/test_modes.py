@@ -16,7 +16,7 @@ import pytest
 from cdcavro.change.model import Change
 from cdcavro.change.modes import BINARIES, DECIMALS, TIMES, Modes, check_modes
 from cdcavro.exact.jsontext import parse
-from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.connect_types import CONNECT, DATA, TIME

@@ -11,7 +11,7 @@ from cdcavro.change.model import Change, replace
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.formats.connect_columns import PLACEHOLDER, remove_unavailable
-from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import from_changes, to_changes

@@ -11,7 +11,7 @@ import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import SchemaError, StructureError
-from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.table_schema import TableColumn, TableSchema, from_schema

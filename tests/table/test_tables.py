@@ -22,7 +22,7 @@ from cdcavro.exact.caching import WeightedCache
 from cdcavro.lake.typed_rows import write_change
 from cdcavro.table import history, table_schema
 from cdcavro.table import tables as tables_module
-from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.evolution import limits
 from cdcavro.table.evolution.explanation import UnexplainedColumns

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
 
 
 @click.command(epilog=example('cdcavro evolve v1.avsc --ddl "ALTER TABLE orders ADD note VARCHAR(20)" > v2.avsc'))

@@ -51,7 +51,7 @@ from cdcavro.spark.pipeline.secrets import (
 from cdcavro.spark.pipeline.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.spark.pipeline.sources import Files, Kafka
 from cdcavro.spark.session import REDACTED
-from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import KEEP
 from cdcavro.wire.sniff import MIXED
 

@@ -17,8 +17,7 @@ from cdcavro.avro.compatibility import Remark, Verdict, verdict
 from cdcavro.avro.definitions import define_at_first_use, defined_name, definitions, write_full_names
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import SchemaError, shown
-from cdcavro.table.columns.column_type import column_type
-from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.columns.column_type import TypeOverrides, column_type
 from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import AlterTable, RenameTable, TableName

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cdcavro.change.model import Source
-    from cdcavro.table.columns.overrides import TypeOverrides
+    from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import Action
     from cdcavro.table.ddl.tokens import Dialect
 

@@ -20,7 +20,7 @@ from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import SchemaError, StructureError
 from cdcavro.exact.caching import IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.numbers import number
-from cdcavro.table.columns.overrides import TypeOverrides
+from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.writing.table_writer import TableWriter
