@@ -9,7 +9,7 @@ cdef struct Column:
     Py_ssize_t first
     Py_ssize_t count
 
-cdef struct Given:  # the bytes of a value of a column; NULL as their start for a null
+cdef struct ColumnValue:  # the bytes of a value of a column; NULL as their start for a null
     const uint8_t *start
     Py_ssize_t size
 
@@ -61,7 +61,7 @@ cdef void _close_column(Column *column) noexcept:
     PyBuffer_Release(&column.validity)
 
 
-cdef int _given_value(const Column *column, Py_ssize_t i, Given *given) noexcept nogil:
+cdef int _column_value(const Column *column, Py_ssize_t i, ColumnValue *given) noexcept nogil:
     """Give a value of a column; stop at one that is not within the column's bytes."""
     cdef const char *offsets = <const char *>column.offsets.buf
     cdef const uint8_t *validity = <const uint8_t *>column.validity.buf

@@ -68,7 +68,10 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class Longs:
-    """The values of a column of 64-bit integers as Arrow lays them out: `data` in the machine's byte order, the rest as in `Slices`."""
+    """The values of a column of 64-bit integers as Arrow lays them out.
+
+    Attributes: `data`, the integers in the machine's byte order; the rest as in `Slices`.
+    """
 
     data: Any
     validity: Any

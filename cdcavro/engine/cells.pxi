@@ -50,7 +50,8 @@ cdef extern from *:
         uint8_t all[16];
         int i, first = 0;
         for (i = 15; i >= 0; i--) { all[i] = (uint8_t)value; value >>= 8; }
-        while (first < 15 && ((all[first] == 0 && all[first + 1] < 0x80) || (all[first] == 0xff && all[first + 1] >= 0x80)))
+        while (first < 15
+               && ((all[first] == 0 && all[first + 1] < 0x80) || (all[first] == 0xff && all[first + 1] >= 0x80)))
             first++;
         memcpy(out, all + first, 16 - first);
         return 16 - first;
@@ -78,7 +79,8 @@ cdef extern from *:
         uint8_t *start = out;
         if (size % 4) return -1;
         for (; size > 0; size -= 4, at += 4) {
-            int a = cdcavro_sextet(at[0]), b = cdcavro_sextet(at[1]), c = cdcavro_sextet(at[2]), d = cdcavro_sextet(at[3]);
+            int a = cdcavro_sextet(at[0]), b = cdcavro_sextet(at[1]);
+            int c = cdcavro_sextet(at[2]), d = cdcavro_sextet(at[3]);
             if (a < 0 || b < 0) return -1;
             *out++ = (uint8_t)(a << 2 | b >> 4);
             if (c < 0) {
@@ -103,7 +105,8 @@ cdef extern from *:
     /* The days since the epoch of YYYY-MM-DD, from the year 1 on; 0 for any other text. */
     static inline int cdcavro_day(const uint8_t *at, int64_t *days) {
         static const int8_t lengths[12] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-        int century = cdcavro_pair(at), year = cdcavro_pair(at + 2), month = cdcavro_pair(at + 5), day = cdcavro_pair(at + 8);
+        int century = cdcavro_pair(at), year = cdcavro_pair(at + 2);
+        int month = cdcavro_pair(at + 5), day = cdcavro_pair(at + 8);
         int leap;
         int64_t era, of_era, of_year;
         if (century < 0 || year < 0 || at[4] != '-' || at[7] != '-' || month < 1 || month > 12 || day < 1) return 0;
@@ -119,7 +122,7 @@ cdef extern from *:
         return 1;
     }
 
-    /* The microseconds since midnight of HH:MM:SS[.f], with one to nine digits, behind the sixth zeros; 0 for others. */
+    /* The microseconds since midnight of HH:MM:SS[.f], f being one to nine digits, zeros behind the sixth; else 0. */
     static inline int cdcavro_clock(const uint8_t *at, const uint8_t *end, int64_t *micros) {
         int hour, minute, second, i;
         int64_t part = 0;
@@ -161,7 +164,7 @@ cdef extern from *:
         return read <= INT64_MAX;
     }
 
-    /* The microseconds of seconds as OMS spells them, without a sign: digits, and a fraction of one to six. */
+    /* The microseconds of a text of seconds, without a sign: digits, and a fraction of one to six. */
     static inline int cdcavro_seconds(const uint8_t *at, const uint8_t *end, int64_t *micros) {
         const uint8_t *point = at;
         int64_t whole, part = 0;
@@ -378,7 +381,9 @@ cdef int _put_unscaled(Run *o, const Cell *cell, const Value *value, const int64
     return _put_wide(o, cell, wide, longs + cell.a)
 
 
-cdef int _put_cell(Run *r, Run *o, const Cell *cell, const Instruction *column, const Token *token, const Facts *facts) noexcept nogil:
+cdef int _put_cell(
+    Run *r, Run *o, const Cell *cell, const Instruction *column, const Token *token, const Facts *facts
+) noexcept nogil:
     """Put out the value of a column as the Avro of its type."""
     cdef Value value
     if _value_of(r, column, token, &value):
@@ -455,7 +460,9 @@ cdef int _put_flag(Run *r, Run *o, const Cell *cell, const Value *value) noexcep
     return _put_some(o, cell) or _put(o, <uint8_t>whole)
 
 
-cdef int _put_label(Run *r, Run *o, const Cell *cell, const Value *value, const int32_t *symbols, const uint8_t *texts) noexcept nogil:
+cdef int _put_label(
+    Run *r, Run *o, const Cell *cell, const Value *value, const int32_t *symbols, const uint8_t *texts
+) noexcept nogil:
     """Put out the label of an ENUM, which came as a label, or as its index counted from 1."""
     cdef int64_t index
     cdef int i
@@ -478,7 +485,9 @@ cdef int _put_label(Run *r, Run *o, const Cell *cell, const Value *value, const 
     return LEFT
 
 
-cdef int _put_labels(Run *r, Run *o, const Cell *cell, const Value *value, const int32_t *symbols, const uint8_t *texts) noexcept nogil:
+cdef int _put_labels(
+    Run *r, Run *o, const Cell *cell, const Value *value, const int32_t *symbols, const uint8_t *texts
+) noexcept nogil:
     """Put out the labels of a SET, which came as labels, or as a number with a bit for each."""
     cdef int64_t mask = 0
     cdef Py_ssize_t place, size = 0
@@ -509,7 +518,9 @@ cdef int _put_labels(Run *r, Run *o, const Cell *cell, const Value *value, const
     return OK if o.size - place == size else LEFT
 
 
-cdef int _known_labels(const Cell *cell, const Value *value, const int32_t *symbols, const uint8_t *texts) noexcept nogil:
+cdef int _known_labels(
+    const Cell *cell, const Value *value, const int32_t *symbols, const uint8_t *texts
+) noexcept nogil:
     """Return OK if each part between commas is a label."""
     cdef const uint8_t *at = value.at
     cdef const uint8_t *end
@@ -701,7 +712,7 @@ cdef int _instant(const Cell *cell, const Value *value, bint is_text, int64_t *c
 
 
 cdef int _counted(const Cell *cell, int64_t value, int64_t *count) noexcept nogil:
-    """Give the microseconds of a count of units of 10^-a seconds, in a column with b digits of a second, -1 if unknown."""
+    """Give the microseconds of a count of units of 10^-a seconds, in a column with b digits of a second, or -1."""
     cdef int64_t unit = 1
     cdef int i
     for i in range(cell.a - cell.b if cell.b >= 0 else 0):

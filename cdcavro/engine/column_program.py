@@ -22,20 +22,24 @@ COLUMN: Final = 3
 class ColumnProgram:
     """The program of a schema, none of whose records contains itself.
 
-    Attributes: `root` (int), the number of the instruction to begin with; `code` (array of int), instructions of `WIDTH`
-    integers: what to read, three operands of that kind, the column, the first and the number of its parts in `indexes`
-    (of a list or a map the bytes that the cells of an item take), and 0; `indexes` (array of int), the instructions of the fields of a record and of the branches of a union, and where
-    the symbols of an enum stand in `texts` and their lengths; `limits` (array of int), pairs of the least and the
-    greatest integer; `texts` (bytes), the bounds of decimals, and symbols; `columns` (array of int), for each column
-    what its cells are, how many bytes a cell has, and the column of the list or the map whose items it holds, or `ROWS`;
-    `bounds` (six int), how many items a collection may have, and how many without bytes a payload, bytes a column, and
-    bytes the cells of all items, those for each byte of the payloads, and bytes the cells of rows besides.
+    `NONE` stands for no column and no operand.
     """
 
+    # The number of the instruction to begin with.
     root: int
+    # Instructions of `WIDTH` integers: what to read, three operands of that kind, the column, the first and the number
+    # of its parts in `indexes` (of a list or a map the bytes that the cells of an item take), and 0.
     code: array[int]
+    # The instructions of the fields of a record and of the branches of a union, and where the symbols of an enum stand
+    # in `texts` and their lengths.
     indexes: array[int]
+    # Pairs of the least and the greatest integer.
     limits: array[int]
+    # The bounds of decimals, and symbols.
     texts: bytes
+    # For each column what its cells are, how many bytes a cell has, and the column of the list or the map whose items
+    # it holds, or `ROWS`.
     columns: array[int]
+    # How many items a collection may have, and how many without bytes a payload; how many bytes a column, and the
+    # cells of all items; how many these for each byte of the payloads, and how many the cells of rows besides.
     bounds: tuple[int, int, int, int, int, int]

@@ -11,14 +11,14 @@ cdef enum:  # FillKind: what becomes of a datum, as in `column_program.py`
 cdef enum:  # Layout: what the cells of a column are
     NO_CELLS, BITS, CELLS, ENDS
 
-cdef struct Filling:  # an instruction; its operands stand where those of a translation do
-    Turn turn
+cdef struct FillInstruction:  # an instruction; its operands stand where those of a translation do
+    TurnInstruction turn
     int32_t column
     int32_t first
     int32_t count
     int32_t unused
 
-cdef struct Vessel:  # a column: every cell that is not filled is null, and 0 or of no length
+cdef struct ColumnBuilder:  # a column: every cell that is not filled is null, and 0 or of no length
     uint8_t *bits  # which cells are not null
     uint8_t *cells  # values, or bits of booleans, or where each text or list ends
     uint8_t *data  # of texts
@@ -34,16 +34,16 @@ cdef struct Vessel:  # a column: every cell that is not filled is null, and 0 or
     Py_ssize_t size  # of the data, or items of all lists
     Py_ssize_t data_room
 
-cdef struct Vessels:
-    const Filling *code
+cdef struct ColumnBuilders:
+    const FillInstruction *code
     const int32_t *indexes
-    Vessel *columns
+    ColumnBuilder *columns
     Py_ssize_t most  # bytes or items of a column
     Py_ssize_t most_room  # for the items of all lists and maps
     Py_ssize_t *room  # that these take
 
 
-cdef int _add_room(Vessel *v, Py_ssize_t count) noexcept nogil:
+cdef int _add_room(ColumnBuilder *v, Py_ssize_t count) noexcept nogil:
     """Make room for a number of cells; those that are added are null."""
     cdef Py_ssize_t room = count + (count >> 1), before, after
     cdef uint8_t *made
@@ -74,7 +74,7 @@ cdef int _add_room(Vessel *v, Py_ssize_t count) noexcept nogil:
     return OK
 
 
-cdef inline Py_ssize_t _cells_size(const Vessel *v, Py_ssize_t count) noexcept nogil:
+cdef inline Py_ssize_t _cells_size(const ColumnBuilder *v, Py_ssize_t count) noexcept nogil:
     if v.layout == BITS:
         return (count + 7) >> 3
     if v.layout == ENDS:
@@ -82,7 +82,7 @@ cdef inline Py_ssize_t _cells_size(const Vessel *v, Py_ssize_t count) noexcept n
     return v.width * count
 
 
-cdef inline int _mark(Vessel *v, Py_ssize_t place) noexcept nogil:
+cdef inline int _mark(ColumnBuilder *v, Py_ssize_t place) noexcept nogil:
     """Say that a cell is not null, for which there is room from then on."""
     if place >= v.room and _add_room(v, place + 1):
         return LEFT
@@ -91,7 +91,7 @@ cdef inline int _mark(Vessel *v, Py_ssize_t place) noexcept nogil:
     return OK
 
 
-cdef inline void _end_at(Vessel *v, Py_ssize_t place) noexcept nogil:
+cdef inline void _end_at(ColumnBuilder *v, Py_ssize_t place) noexcept nogil:
     """Say where the cells up to a place end, and that the next ones begin there."""
     cdef int32_t *ends = <int32_t *>v.cells
     while v.ended < place:
@@ -99,7 +99,9 @@ cdef inline void _end_at(Vessel *v, Py_ssize_t place) noexcept nogil:
         ends[v.ended] = <int32_t>v.size
 
 
-cdef inline int _hold(Vessel *v, Py_ssize_t place, const uint8_t *start, Py_ssize_t size, Py_ssize_t most) noexcept nogil:
+cdef inline int _hold(
+    ColumnBuilder *v, Py_ssize_t place, const uint8_t *start, Py_ssize_t size, Py_ssize_t most
+) noexcept nogil:
     """Put bytes into a cell."""
     cdef Py_ssize_t room
     cdef uint8_t *data
@@ -120,7 +122,7 @@ cdef inline int _hold(Vessel *v, Py_ssize_t place, const uint8_t *start, Py_ssiz
     return OK
 
 
-cdef int _fill_text(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t place) noexcept nogil:
+cdef int _fill_text(Translation *t, const ColumnBuilders *s, const FillInstruction *f, Py_ssize_t place) noexcept nogil:
     """Fill a cell with a text, with bytes, or with as many bytes as a fixed type has."""
     cdef Py_ssize_t size = f.turn.c
     if size >= 0:
@@ -134,9 +136,11 @@ cdef int _fill_text(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t p
     return _hold(s.columns + f.column, place, t.run.at - size, size, s.most)
 
 
-cdef int _fill_decimal(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t place) noexcept nogil:
+cdef int _fill_decimal(
+    Translation *t, const ColumnBuilders *s, const FillInstruction *f, Py_ssize_t place
+) noexcept nogil:
     """Fill a cell with an integer of 16 or 32 bytes, lowest first."""
-    cdef Vessel *v = s.columns + f.column
+    cdef ColumnBuilder *v = s.columns + f.column
     cdef Py_ssize_t size, i
     cdef const uint8_t *at
     cdef uint8_t *cell
@@ -152,12 +156,23 @@ cdef int _fill_decimal(Transit *t, const Vessels *s, const Filling *f, Py_ssize_
     return OK
 
 
-cdef int _fill_items(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t place) noexcept nogil:
-    """Fill a cell with the items of an array, or with the entries of a map, whose names have a column of their own."""
-    cdef Vessel *v = s.columns + f.column
-    cdef Vessel *names = NULL
-    cdef int64_t read = 0, count, i
+cdef inline int _fill_name(
+    Translation *t, ColumnBuilder *names, Py_ssize_t place, uint32_t own, Py_ssize_t most
+) noexcept nogil:
+    """Fill a cell with the name of an entry, which a map may have only once."""
     cdef Py_ssize_t size
+    if _pass_size(t, &size) or not cdcavro_is_utf8(t.run.at - size, t.run.at):
+        return LEFT
+    return _add_name(&t.run, own, t.run.at - size, size) or _hold(names, place, t.run.at - size, size, most)
+
+
+cdef int _fill_items(
+    Translation *t, const ColumnBuilders *s, const FillInstruction *f, Py_ssize_t place
+) noexcept nogil:
+    """Fill a cell with the items of an array, or with the entries of a map, whose names have a column of their own."""
+    cdef ColumnBuilder *v = s.columns + f.column
+    cdef ColumnBuilder *names = NULL
+    cdef int64_t read = 0, count, i
     cdef uint32_t own = 0
     cdef const uint8_t *stop
     if f.turn.kind == AS_MAP:
@@ -180,13 +195,8 @@ cdef int _fill_items(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t 
             v.size += count
         else:
             for i in range(count):
-                if names != NULL:
-                    if _pass_size(t, &size) or not cdcavro_is_utf8(t.run.at - size, t.run.at):
-                        return LEFT
-                    if _add_name(&t.run, own, t.run.at - size, size):
-                        return LEFT
-                    if _hold(names, v.size, t.run.at - size, size, s.most):
-                        return LEFT
+                if names != NULL and _fill_name(t, names, v.size, own, s.most):
+                    return LEFT
                 if _fill_cell(t, s, f.turn.a, v.size):
                     return LEFT
                 v.size += 1
@@ -194,7 +204,9 @@ cdef int _fill_items(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t 
             return LEFT
 
 
-cdef int _fill_parts(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t place) noexcept nogil:
+cdef int _fill_parts(
+    Translation *t, const ColumnBuilders *s, const FillInstruction *f, Py_ssize_t place
+) noexcept nogil:
     """Fill a cell with the fields of a record, or with one branch of a union of several."""
     cdef const int32_t *parts = s.indexes + f.first
     cdef int64_t value
@@ -213,9 +225,11 @@ cdef int _fill_parts(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t 
     return OK
 
 
-cdef int _fill_whole(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t place) noexcept nogil:
+cdef int _fill_whole(
+    Translation *t, const ColumnBuilders *s, const FillInstruction *f, Py_ssize_t place
+) noexcept nogil:
     """Fill a cell with an integer, or with the text of a symbol."""
-    cdef Vessel *v = s.columns + f.column
+    cdef ColumnBuilder *v = s.columns + f.column
     cdef const int32_t *symbol
     cdef int64_t value
     if f.turn.kind == AS_SYMBOL:
@@ -232,10 +246,10 @@ cdef int _fill_whole(Transit *t, const Vessels *s, const Filling *f, Py_ssize_t 
     return OK
 
 
-cdef int _fill_cell(Transit *t, const Vessels *s, int node, Py_ssize_t place) noexcept nogil:
+cdef int _fill_cell(Translation *t, const ColumnBuilders *s, int node, Py_ssize_t place) noexcept nogil:
     """Read and check one datum by the instruction of its type, and fill the cell at a place with it."""
-    cdef const Filling *f = s.code + node
-    cdef Vessel *v
+    cdef const FillInstruction *f = s.code + node
+    cdef ColumnBuilder *v
     cdef int64_t value
     if f.turn.kind == AS_OPTION:
         if _pass_long(t, &value) or not 0 <= value < f.turn.b:
@@ -269,7 +283,9 @@ cdef int _fill_cell(Transit *t, const Vessels *s, int node, Py_ssize_t place) no
     return OK
 
 
-cdef Py_ssize_t _fill_rows(Transit *t, const Plan *plan, const Vessels *s, const Column *column) noexcept nogil:
+cdef Py_ssize_t _fill_rows(
+    Translation *t, const TranslationProgram *plan, const ColumnBuilders *s, const Column *column
+) noexcept nogil:
     """Fill the columns with the payloads of a column; return the index of the first that is left."""
     cdef Py_ssize_t i, at
     cdef int32_t offsets[2]
@@ -300,7 +316,7 @@ cdef class Memory:
         PyBuffer_FillInfo(buffer, self, self._start, self._size, 1, flags)
 
 
-cdef object _held_memory(uint8_t **start, Py_ssize_t size):
+cdef object _hold_memory(uint8_t **start, Py_ssize_t size):
     """Return bytes as an object that holds them from then on, None if there are none."""
     cdef Memory memory
     cdef uint8_t *less
@@ -316,48 +332,50 @@ cdef object _held_memory(uint8_t **start, Py_ssize_t size):
 cdef class Filler:
     """What one program (`column_program.ColumnProgram`) does with columns of payloads. Any threads may use it."""
 
-    cdef Plan _plan
+    cdef TranslationProgram _plan
     cdef Py_ssize_t _most, _room, _room_for_a_byte, _rows_room
     cdef Py_ssize_t _count
     cdef bytes _code, _indexes, _limits, _texts, _columns
 
     def __cinit__(self, program):
-        cdef Plan *plan = &self._plan
+        cdef TranslationProgram *plan = &self._plan
         self._code, self._indexes = program.code.tobytes(), program.indexes.tobytes()
         self._limits, self._texts, self._columns = program.limits.tobytes(), program.texts, program.columns.tobytes()
         plan.limits = <const int64_t *>PyBytes_AS_STRING(self._limits)
         plan.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)
         plan.root, plan.is_same = program.root, True
-        plan.most_items, plan.most_weightless, self._most, self._room, self._room_for_a_byte, self._rows_room = program.bounds
+        plan.most_items, plan.most_weightless, self._most = program.bounds[:3]
+        self._room, self._room_for_a_byte, self._rows_room = program.bounds[3:]
         self._count = len(program.columns) // 3
 
     def fill(self, column):
-        """Read the payloads of a column (`Slices`); return what they fill, how many there were before one that is left, and why.
+        """Read the payloads of a column (`Slices`) up to one that is left.
 
-        That is whether the columns of rows would take too much. Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
-        the cells, and their data; and how many cells there are, and how many are null. One of rows that are all null has
-        no buffers.
+        Return what they fill, how many there are, and whether it is left because the columns of rows would take too
+        much. Of each column of the program these are three buffers, or None for one that is not needed: which cells
+        are not null, the cells, and their data; then how many cells there are, and how many are null. A column of rows
+        that are all null has no buffers.
         """
         cdef Column values
-        cdef Transit *t
-        cdef Vessels s
+        cdef Translation *t
+        cdef ColumnBuilders s
         cdef Py_ssize_t taken, i, room = 0, left = self._rows_room + self._room_for_a_byte * <Py_ssize_t>column.size
-        s.code = <const Filling *>PyBytes_AS_STRING(self._code)
+        s.code = <const FillInstruction *>PyBytes_AS_STRING(self._code)
         s.indexes = <const int32_t *>PyBytes_AS_STRING(self._indexes)
         s.most = self._most
         s.room, s.most_room = &room, self._room + self._room_for_a_byte * <Py_ssize_t>column.size
-        s.columns = <Vessel *>calloc(self._count + 1, sizeof(Vessel))
+        s.columns = <ColumnBuilder *>calloc(self._count + 1, sizeof(ColumnBuilder))
         if s.columns == NULL:
             raise MemoryError
         try:
             _open_column(&values, column)
             try:
                 self._prepare(&s, values.count, &left)
-                t = _borrowed_transit()
+                t = _borrow_translation()
                 with nogil:
                     taken = _fill_rows(t, &self._plan, &s, &values)
-                _give_back(t)
-                return ([] if taken < values.count else self._taken(&s, taken)), taken, left < 0
+                _return_translation(t)
+                return ([] if taken < values.count else self._buffers(&s, taken)), taken, left < 0
             finally:
                 _close_column(&values)
         finally:
@@ -367,7 +385,7 @@ cdef class Filler:
                 free(s.columns[i].data)
             free(s.columns)
 
-    cdef void _prepare(self, Vessels *s, Py_ssize_t rows, Py_ssize_t *left) noexcept:
+    cdef void _prepare(self, ColumnBuilders *s, Py_ssize_t rows, Py_ssize_t *left) noexcept:
         cdef const int32_t *said = <const int32_t *>PyBytes_AS_STRING(self._columns)
         cdef Py_ssize_t i
         for i in range(self._count):
@@ -376,8 +394,8 @@ cdef class Filler:
                 s.columns[i].least, s.columns[i].left = rows, left
                 s.columns[i].cost = rows * max(s.columns[i].width, 1)
 
-    cdef list _taken(self, const Vessels *s, Py_ssize_t rows):
-        cdef Vessel *v
+    cdef list _buffers(self, const ColumnBuilders *s, Py_ssize_t rows):
+        cdef ColumnBuilder *v
         cdef Py_ssize_t i, count
         cdef list taken = []
         for i in range(self._count):
@@ -390,8 +408,8 @@ cdef class Filler:
                 raise MemoryError
             if v.layout == ENDS:
                 _end_at(v, count)
-            bits = _held_memory(&v.bits, (count + 7) >> 3) if v.filled < count else None
-            cells = _held_memory(&v.cells, _cells_size(v, count))
-            data = _held_memory(&v.data, v.size)
+            bits = _hold_memory(&v.bits, (count + 7) >> 3) if v.filled < count else None
+            cells = _hold_memory(&v.cells, _cells_size(v, count))
+            data = _hold_memory(&v.data, v.size)
             taken.append((bits, cells, data, count, count - v.filled))
         return taken

@@ -1,4 +1,4 @@
-# A payload read value by value by Python, where neither the engine nor a program of it has a place: as avro/decoder.py.
+# A payload read value by value by Python, for which the engine has no program, as by `Decoder` in `avro/binary.py`.
 
 
 cdef long long _MOST_ITEMS = MAX_COUNT
@@ -142,7 +142,7 @@ cdef class Decoder:
         return index
 
     def read_block(self, bint is_weightless=False):
-        """Read the number of items in the next block of an array or a map; 0 ends it. See `avro/decoder.py`."""
+        """Read the number of items in the next block of an array or a map; 0 ends it. See `avro/binary.py`."""
         return self._block(is_weightless)
 
     def blocks(self, bint is_weightless=False):
@@ -177,7 +177,8 @@ cdef class Decoder:
         """Go down a number of levels, each a record, an array or a map, in data that have no end by their schema."""
         self._depth += levels
         if self._depth > _MOST_LEVELS:
-            raise PayloadError(f"at most {_MOST_LEVELS} records, arrays and maps in each other", f"more at byte {self._at}")
+            expected = f"at most {_MOST_LEVELS} records, arrays and maps in each other"
+            raise PayloadError(expected, f"more at byte {self._at}")
         return 0
 
     def ascend(self, Py_ssize_t levels):

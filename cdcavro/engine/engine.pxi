@@ -7,7 +7,7 @@ cdef enum:
     NEWLINE = 10
 
 
-cdef int _written(Run *r, const uint8_t *start, Py_ssize_t size) noexcept:
+cdef int _write_unlocked(Run *r, const uint8_t *start, Py_ssize_t size) noexcept:
     """Write a message; other threads go on meanwhile if it is long enough to be worth it."""
     cdef int left
     if size <= SHORT:
@@ -152,7 +152,7 @@ cdef class Engine:
         r.names = <Name *>calloc(FIRST_NAMES, sizeof(Name))
         r.nodes = <int>nodes
         r.patched = <int32_t *>calloc(r.count + nodes + 1, sizeof(int32_t))
-        r.known = <KnownNames *>calloc(1, sizeof(KnownNames))
+        r.known = <NameTable *>calloc(1, sizeof(NameTable))
         if r.known == NULL or r.follows == NULL or r.notes == NULL or r.names == NULL or r.patched == NULL:
             _tear_down(r)
             raise MemoryError
@@ -162,7 +162,7 @@ cdef class Engine:
                     r.follows[r.code[i].a[0] + j] = j + 1
         return r
 
-    cdef Run *_borrowed(self, Run **waiting) except NULL:
+    cdef Run *_borrow_run(self, Run **waiting) except NULL:
         """Return a run of one direction for this thread alone, with nothing put out."""
         cdef Run *r = waiting[0]
         if r == NULL:
@@ -173,8 +173,8 @@ cdef class Engine:
         r.size = 0
         return r
 
-    cdef bytes _given_back(self, Run *r, Run **waiting, bint is_done):
-        """Return what a run has put out, None if it did not come to its end, and let the run wait for the next message."""
+    cdef bytes _return_run(self, Run *r, Run **waiting, bint is_done):
+        """Let a run wait for the next message, and return what it has put out; None if it did not come to its end."""
         try:
             return PyBytes_FromStringAndSize(<const char *>r.out, r.size) if is_done else None
         finally:
@@ -193,9 +193,9 @@ cdef class Engine:
         cdef int left
         if self._root < 0:
             return None
-        r = self._borrowed(&self._writing)
-        left = _written(r, start, size)
-        return self._given_back(r, &self._writing, left == OK)
+        r = self._borrow_run(&self._writing)
+        left = _write_unlocked(r, start, size)
+        return self._return_run(r, &self._writing, left == OK)
 
     def is_plain(self, bytes raw):
         """Return whether a message is one that msgspec parses exactly, and that conforms to the schema or is noted."""
@@ -205,10 +205,10 @@ cdef class Engine:
         cdef bint plain
         if self._root < 0:
             return False
-        r = self._borrowed(&self._writing)
+        r = self._borrow_run(&self._writing)
         r.odd = False
-        plain = _written(r, start, size) == OK and not r.odd
-        self._given_back(r, &self._writing, False)
+        plain = _write_unlocked(r, start, size) == OK and not r.odd
+        self._return_run(r, &self._writing, False)
         return plain
 
     def decode(self, payload):
@@ -220,13 +220,13 @@ cdef class Engine:
         cdef int left
         if self._root < 0:
             return None
-        r = self._borrowed(&self._reading)
+        r = self._borrow_run(&self._reading)
         if size <= SHORT:
             left = _render_message(r, r.root, start, size)
         else:
             with nogil:
                 left = _render_message(r, r.root, start, size)
-        return self._given_back(r, &self._reading, left == OK and r.at == r.end)
+        return self._return_run(r, &self._reading, left == OK and r.at == r.end)
 
     def encode_text(self, bytes text, Py_ssize_t position):
         """Return the payloads of the lines of a text from a position on, their number, and the position behind them.
@@ -240,10 +240,10 @@ cdef class Engine:
             raise ValueError("the lines from a position in the text on")
         if self._root < 0:
             return b"", 0, position
-        r = self._borrowed(&self._writing)
+        r = self._borrow_run(&self._writing)
         with nogil:
             count = _write_lines(r, start, size, &position)
-        return self._given_back(r, &self._writing, True), count, position
+        return self._return_run(r, &self._writing, True), count, position
 
     def decode_lines(self, bytes raw, Py_ssize_t position, Py_ssize_t count, Py_ssize_t most):
         """Return at most `count` payloads from a position on as lines, until they have `most` bytes.
@@ -257,28 +257,29 @@ cdef class Engine:
             raise ValueError("the payloads from a position on")
         if self._root < 0:
             return b"", position, 0
-        r = self._borrowed(&self._reading)
+        r = self._borrow_run(&self._reading)
         with nogil:
             done = _render_lines(r, start, size, &position, count, most)
-        return self._given_back(r, &self._reading, True), position, done
+        return self._return_run(r, &self._reading, True), position, done
 
     def encode_column(self, column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most):
-        """Return the payloads of a column's texts (`Slices`) from an index on, where each ends, and the index behind them.
+        """Return the payloads of a column's texts (`Slices`) from an index on.
 
-        The ends are counted on from `base`, as 32-bit integers. A null has no bytes. It stops at a value that is left
-        to the exact way, as one is that ends behind `most`.
+        With them come where each ends, and the index behind the last. The ends are counted on from `base`, as 32-bit
+        integers. A null has no bytes. It stops at a value that is left to the exact way, as one is that ends behind
+        `most`.
         """
         if self._root < 0:
             return b"", b"", first
-        return self._converted(column, first, base, most, &self._writing)
+        return self._convert(column, first, base, most, &self._writing)
 
     def decode_column(self, column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most):
         """Return the texts of a column's payloads, as `encode_column` does the other way."""
         if self._root < 0:
             return b"", b"", first
-        return self._converted(column, first, base, most, &self._reading)
+        return self._convert(column, first, base, most, &self._reading)
 
-    cdef tuple _converted(self, column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most, Run **waiting):
+    cdef tuple _convert(self, column, Py_ssize_t first, Py_ssize_t base, Py_ssize_t most, Run **waiting):
         cdef Column values
         cdef Run *r
         cdef bint writes = waiting == &self._writing
@@ -288,14 +289,14 @@ cdef class Engine:
         try:
             if not 0 <= first <= values.count or not 0 <= base <= most < <Py_ssize_t>1 << 31:
                 raise ValueError("the values from an index on, which end within 31 bits")
-            r = self._borrowed(waiting)
+            r = self._borrow_run(waiting)
             try:
                 with nogil:
                     done = _convert_column(r, writes, &values, first, base, most)
                 ends = PyBytes_FromStringAndSize(<const char *>r.ends, done * sizeof(int32_t))
             except BaseException:
-                self._given_back(r, waiting, False)
+                self._return_run(r, waiting, False)
                 raise
-            return self._given_back(r, waiting, True), ends, first + done
+            return self._return_run(r, waiting, True), ends, first + done
         finally:
             _close_column(&values)

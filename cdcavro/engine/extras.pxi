@@ -1,5 +1,5 @@
-# What departs from a format's convention: noted in the extras on the way to a payload, each text with the pointer to its
-# place, and put in its place again on the way back.
+# What departs from a format's convention: noted in the extras on the way to a payload, each text with the pointer to
+# its place, and put in its place again on the way back.
 
 
 cdef enum:
@@ -91,7 +91,9 @@ cdef int _say_pointer(Run *r) noexcept nogil:
         begin = 0
         for j in range(r.steps[i].size):
             if name[j] == 126 or name[j] == 47:
-                if _say(r, name + begin, j - begin) or _say(r, <const uint8_t *>(b"~0" if name[j] == 126 else b"~1"), 2):
+                if _say(r, name + begin, j - begin):
+                    return LEFT
+                if _say(r, <const uint8_t *>(b"~0" if name[j] == 126 else b"~1"), 2):
                     return LEFT
                 begin = j + 1
         if _say(r, name + begin, r.steps[i].size - begin):
@@ -375,16 +377,19 @@ cdef int _add_patch(
         if r.members[i].missing > NULL_ and (size == 0 or (size == 4 and memcmp(text, b"null", 4) == 0)):
             return LEFT
         r.patched[i] = r.patch_count
-    elif r.code[place.node].a[2] >= 0 or size == 0 or _say_label(r, place.node, place.name, place.name + place.size, patch):
+    elif r.code[place.node].a[2] >= 0 or size == 0 or _say_label(r, &place, patch):
         return LEFT
     return _say_value(r, patch, text, size, place.level + 1)
 
 
-cdef int _say_label(Run *r, int node, const uint8_t *start, const uint8_t *end, Patch *patch) noexcept nogil:
+cdef int _say_label(Run *r, const Place *at, Patch *patch) noexcept nogil:
     """Say the name of a member that a record does not name, which it may have only once."""
-    cdef Py_ssize_t place = r.size, size = end - start
+    cdef Py_ssize_t place = r.size, size = at.size
+    cdef int node = at.node
+    cdef const uint8_t *start = at.name
+    cdef const uint8_t *end = start + size
     cdef uint32_t object = <uint32_t>-1 - node
-    cdef Known *known = _guess(r, node, r.other[0])
+    cdef KnownName *known = _guess(r, node, r.other[0])
     cdef int number
     if known != NULL and known.size == size and memcmp(known.label + known.label_size + 1, start, size) == 0:
         if _see(r, known, object):

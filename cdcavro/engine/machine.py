@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cdcavro.engine.row_program import RowProgram
 
     Filled = tuple[Any, Any, Any, int, int]
+    Row = tuple[int, bytes | None, bytes, *tuple[Any, ...]]
     Cell = tuple[str, Callable[[Any], Any] | None, int, int, int]
 
 COMPILED: Final = False
@@ -61,7 +62,7 @@ class Translators:
         base: int,  # noqa: ARG002
         bounds: tuple[int, int],  # noqa: ARG002
     ) -> tuple[bytes, int]:
-        """Translate framed values of a column from an index on; return what is written, and the index of one that is left.
+        """Translate framed values of a column from an index on; return what is written, and the index of the one left.
 
         `said` has three arrays of 32-bit integers, one for each value, in which is written: the number of its schema;
         where in the value, counted from 1, the payload begins that is the reader's as it is, 0 if it is written, -1
@@ -74,7 +75,7 @@ class Translators:
 
 
 def payload_ends(translator: Translator, payloads: bytes, count: int) -> bytes | None:  # noqa: ARG001
-    """Return where each of a number of payloads that stand one behind another ends, as 32-bit integers; None if one is left.
+    """Return where payloads end that stand one behind another, as 32-bit integers; None if one is left.
 
     The translator is one that checks them.
     """
@@ -90,11 +91,12 @@ class Filler:
         """Take a program, which nothing runs here."""
 
     def fill(self, column: Slices) -> tuple[list[Filled], int, bool]:  # noqa: ARG002
-        """Read the payloads of a column (`Slices`); return what they fill, how many there were before one that is left, and why.
+        """Read the payloads of a column (`Slices`) up to one that is left.
 
-        That is whether the columns of rows would take too much. Of each column of the program it is three buffers, or None for one that is not needed: which cells are not null,
-        the cells, and their data; and how many cells there are, and how many are null. One of rows that are all null has
-        no buffers.
+        Return what they fill, how many there are, and whether it is left because the columns of rows would take too
+        much. Of each column of the program these are three buffers, or None for one that is not needed: which cells
+        are not null, the cells, and their data; then how many cells there are, and how many are null. A column of rows
+        that are all null has no buffers.
         """
         return [], 0, False
 
@@ -119,12 +121,12 @@ class Values:
         return None
 
     def read(self, raw: bytes, position: int = 0) -> tuple[dict[str, Any], int] | None:  # noqa: ARG002
-        """Return the record of the payload at a position, and the position after it; None where it is left to the exact way."""
+        """Return the record of the payload at a position, and the position after it; None where it is left."""
         return None
 
 
 def read_numbers(row: dict[str, Any], kinds: dict[str, bool]) -> None:
-    """Put numbers in place of the texts of columns that are numbers; `kinds` says of each whether it is a whole number."""
+    """Put numbers in place of the texts of columns that are numbers; `kinds` says of each whether it is whole."""
     for name, value in row.items():
         if type(value) is str and name in kinds and is_number(value):
             if not kinds[name]:
@@ -226,24 +228,29 @@ class Engine:
         """
         return b"", position, 0
 
-    def encode_column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:  # noqa: ARG002
-        """Return the payloads of a column's texts (`Slices`) from an index on, where each ends, and the index behind them.
+    def encode_column(
+        self,
+        column: Slices,  # noqa: ARG002
+        first: int,
+        base: int,  # noqa: ARG002
+        most: int,  # noqa: ARG002
+    ) -> tuple[bytes, bytes, int]:
+        """Return the payloads of a column's texts (`Slices`) from an index on.
 
-        The ends are counted on from `base`, as 32-bit integers. A null has no bytes. It stops at a value that is left
-        to the exact way, as one is that ends behind `most`.
+        With them come where each ends, and the index behind the last. The ends are counted on from `base`, as 32-bit
+        integers. A null has no bytes. It stops at a value that is left to the exact way, as one is that ends behind
+        `most`.
         """
         return b"", b"", first
 
-    def decode_column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:  # noqa: ARG002
-        """Return the texts of a column's payloads, as `encode_column` does the other way."""
-        return b"", b"", first
+    decode_column = encode_column
 
 
 def encode_places(fields: tuple[Any, ...], count: int) -> tuple[bytes, bytes]:  # noqa: ARG001
     """Return places as a column of the encoded fields of `source`: the bytes, and where each ends, from 0 on.
 
-    `fields` are the topic, partition, offset, file and line, each a column of so many values (texts as `Slices`, integers
-    as `Longs`), or None if no place has it. Here nothing reads them, so they are empty.
+    `fields` are the topic, partition, offset, file and line, each a column of so many values, or None if no place has
+    it: texts are `Slices`, and integers `Longs`. Here nothing reads them, so they are empty.
     """
     return b"", bytes(4 * (count + 1))
 
@@ -261,7 +268,7 @@ class RowEngine:
         is_ordered: bool = False,  # noqa: FBT001, FBT002
         of_changes: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Take a program, the texts for values that the source did not give, and a zone's pieces, which nothing uses here."""
+        """Take a program, the texts of values that the source did not give, and a zone, which nothing uses here."""
 
     def clear(self) -> None:
         """Forget all patterns."""
@@ -281,7 +288,7 @@ class RowEngine:
         """Add a pattern, whose messages are of one version of a table; return whether there is room for it."""
         return False
 
-    def rows(self, message: bytes, place: bytes) -> list[tuple[int, bytes | None, bytes, *tuple[Any, ...]]] | None:  # noqa: ARG002
+    def rows(self, message: bytes, place: bytes) -> list[Row] | None:  # noqa: ARG002
         """Return the rows of a message: pattern, key (None if there is none) and envelope of each; None if it is left.
 
         `place` are the encoded fields of `source` that say where the message arrived. If they are ordered, also the
@@ -289,12 +296,16 @@ class RowEngine:
         """
         return None
 
-    def survey(self, message: bytes, rules: dict[bytes, int]) -> tuple[bytes, bytes | None, bytes | None] | None:  # noqa: ARG002
+    def survey(
+        self,
+        message: bytes,  # noqa: ARG002
+        rules: dict[bytes, int],  # noqa: ARG002
+    ) -> tuple[bytes, bytes | None, bytes | None] | None:
         """Return the pattern of a message, its position's numbers, and the names of the columns in its rows.
 
-        The numbers are told by the rule that `rules` has for the pattern, and compare as bytes: a 1 and eight bytes for
-        each; no bytes if there are none. Names and numbers are None of a pattern without a rule, or where they are left;
-        so are the names if a value may be one that the source did not give. None for a message without a pattern.
+        `rules` has the rule of each pattern's numbers, which compare as bytes: a 1 and eight bytes for each; no bytes
+        if there are none. Names and numbers are None of a pattern without a rule, or where they are left; so are the
+        names if a value may be one that the source did not give. None for a message without a pattern.
         """
         return None
 
@@ -309,18 +320,18 @@ class RowEngine:
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
         Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
-        which more than `most` bytes are made, and says so: whether there is more to take. `places` is None, or a column
-        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows. `clock` tells and is
-        told the times of lanes, as `Clock.get` and `Clock.put` do.
+        which more than `most` bytes are made, and returns whether it did so with messages to come. `places` is None, or
+        a column of the same length with encoded fields of `source` that say where each message arrived. A null has no
+        rows. `clock` (`Clock`) has the times of lanes before, and gets those after.
         """
         return first, False
 
     def taken(self) -> tuple[bytes, ...]:
         """Return the rows of columns that were made since the last time, as columns themselves.
 
-        The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each that has a
-        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads. If they are
-        ordered, then where each order value ends, and the order values; a bit for each that lacks columns.
+        The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each row that
+        has a key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads. If they are
+        ordered, then where each order value ends, and the order values; a bit for each row that lacks columns.
         """
         return b"", b"", b"", bytes(4), b"", bytes(4), b""
 

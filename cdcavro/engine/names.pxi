@@ -19,7 +19,7 @@ cdef enum:
     MOST_PROBES = 64
     MOST_NAMES = 1 << 18  # of a message, in a table that is half full at the most
 
-cdef struct Known:  # a name of a map's entries, or a member that a record does not name
+cdef struct KnownName:  # a name of a map's entries, or a member that a record does not name
     uint64_t stamp  # the object that had it last
     const uint8_t *label  # the name quoted and with its colon, and behind that the name with its length, as in Avro
     int32_t node  # of the map or record
@@ -27,8 +27,8 @@ cdef struct Known:  # a name of a map's entries, or a member that a record does 
     int16_t label_size
     int16_t size
 
-cdef struct KnownNames:  # numbered from 1
-    Known *chunks[64]
+cdef struct NameTable:  # numbered from 1
+    KnownName *chunks[64]
     uint64_t *hashes[64]
     uint8_t *blocks[64]
     uint32_t *slots
@@ -97,29 +97,29 @@ cdef inline uint64_t _stamp(Run *r, uint32_t object) noexcept nogil:
     return <uint64_t>r.run << 32 | object
 
 
-cdef void _forget_names(KnownNames *names) noexcept nogil:
+cdef void _forget_names(NameTable *names) noexcept nogil:
     cdef int i
     for i in range(64):
         free(names.chunks[i])
         free(names.hashes[i])
         free(names.blocks[i])
     free(names.slots)
-    memset(names, 0, sizeof(KnownNames))
+    memset(names, 0, sizeof(NameTable))
 
 
-cdef inline Known *_known_at(KnownNames *names, int number) noexcept nogil:
+cdef inline KnownName *_known_at(NameTable *names, int number) noexcept nogil:
     return names.chunks[<uint32_t>number // KNOWN_CHUNK] + <uint32_t>number % KNOWN_CHUNK
 
 
-cdef inline uint64_t *_hash_at(KnownNames *names, int number) noexcept nogil:
+cdef inline uint64_t *_hash_at(NameTable *names, int number) noexcept nogil:
     return names.hashes[<uint32_t>number // KNOWN_CHUNK] + <uint32_t>number % KNOWN_CHUNK
 
 
-cdef int _make_room(KnownNames *names) noexcept nogil:
+cdef int _make_room(NameTable *names) noexcept nogil:
     """Make room for one more name, as long as there is any to be had."""
     cdef int chunk = (names.count + 1) // KNOWN_CHUNK
     if names.chunks[chunk] == NULL:
-        names.chunks[chunk] = <Known *>malloc(KNOWN_CHUNK * sizeof(Known))
+        names.chunks[chunk] = <KnownName *>malloc(KNOWN_CHUNK * sizeof(KnownName))
         free(names.hashes[chunk])
         names.hashes[chunk] = <uint64_t *>malloc(KNOWN_CHUNK * sizeof(uint64_t))
         if names.chunks[chunk] == NULL or names.hashes[chunk] == NULL:
@@ -135,7 +135,7 @@ cdef int _make_room(KnownNames *names) noexcept nogil:
     return LEFT if names.blocks[names.block] == NULL else OK
 
 
-cdef int _make_slots(KnownNames *names) noexcept nogil:
+cdef int _make_slots(NameTable *names) noexcept nogil:
     """Make room for twice as many names to be looked up."""
     cdef uint32_t room = names.slots_room * 2 if names.slots_room else FIRST_SLOTS
     cdef uint32_t *slots = <uint32_t *>calloc(room, sizeof(uint32_t))
@@ -156,11 +156,12 @@ cdef int _make_slots(KnownNames *names) noexcept nogil:
 
 cdef int _know(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssize_t size) noexcept nogil:
     """Keep a name that there is room for; return its number."""
-    cdef KnownNames *names = r.known
+    cdef NameTable *names = r.known
     cdef Py_ssize_t place = r.size, label
-    cdef Known *known
+    cdef KnownName *known
     cdef uint8_t *spelled
-    if names.count == MOST_KNOWN or _make_room(names) or _put_quoted(r, start, start + size, start + size) or _put(r, 58):
+    names.is_full = names.count == MOST_KNOWN or _make_room(names)
+    if names.is_full or _put_quoted(r, start, start + size, start + size) or _put(r, 58):
         names.is_full = True
         return 0
     spelled = names.blocks[names.block] + names.used
@@ -180,8 +181,8 @@ cdef int _know(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssize_t
 
 cdef int _look_up(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssize_t size) noexcept nogil:
     """Return the number of a name, 0 if it is not kept, which stays so within a message."""
-    cdef KnownNames *names = r.known
-    cdef Known *known
+    cdef NameTable *names = r.known
+    cdef KnownName *known
     cdef uint64_t slot
     cdef int probes
     if size > LONGEST:
@@ -201,33 +202,34 @@ cdef int _look_up(Run *r, int node, uint64_t hash, const uint8_t *start, Py_ssiz
             return names.slots[slot]
         if _hash_at(names, names.slots[slot])[0] == hash:
             known = _known_at(names, names.slots[slot])
-            if known.node == node and known.size == size and not memcmp(known.label + known.label_size + 1, start, size):
-                return names.slots[slot]
+            if known.node == node and known.size == size:
+                if memcmp(known.label + known.label_size + 1, start, size) == 0:
+                    return names.slots[slot]
         slot = (slot + 1) & (names.slots_room - 1)
     names.is_full = True
     names.strange += 1
     return 0
 
 
-cdef inline Known *_guess(Run *r, int node, int number) noexcept nogil:
+cdef inline KnownName *_guess(Run *r, int node, int number) noexcept nogil:
     """Return the name that came next in a map or record the last time, NULL without one."""
-    cdef Known *known
+    cdef KnownName *known
     if not 0 < number <= r.known.count:
         return NULL
     known = _known_at(r.known, number)
     return known if known.node == node else NULL
 
 
-cdef inline Known *_take_guessed(Run *r, int node, int number) noexcept nogil:
+cdef inline KnownName *_take_guessed(Run *r, int node, int number) noexcept nogil:
     """Pass a name and its colon by if they are those to be expected, and return the name; else NULL."""
-    cdef Known *known = _guess(r, node, number)
+    cdef KnownName *known = _guess(r, node, number)
     if known == NULL or not cdcavro_begins(r.at, r.end, known.label, known.label_size):
         return NULL
     r.at += known.label_size
     return known
 
 
-cdef inline int _see(Run *r, Known *known, uint32_t object) noexcept nogil:
+cdef inline int _see(Run *r, KnownName *known, uint32_t object) noexcept nogil:
     """Mark a name as one that an object has; stop if it has it already."""
     if known.stamp == _stamp(r, object):
         return LEFT
@@ -238,7 +240,7 @@ cdef inline int _see(Run *r, Known *known, uint32_t object) noexcept nogil:
 cdef inline int _meet(
     Run *r, int node, uint32_t object, const uint8_t *start, Py_ssize_t size, int *number
 ) noexcept nogil:
-    """Add a name to those of an object, and give its number if it is kept, 0 if not; stop if the object has it already."""
+    """Add a name to those of an object, and give its number, 0 if it is not kept; stop if the object has it already."""
     cdef uint64_t hash = cdcavro_hash(start, size)
     number[0] = _look_up(r, node, hash, start, size)
     if number[0]:

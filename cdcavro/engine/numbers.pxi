@@ -177,9 +177,9 @@ cdef extern from *:
         return digits;
     }
 
-    /* The shortest digits that only this double stands for, the nearest of them (Giulietti, "The Schubfach way to render
-       doubles"), and how many are behind the point. It must be positive, from 0.0001 up to 2^52, with a fraction. All
-       products fit into 128 bits, so nothing is rounded. */
+    /* The shortest digits that only this double stands for, the nearest of them, and how many are behind the point
+       (Giulietti, "The Schubfach way to render doubles"). It must be positive, from 0.0001 up to 2^52, with a fraction.
+       All products fit into 128 bits, so nothing is rounded. */
     static inline uint64_t cdcavro_shortest(double value, int *places) {
         uint64_t bits, whole, half;
         int q, power, out, is_even, is_low, is_high;
@@ -216,7 +216,8 @@ cdef extern from *:
         cdcavro_wide whole = above / cdcavro_tens[places], rest = above - whole * cdcavro_tens[places];
         uint64_t bits, power;
         double value;
-        down = (whole >> 64 ? 128 - __builtin_clzll((uint64_t)(whole >> 64)) : 64 - __builtin_clzll((uint64_t)whole)) - 53;
+        down = whole >> 64 ? 128 - __builtin_clzll((uint64_t)(whole >> 64)) : 64 - __builtin_clzll((uint64_t)whole);
+        down -= 53;
         bits = (uint64_t)(whole >> down);
         above = whole & (((cdcavro_wide)1 << down) - 1);
         whole = (cdcavro_wide)1 << (down - 1);
@@ -236,7 +237,10 @@ cdef enum:
     MOST_FIGURES = 17  # of a double's text
     MOST_PLACES = 20
 
-cdef double[23] TENS = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22]
+cdef double[23] TENS = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+]
 
 
 cdef inline bint _is_shortest(double value, uint64_t digits, int places) noexcept nogil:

@@ -1,5 +1,5 @@
-# The order of rows: where their messages arrived, the time of their lane, a topic partition or file, and the order values,
-# which compare byte by byte; `change/order_value.py` and `change/clock.py` say what these are.
+# The order of rows: where their messages arrived, the time of their lane (a topic partition or file), and the order
+# values, which compare byte by byte; `change/order_value.py` and `change/clock.py` say what these are.
 
 
 cdef const char *NO_PLACE = b"\0\0\0\0\0"
@@ -14,7 +14,7 @@ cdef enum:
     MOST_LANES = 128  # that are known at a time
     LANE_SLOTS = 256
 
-cdef struct Told:  # a field of a place: an integer, or where a text begins and its length
+cdef struct PlaceValue:  # a field of a place: an integer, or where a text begins and its length
     bint has
     const uint8_t *start
     int64_t value
@@ -44,7 +44,7 @@ cdef struct Ordering:
     Run *file  # as it sorts
     Run *name  # of the message's lane
     Run *names
-    Told place[FIELDS]
+    PlaceValue place[FIELDS]
     int64_t row
     int rank
     bint is_later  # the message's own numbers are its lane's time
@@ -101,7 +101,10 @@ cdef int _put_ordered_text(Run *o, const uint8_t *at, Py_ssize_t size) noexcept 
 
 
 cdef int _put_file_order(Run *o, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Put out a file's name as it sorts: numbers in it have 20 digits, and one with zeros before them has its name behind."""
+    """Put out a file's name as it sorts, each number in it with 20 digits.
+
+    Behind that stands the name itself if a number in it has zeros before it, so that `1` and `01` differ.
+    """
     cdef const uint8_t *at = start
     cdef const uint8_t *end = start + size
     cdef const uint8_t *first
@@ -136,7 +139,7 @@ cdef int _put_file_order(Run *o, const uint8_t *start, Py_ssize_t size) noexcept
     return OK
 
 
-cdef int _take_place(Run *r, Told *fields, const uint8_t *at, Py_ssize_t size) noexcept nogil:
+cdef int _take_place(Run *r, PlaceValue *fields, const uint8_t *at, Py_ssize_t size) noexcept nogil:
     """Take the encoded fields of a place, where they are not null, over those that were taken before."""
     cdef int i
     cdef int64_t value
@@ -158,12 +161,15 @@ cdef int _take_place(Run *r, Told *fields, const uint8_t *at, Py_ssize_t size) n
 
 
 cdef int _find_place(Typing *t, const Pattern *p, bint *is_place) noexcept nogil:
-    """Give the place of a message as it sorts, and whether it orders arrivals: else its fields are none, unless they have an offset."""
+    """Give the place of a message as it sorts, and whether it orders arrivals.
+
+    If it does not, its fields are none, unless there is an offset among them.
+    """
     cdef Ordering *o = &t.order
-    cdef Told *fields = o.place
+    cdef PlaceValue *fields = o.place
     cdef bint is_offset, is_line
     cdef int i
-    memset(fields, 0, FIELDS * sizeof(Told))
+    memset(fields, 0, FIELDS * sizeof(PlaceValue))
     if _take_place(t.run, fields, p.place, p.place_size) or _take_place(t.run, fields, t.place, t.place_size):
         return LEFT
     is_offset = fields[OFFSET].has and (not fields[TOPIC].has or fields[PARTITION].has)
@@ -183,9 +189,9 @@ cdef int _find_place(Typing *t, const Pattern *p, bint *is_place) noexcept nogil
 
 
 cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
-    """Put out what the order values of a message's rows begin with; stop at one that has neither numbers nor a place."""
+    """Put out what the order values of a message's rows begin with; stop at one with neither numbers nor a place."""
     cdef Ordering *o = &t.order
-    cdef const Told *place = o.place
+    cdef const PlaceValue *place = o.place
     cdef bint is_place, is_by_place
     cdef int numbers = t.number_count if t.number_count > 0 else 0
     o.row = 0
@@ -206,7 +212,9 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
             return LEFT
     elif _put(o.head, <uint8_t>(1 + o.rank)) or _put_integers(o.head, t.numbers, numbers):
         return LEFT
-    if _put_ordered_text(o.head, place[TOPIC].start, place[TOPIC].value) or _put_integer(o.head, place[PARTITION].value):
+    if _put_ordered_text(o.head, place[TOPIC].start, place[TOPIC].value):
+        return LEFT
+    if _put_integer(o.head, place[PARTITION].value):
         return LEFT
     if _put_integer(o.head, place[OFFSET].value) or _put_ordered_text(o.head, o.file.out, o.file.size):
         return LEFT
@@ -225,7 +233,7 @@ cdef int _put_order(Typing *t) noexcept nogil:
     return OK
 
 
-cdef tuple _orders_taken(Typing *t):
+cdef tuple _made_orders(Typing *t):
     """Return the order values of the rows that were made, and a bit for each that lacks columns, as columns."""
     cdef Py_ssize_t count = t.made_count, i
     cdef bytes ends = PyBytes_FromStringAndSize(NULL, (count + 1) * sizeof(int32_t))
@@ -247,7 +255,9 @@ cdef tuple _orders_taken(Typing *t):
 cdef int _name_lane(Ordering *o) noexcept nogil:
     """Put out what a message's lane is called."""
     o.name.size = 0
-    if _put_ordered_text(o.name, o.place[TOPIC].start, o.place[TOPIC].value) or _put_integer(o.name, o.place[PARTITION].value):
+    if _put_ordered_text(o.name, o.place[TOPIC].start, o.place[TOPIC].value):
+        return LEFT
+    if _put_integer(o.name, o.place[PARTITION].value):
         return LEFT
     return _put_ordered_text(o.name, o.file.out, o.file.size)
 
@@ -261,8 +271,9 @@ cdef Lane *_slot_of_lane(Ordering *o, uint64_t hash) noexcept nogil:
         lane = o.lanes + slot
         if lane.stamp != o.stamp:
             return lane
-        if lane.hash == hash and lane.size == o.name.size and memcmp(o.names.out + lane.name, o.name.out, lane.size) == 0:
-            return lane
+        if lane.hash == hash and lane.size == o.name.size:
+            if memcmp(o.names.out + lane.name, o.name.out, lane.size) == 0:
+                return lane
         slot += 1
 
 
@@ -434,16 +445,16 @@ cdef class Lanes:
 
 # Places that stand in columns of their own, as a column of the encoded fields of `source`.
 
-cdef int _put_told_text(Run *o, const Column *column, Py_ssize_t i) noexcept nogil:
-    cdef Given text
-    if _given_value(column, i, &text):
+cdef int _put_place_text(Run *o, const Column *column, Py_ssize_t i) noexcept nogil:
+    cdef ColumnValue text
+    if _column_value(column, i, &text):
         return LEFT
     if text.start == NULL:
         return _put(o, 0)
     return _put(o, 2) or _put_long(o, text.size) or _put_bytes(o, text.start, text.size)
 
 
-cdef int _put_told_long(Run *o, const Column *column, Py_ssize_t i) noexcept nogil:
+cdef int _put_place_long(Run *o, const Column *column, Py_ssize_t i) noexcept nogil:
     cdef const uint8_t *validity = <const uint8_t *>column.validity.buf
     cdef Py_ssize_t at = column.first + i
     cdef int64_t value
@@ -453,7 +464,7 @@ cdef int _put_told_long(Run *o, const Column *column, Py_ssize_t i) noexcept nog
     return _put(o, 2) or _put_long(o, value)
 
 
-cdef int _put_told(Run *o, const Column *columns, const bint *given, Py_ssize_t count, char *ends) noexcept nogil:
+cdef int _put_places(Run *o, const Column *columns, const bint *given, Py_ssize_t count, char *ends) noexcept nogil:
     """Put out the fields of all places, and where each ends, from 0 on."""
     cdef Py_ssize_t i
     cdef int k
@@ -465,9 +476,9 @@ cdef int _put_told(Run *o, const Column *columns, const bint *given, Py_ssize_t 
                 if _put(o, 0):
                     return LEFT
             elif k == TOPIC or k == FILE_:
-                if _put_told_text(o, columns + k, i):
+                if _put_place_text(o, columns + k, i):
                     return LEFT
-            elif _put_told_long(o, columns + k, i):
+            elif _put_place_long(o, columns + k, i):
                 return LEFT
         if o.size > INT32_MAX:
             return LEFT
@@ -479,8 +490,8 @@ cdef int _put_told(Run *o, const Column *columns, const bint *given, Py_ssize_t 
 def encode_places(tuple fields not None, Py_ssize_t count):
     """Return places as a column of the encoded fields of `source`: the bytes, and where each ends, from 0 on.
 
-    `fields` are the topic, partition, offset, file and line, each a column of so many values (texts as `Slices`, integers
-    as `Longs`), or None if no place has it. Raises `ValueError` for other columns, and for places of more than 2 GiB.
+    `fields` are the topic, partition, offset, file and line, each a column of so many values, or None if no place has
+    it: texts are `Slices`, and integers `Longs`. Raises `ValueError` for other columns, and for more than 2 GiB.
     """
     cdef Column columns[5]
     cdef bint given[5]
@@ -499,12 +510,15 @@ def encode_places(tuple fields not None, Py_ssize_t count):
     try:
         for k in range(FIELDS):
             if fields[k] is not None:
-                _open_column(columns + k, fields[k]) if k == TOPIC or k == FILE_ else _open_longs(columns + k, fields[k])
+                if k == TOPIC or k == FILE_:
+                    _open_column(columns + k, fields[k])
+                else:
+                    _open_longs(columns + k, fields[k])
                 given[k] = True
                 if columns[k].count != count:
                     raise ValueError("as many values in each column of places")
         with nogil:
-            failed = _put_told(o, columns, given, count, at)
+            failed = _put_places(o, columns, given, count, at)
         if failed:
             raise ValueError("places whose texts are within their columns, of at most 2 GiB")
         return PyBytes_FromStringAndSize(<const char *>o.out, o.size), ends

@@ -4,9 +4,9 @@
 cdef int64_t LARGEST = 0x7FFFFFFFFFFFFFFF
 
 cdef enum:  # Part: which part of a typed row a member is, as `PARTS` in `wire/attributes.py` has it
-    FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT_TIME, EVENT_TIME_FINE, SYSTEM_TIME, SYSTEM_TIME_FINE
-    TRANSACTION, TRANSACTION_ELSE, POSITION_1, POSITION_2, POSITION_3, POSITION_4, POSITION_5, POSITION_6, POSITION_7
-    POSITION_8, PLACE, ROW_NUMBER, ROW_COUNT, POSITION, PARTS
+    FIXED, UNUSED, WITHIN, BEFORE, AFTER, ROW, ROWS, OLD, KEY, EVENT_TIME, EVENT_TIME_FINE, SYSTEM_TIME
+    SYSTEM_TIME_FINE, TRANSACTION, TRANSACTION_ELSE, POSITION_1, POSITION_2, POSITION_3, POSITION_4, POSITION_5
+    POSITION_6, POSITION_7, POSITION_8, PLACE, ROW_NUMBER, ROW_COUNT, POSITION, PARTS
 
 cdef enum:  # Position: how the numbers of one are told, as `POSITIONS` in `wire/attributes.py` has it
     NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LOG_SEQUENCE, SCN, REDO, NUMBERS, COMMIT
@@ -169,7 +169,7 @@ cdef int _gather_part(Typing *t, const Member *member, int part) noexcept nogil:
         t.loose += slot.end - slot.start
         return _put(t.fixed, slot.end - slot.start == 1)  # an empty one may be none
     if part == POSITION_1 and r.code[node].kind == STRING:
-        # DataHub's full loads have the number -1.
+        # A number of -1 is that of a full load.
         index = slot.end - slot.start == 3 and slot.start[1] == 45 and slot.start[2] == 49
         return _put(t.fixed, <uint8_t>index)
     return OK
@@ -198,7 +198,7 @@ cdef int _gather_key(Typing *t, const Instruction *map) noexcept nogil:
     return OK
 
 
-cdef int _gathered(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+cdef int _gather_message(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
     """Encode a message, and note its parts and its pattern; a change is a payload already."""
     cdef Run *r = t.run
     r.size = 0

@@ -73,8 +73,8 @@ cdef int _take_times(Typing *t) noexcept nogil:
         return LEFT
     if slots[SYSTEM_TIME_FINE].start != NULL and _time_at(t, slots + SYSTEM_TIME_FINE, &t.system, &t.has_system):
         return LEFT
-    if not t.has_system and slots[SYSTEM_TIME].start != NULL and _time_at(t, slots + SYSTEM_TIME, &t.system, &t.has_system):
-        return LEFT
+    if not t.has_system and slots[SYSTEM_TIME].start != NULL:
+        return _time_at(t, slots + SYSTEM_TIME, &t.system, &t.has_system)
     return OK
 
 
@@ -162,7 +162,9 @@ cdef int _sequence(Typing *t, const Slot *slot) noexcept nogil:
     if not 10 <= digits <= 15 or not cdcavro_counted(start, end, &whole):
         return OK
     t.numbers[1] = 0
-    if not cdcavro_counted(start, start + 10, t.numbers) or (digits > 10 and not cdcavro_counted(start + 10, end, t.numbers + 1)):
+    if not cdcavro_counted(start, start + 10, t.numbers):
+        return LEFT
+    if digits > 10 and not cdcavro_counted(start + 10, end, t.numbers + 1):
         return LEFT
     t.number_count = 2
     return OK
@@ -235,7 +237,7 @@ cdef int _lsn(Typing *t, const Slot *slots) noexcept nogil:
 
 
 cdef int _check_sequence(Typing *t, const Slot *row) noexcept nogil:
-    """Take back a sequence at whose time the message cannot have been made, as `formats/oms_shareplex.py` says."""
+    """Take back a sequence if the message cannot have been made at its time."""
     cdef const uint8_t *start
     cdef const uint8_t *end
     cdef int64_t first = 1577836800, last = 4102444799, time
@@ -284,7 +286,7 @@ cdef int _pair_at(Run *r, const Slot *slot, int64_t *first, int64_t *second) noe
 
 
 cdef int _scn(Typing *t, const Slot *slots) noexcept nogil:
-    """Take the numbers of SharePlex: of the change, then the first of its place, and of the message, as far as known."""
+    """Take a change number, then the first number of a place and that of the message, as far as there are any."""
     cdef const uint8_t *at
     cdef const uint8_t *end
     cdef int64_t place = 0, seq = 0

@@ -36,21 +36,24 @@ _MISSING: Final = ("absent", "null", "required", "rest", "extras")
 class Program:
     """The program of a schema.
 
-    Attributes: `root` (int), the number of the instruction to begin with, -1 if only the exact way is to be gone; `code` (array of int), instructions of
-    `WIDTH` integers, of which the first says what to do and the others are its operands; `fields` (array of int),
-    rows of `WIDTH` integers: where the member's name stands in `texts`, quoted and with its colon, and its length,
-    the number of its instruction, what stands for a member without a value, and where the member's JSON pointer
-    stands and its length (-1 below an array or a map); `symbols` (array of int), where the symbols of enums stand and
-    their lengths, and behind them other spellings, with the index of their symbol; `texts` (bytes), all names,
-    pointers and symbols, one behind the other; `bounds` (three of int), how deep a message may nest, how many
-    items an array or a map may have, and how many bytes a message.
+    `str(program)` lists it.
     """
 
+    # The number of the instruction to begin with, -1 if only the exact way is to be gone.
     root: int
+    # Instructions of `WIDTH` integers, of which the first says what to do and the others are its operands.
     code: array[int]
+    # Rows of `WIDTH` integers: where the member's name stands in `texts`, quoted and with its colon, and its length,
+    # the number of its instruction, what stands for a member without a value, where the member's JSON pointer stands
+    # and its length (-1 below an array or a map), which part of a typed row it is, and the unit of a time in
+    # microseconds.
     fields: array[int]
+    # Where the symbols of enums stand and their lengths, and behind them other spellings, with the index of their
+    # symbol.
     symbols: array[int]
+    # All names, pointers and symbols, one behind the other.
     texts: bytes
+    # How deep a message may nest, how many items an array or a map may have, and how many bytes a message.
     bounds: tuple[int, int, int]
 
     def __str__(self) -> str:

@@ -1,14 +1,14 @@
-# The engine of typed rows: one message, a column, or the lines of a text; and rows in groups, those of each table's version
-# together.
+# The engine of typed rows: one message, a column, or the lines of a text; and rows in groups, those of each table's
+# version together.
 
 
 cdef class RowEngine(Engine):
     """Turns messages of one format into typed rows, of the patterns that it was given. One thread at a time uses it.
 
     Made from the format's program; `words` are the texts that stand for values which the source did not give, `zone`
-    (array of int) the pieces of the source's time zone: when each begins and ends in local time, and how far it is ahead
-    of UTC, in microseconds. With `is_ordered`, rows have order values, and a message that has none is left. With `of_changes`,
-    messages are payloads of `change.avsc`, whose program it is, and say themselves where they arrived.
+    (array of int) the pieces of the source's time zone: when each begins and ends in local time, and how far it is
+    ahead of UTC, in microseconds. With `is_ordered`, rows have order values, and a message that has none is left. With
+    `of_changes`, messages are payloads of `change.avsc`, whose program it is, and say themselves where they arrived.
     """
 
     cdef Typing typing
@@ -88,7 +88,7 @@ cdef class RowEngine(Engine):
         cdef Typing *t = &self.typing
         self._alone()
         try:
-            if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
+            if _gather_message(t, _start(message), PyBytes_GET_SIZE(message)):
                 return None
             return PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
         finally:
@@ -142,7 +142,7 @@ cdef class RowEngine(Engine):
         cdef Typing *t = &self.typing
         cdef Pattern *p
         cdef Py_ssize_t keys = t.keys.size, payloads = t.payloads.size, made = t.made_count, orders = t.order.made.size
-        if _gathered(t, start, size) == OK:
+        if _gather_message(t, start, size) == OK:
             p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
             if p != NULL and _type_message(t, p, number) == OK:
                 return OK
@@ -152,13 +152,13 @@ cdef class RowEngine(Engine):
     def survey(self, bytes message, dict rules):
         """Return the pattern of a message, its position's numbers, and the names of the columns in its rows.
 
-        The numbers are told by the rule that `rules` has for the pattern, and compare as bytes: a 1 and eight bytes for
-        each; no bytes if there are none. Names and numbers are None of a pattern without a rule, or where they are left;
-        so are the names if a value may be one that the source did not give. None for a message without a pattern.
+        `rules` has the rule of each pattern's numbers, which compare as bytes: a 1 and eight bytes for each; no bytes
+        if there are none. Names and numbers are None of a pattern without a rule, or where they are left; so are the
+        names if a value may be one that the source did not give. None for a message without a pattern.
         """
         self._alone()
         try:
-            return _surveyed(&self.typing, message, rules)
+            return _survey_message(&self.typing, message, rules)
         finally:
             self._shrink_all()
 
@@ -166,9 +166,9 @@ cdef class RowEngine(Engine):
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
         Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
-        which more than `most` bytes are made, and says so: whether there is more to take. `places` is None, or a column
-        of the same length with encoded fields of `source` that say where each message arrived. A null has no rows. `clock` tells and is
-        told the times of lanes, as `Clock.get` and `Clock.put` do.
+        which more than `most` bytes are made, and returns whether it did so with messages to come. `places` is None, or
+        a column of the same length with encoded fields of `source` that say where each message arrived. A null has no
+        rows. `clock` (`Clock`) has the times of lanes before, and gets those after.
         """
         cdef Column values, told
         cdef Ordering *order = &self.typing.order
@@ -208,13 +208,13 @@ cdef class RowEngine(Engine):
     ) noexcept nogil:
         cdef Typing *t = &self.typing
         cdef Py_ssize_t keys, payloads, made, orders
-        cdef Given message, place
+        cdef ColumnValue message, place
         while i < values.count:
             keys, payloads, made, orders = t.keys.size, t.payloads.size, t.made_count, t.order.made.size
-            if _given_value(values, i, &message):
+            if _column_value(values, i, &message):
                 return i
             place.start = NULL
-            if places != NULL and _given_value(places, i, &place):
+            if places != NULL and _column_value(places, i, &place):
                 return i
             t.place = <const uint8_t *>NO_PLACE if place.start == NULL else place.start
             t.place_size = 5 if place.start == NULL else place.size
@@ -234,13 +234,13 @@ cdef class RowEngine(Engine):
     def taken(self):
         """Return the rows of columns that were made since the last time, as columns themselves.
 
-        The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each that has a
-        key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads. If they are
-        ordered, then where each order value ends, and the order values; a bit for each that lacks columns.
+        The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each row that
+        has a key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads. If they are
+        ordered, then where each order value ends, and the order values; a bit for each row that lacks columns.
         """
         cdef Typing *t = &self.typing
         self._alone()
-        made = _taken(t) + _orders_taken(t) if t.order.is_asked else _taken(t)
+        made = _made_rows(t) + _made_orders(t) if t.order.is_asked else _made_rows(t)
         t.keys.size = t.payloads.size = t.made_count = t.order.made.size = 0
         self._shrink_all()
         return made
@@ -260,7 +260,7 @@ cdef class RowEngine(Engine):
         cdef Typing *t = &self.typing
         cdef Py_ssize_t i, key = t.keys.size, payload = t.payloads.size, before = t.made_count
         cdef Py_ssize_t keys = key, payloads = payload, order = t.order.made.size, orders = order
-        cdef RowMade *made
+        cdef MadeRow *made
         self._alone()
         t.place, t.place_size = _start(place), PyBytes_GET_SIZE(place)
         if self._take(_start(message), PyBytes_GET_SIZE(message), 0):
@@ -294,7 +294,7 @@ cdef class RowEngine(Engine):
             _shrink(self.typing.payloads)
 
 
-cdef tuple _taken(Typing *t):
+cdef tuple _made_rows(Typing *t):
     """Return the rows that were made as columns."""
     cdef Py_ssize_t count = t.made_count, i
     cdef bytes messages = PyBytes_FromStringAndSize(NULL, count * sizeof(int32_t))
@@ -307,7 +307,7 @@ cdef tuple _taken(Typing *t):
     cdef char *key = PyBytes_AS_STRING(keys)
     cdef char *payload = PyBytes_AS_STRING(payloads)
     cdef char *bits = PyBytes_AS_STRING(keyed)
-    cdef const RowMade *made
+    cdef const MadeRow *made
     cdef int32_t end = 0
     memcpy(key, &end, 4)
     memcpy(payload, &end, 4)
@@ -328,7 +328,7 @@ cdef tuple _taken(Typing *t):
     )
 
 
-cdef struct Passed:  # lines from a position on, and which of them were left
+cdef struct LineBatch:  # lines from a position on, and which of them were left
     Py_ssize_t position
     int32_t count
     int32_t *left
@@ -339,7 +339,7 @@ cdef struct Passed:  # lines from a position on, and which of them were left
     Py_ssize_t place_size
 
 
-cdef int _leave_line(Passed *lines) noexcept nogil:
+cdef int _leave_line(LineBatch *lines) noexcept nogil:
     """Note that a line is left."""
     cdef Py_ssize_t room = 2 * lines.left_room + 64
     cdef void *kept
@@ -360,7 +360,7 @@ cdef int _leave_line(Passed *lines) noexcept nogil:
 
 
 cdef int _pass_lines(
-    RowEngine engine, const uint8_t *start, Py_ssize_t size, Passed *lines, int64_t number, Py_ssize_t most
+    RowEngine engine, const uint8_t *start, Py_ssize_t size, LineBatch *lines, int64_t number, Py_ssize_t most
 ) noexcept nogil:
     """Append the rows of lines until more than `most` bytes are made; stop, too, where there is no room to go on."""
     cdef Typing *t = &engine.typing
@@ -391,7 +391,7 @@ def take_lines(RowEngine engine not None, bytes raw not None, Py_ssize_t positio
     the position behind them; of the lines that were left, the index as a 32-bit integer, and the position as one of 64
     bits. It stops behind the line with which more than `most` bytes are made.
     """
-    cdef Passed lines
+    cdef LineBatch lines
     cdef int64_t first = number
     cdef Py_ssize_t size = PyBytes_GET_SIZE(raw), bound = most
     cdef const uint8_t *start = _start(raw)
@@ -399,7 +399,7 @@ def take_lines(RowEngine engine not None, bytes raw not None, Py_ssize_t positio
     if not 0 <= position <= size or not 0 <= first < LARGEST >> 1 or not 0 <= bound < INT32_MAX:
         raise ValueError("a position in the text, the number of a line and a bound")
     engine._alone()
-    memset(&lines, 0, sizeof(Passed))
+    memset(&lines, 0, sizeof(LineBatch))
     lines.position, lines.place_size = position, PyBytes_GET_SIZE(place)
     try:
         lines.place = <uint8_t *>malloc(lines.place_size + VARINT)
@@ -459,7 +459,8 @@ def grouped(bytes patterns not None, bytes ends not None, bytes payloads not Non
         sizes[one] += end[i + 1] - end[i]
     for number in slots:
         one = number
-        made.append((one, PyBytes_FromStringAndSize(NULL, sizes[one]), PyBytes_FromStringAndSize(NULL, 4 * counts[one])))
+        found = PyBytes_FromStringAndSize(NULL, sizes[one]), PyBytes_FromStringAndSize(NULL, 4 * counts[one])
+        made.append((one, *found))
         sizes[one] = counts[one] = 0
     for i in range(first, last):
         one = group[pattern[i]]

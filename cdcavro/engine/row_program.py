@@ -25,37 +25,42 @@ _WIDTH: Final = 8
 class RowProgram:
     """The program of a pattern.
 
-    Attributes: `cells` (array of int), of each field of the row: where the column's name stands in `texts` and its
-    length, the number of its operation, the bytes before a value and for null, and three operands; `longs` (array of
-    int), bounds that operands refer to; `symbols` (array of int), where labels stand in `texts` and their lengths;
-    `texts` (bytes); `key` (array of int), the cells of the key, which the table has if `is_keyed` (bool); `same` (array
-    of int), the cells that split an update if their values differ; `head` (bytes), the first fields of `source`;
-    `place` (bytes), those of its fields that say where messages of the pattern arrived, as far as these state it;
-    `position` (int), how the numbers of a position are told; `before` and `after` (int), the parts of a message that
-    are the rows before and after the change, 0 for none; `operation` (int), the letter of the operation;
-    `is_empty_none` (bool), whether an empty transaction is none; `order` (int), what orders the changes: 0 for a full
-    load, 1 for numbers, 2 for arrival; `phase` (int), the first byte of their order values; `is_batched` (bool), whether
-    numbers without a time are those of batches; `weight` (int), how many characters each row
-    repeats of its message, roughly.
+    `str(program)` lists it.
     """
 
+    # Of each field of the row: where the column's name stands in `texts` and its length, the number of its operation,
+    # the bytes before a value and for null, and three operands.
     cells: array[int] = field(default_factory=lambda: array("i"))
+    # Bounds that operands refer to.
     longs: array[int] = field(default_factory=lambda: array("q"))
+    # Where labels stand in `texts`, and their lengths.
     symbols: array[int] = field(default_factory=lambda: array("i"))
     texts: bytes = b""
+    # The cells of the key, if the table has one.
     key: array[int] = field(default_factory=lambda: array("i"))
     is_keyed: bool = False
+    # The cells that split an update if their values differ.
     same: array[int] = field(default_factory=lambda: array("i"))
+    # The first fields of `source`.
     head: bytes = b""
+    # The fields of `source` that say where messages of the pattern arrived, as far as these state it.
     place: bytes = b""
+    # How the numbers of a position are told.
     position: int = 0
+    # The parts of a message that are the rows before and after the change, 0 for none.
     before: int = 0
     after: int = 0
+    # The letter of the operation.
     operation: int = 0
+    # Whether an empty transaction is none.
     is_empty_none: bool = False
+    # What orders the changes: 0 for a full load, 1 for numbers, 2 for arrival; and the first byte of their order
+    # values.
     order: int = 0
     phase: int = 0
+    # Whether numbers without a time are those of batches.
     is_batched: bool = False
+    # How many characters each row repeats of its message, roughly.
     weight: int = 0
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 # Messages as typed rows: of each message its pattern, of each pattern the table, and of each row its key and envelope.
 
 
-cdef struct RowMade:
+cdef struct MadeRow:
     int32_t message
     int32_t pattern
     Py_ssize_t key  # where they end
@@ -36,7 +36,7 @@ cdef struct Typing:  # the state of turning messages into rows
     bint has_system
     int64_t numbers[MOST_NUMBERS]
     int number_count
-    RowMade *made
+    MadeRow *made
     Py_ssize_t made_count
     Py_ssize_t made_room
     const uint8_t *words  # texts that stand for a value which the source did not give
@@ -72,7 +72,9 @@ cdef int _cell_of(const Pattern *p, int expected, const uint8_t *name, Py_ssize_
         probes += 1
 
 
-cdef int _take_image(Typing *t, Pattern *p, const uint8_t *start, const uint8_t *end, int values, Token *tokens) noexcept nogil:
+cdef int _take_image(
+    Typing *t, Pattern *p, const uint8_t *start, const uint8_t *end, int values, Token *tokens
+) noexcept nogil:
     """Find the columns of a row image by their names; a later image's values go over those of the one before."""
     cdef Run *r = t.run
     cdef int64_t count, i, size
@@ -102,7 +104,7 @@ cdef int _take_image(Typing *t, Pattern *p, const uint8_t *start, const uint8_t 
 cdef bint _is_word(Typing *t, const Instruction *column, const uint8_t *start, const uint8_t *end) noexcept nogil:
     """Return whether a value may stand for one that the source did not give."""
     cdef int i, index = start[0] >> 1
-    cdef int32_t first = 0
+    cdef int32_t first = 0, size
     if t.word_count == 0:
         return False
     if index == column.a[6]:
@@ -111,13 +113,16 @@ cdef bint _is_word(Typing *t, const Instruction *column, const uint8_t *start, c
         return False
     for i in range(t.word_count):
         # Behind the branch stands a length, in one byte or more, and the text is the rest.
-        if end - start > t.word_ends[i] - first and memcmp(end - (t.word_ends[i] - first), t.words + first, t.word_ends[i] - first) == 0:
+        size = t.word_ends[i] - first
+        if end - start > size and memcmp(end - size, t.words + first, size) == 0:
             return True
         first = t.word_ends[i]
     return False
 
 
-cdef int _put_image(Typing *t, const Pattern *p, int values, const Token *tokens, const Token *before, Py_ssize_t *starts) noexcept nogil:
+cdef int _put_image(
+    Typing *t, const Pattern *p, int values, const Token *tokens, const Token *before, Py_ssize_t *starts
+) noexcept nogil:
     """Put out a row; a value that an earlier row of the same payload has is copied from there."""
     cdef Run *o = t.payloads
     cdef const Cell *cell
@@ -223,7 +228,7 @@ cdef int _pass_place(Run *r, const uint8_t **at, const uint8_t *end, bint is_tex
 
 
 cdef int _put_place(Typing *t, const Pattern *p) noexcept nogil:
-    """Put out where a message arrived: topic, partition, offset, file and line, each as told, or else as its pattern has it."""
+    """Put out where a message arrived: topic, partition, offset, file and line, else what its pattern says."""
     cdef const uint8_t *told = t.place
     cdef const uint8_t *own = p.place
     cdef const uint8_t *first
@@ -400,11 +405,11 @@ cdef int _take_old(Typing *t, Pattern *p, const uint8_t **at, int values, bint *
 
 
 cdef int _note_row(Typing *t, const Pattern *p, int32_t message) noexcept nogil:
-    cdef RowMade *made
+    cdef MadeRow *made
     if t.order.is_asked and _put_order(t):
         return LEFT
     if t.made_count == t.made_room:
-        made = <RowMade *>realloc(t.made, (2 * t.made_room + 16) * sizeof(RowMade))
+        made = <MadeRow *>realloc(t.made, (2 * t.made_room + 16) * sizeof(MadeRow))
         if made == NULL:
             return LEFT
         t.made = made
@@ -441,7 +446,8 @@ cdef int _reserve_tokens(Typing *t, int count) noexcept nogil:
     return OK
 
 
-# Changes as typed rows: payloads of `change.avsc`, in which the parts of a row stand as they would in a message's payload.
+# Changes as typed rows: payloads of `change.avsc`, in which the parts of a row stand as they would in a message's
+# payload.
 
 cdef enum:
     LEVEL_OF_VALUES = 3  # in a change, in a row

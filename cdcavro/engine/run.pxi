@@ -40,7 +40,7 @@ cdef struct Note
 cdef struct Slice
 cdef struct Patch
 cdef struct Name
-cdef struct KnownNames
+cdef struct NameTable
 
 cdef struct Run:
     const Instruction *code
@@ -77,7 +77,7 @@ cdef struct Run:
     uint32_t names_room
     uint32_t run
     uint32_t object
-    KnownNames *known
+    NameTable *known
     # Payload to text: what the extras of the last payload say, which the next one often repeats.
     int32_t *patched  # the patch of each member, and behind them how many each record has
     Patch *patches

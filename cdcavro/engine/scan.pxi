@@ -23,7 +23,8 @@ cdef extern from *:
         return (((word & TOPS) >> 7) * 0x0102040810204080u) >> 56;
     }
 
-    /* The first of 8 bytes that a JSON string does not have as it is: a quote, a backslash or a control. Later bits mean nothing. */
+    /* The first of 8 bytes that a JSON string does not have as it is: a quote, a backslash or a control. Later bits
+       mean nothing. */
     static inline uint32_t cdcavro_special8(uint64_t word) {
         uint64_t quote = word ^ (ONES * 0x22), slash = word ^ (ONES * 0x5c);
         return cdcavro_tops(((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) | ((word - ONES * 0x20) & ~word));

@@ -94,12 +94,12 @@ cdef class SurveyEngine(RowEngine):
 
     cdef Py_ssize_t _take_alike(self, const Column *values, const Column *places, Py_ssize_t i) noexcept nogil:
         cdef Typing *t = &self.typing
-        cdef Given message, place
+        cdef ColumnValue message, place
         while i < values.count:
-            if _given_value(values, i, &message):
+            if _column_value(values, i, &message):
                 return i
             place.start = NULL
-            if places != NULL and _given_value(places, i, &place):
+            if places != NULL and _column_value(places, i, &place):
                 return i
             t.place = <const uint8_t *>NO_PLACE if place.start == NULL else place.start
             t.place_size = 5 if place.start == NULL else place.size
@@ -116,7 +116,7 @@ cdef class SurveyEngine(RowEngine):
         cdef Alike *alike
         cdef Py_ssize_t key
         cdef int32_t number
-        if _gathered(t, start, size):
+        if _gather_message(t, start, size):
             return LEFT
         p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
         if p == NULL or _take_facts(t, p.position):
@@ -127,7 +127,7 @@ cdef class SurveyEngine(RowEngine):
         key = said.size
         if _put_place_in_order(t, p, said):
             return LEFT
-        number = self._known(said.out, key)
+        number = self._number_alike(said.out, key)
         if number < 0:
             return LEFT
         alike = self.alike + number
@@ -147,7 +147,7 @@ cdef class SurveyEngine(RowEngine):
         alike.order, alike.order_size, alike.first = kept, size, index
         return OK
 
-    cdef int32_t _known(self, const uint8_t *key, Py_ssize_t size) noexcept nogil:
+    cdef int32_t _number_alike(self, const uint8_t *key, Py_ssize_t size) noexcept nogil:
         """Return the number of what a message is like, a new one if it is like no other; -1 if there is no room.
 
         There is none either among many whose hashes are alike: names can be made so that they are.
@@ -244,8 +244,8 @@ cdef int _put_lane(Typing *t, const Pattern *p, Run *o) noexcept nogil:
 
 
 cdef int _put_place_in_order(Typing *t, const Pattern *p, Run *o) noexcept nogil:
-    """Put out what orders messages of a lane, which compares as bytes; stop at one that has neither numbers nor a place."""
-    cdef const Told *place = t.order.place
+    """Put out what orders messages of a lane, which compares as bytes; stop at one with neither numbers nor a place."""
+    cdef const PlaceValue *place = t.order.place
     cdef int count = t.number_count if t.number_count > 0 else 0
     cdef bint is_place, is_by_place
     if _find_place(t, p, &is_place) or (t.number_count < 0 and not is_place):
@@ -261,7 +261,9 @@ cdef int _put_place_in_order(Typing *t, const Pattern *p, Run *o) noexcept nogil
     return _put_integer(o, t.number) if t.is_change else OK
 
 
-cdef inline bint _is_before(const uint8_t *one, Py_ssize_t size, const uint8_t *other, Py_ssize_t other_size) noexcept nogil:
+cdef inline bint _is_before(
+    const uint8_t *one, Py_ssize_t size, const uint8_t *other, Py_ssize_t other_size
+) noexcept nogil:
     cdef int found = memcmp(one, other, min(size, other_size))
     return found < 0 or (found == 0 and size < other_size)
 
@@ -347,10 +349,10 @@ cdef int _put_all_names(Typing *t, Run *o) noexcept nogil:
     return OK
 
 
-cdef tuple _surveyed(Typing *t, bytes message, dict rules):
+cdef tuple _survey_message(Typing *t, bytes message, dict rules):
     """Return what a message says before its tables are known, as `RowEngine.survey` does."""
     cdef Py_ssize_t numbers
-    if _gathered(t, _start(message), PyBytes_GET_SIZE(message)):
+    if _gather_message(t, _start(message), PyBytes_GET_SIZE(message)):
         return None
     fixed = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
     rule = rules.get(fixed)
@@ -378,7 +380,7 @@ cdef class FactEngine(SurveyEngine):
         cdef Typing *t = &self.typing
         cdef const Pattern *p
         cdef int32_t number
-        if _gathered(t, start, size):
+        if _gather_message(t, start, size):
             return LEFT
         p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
         if p == NULL or _take_facts(t, p.position) or _repeats_much(t, p) or (t.key_count and _is_other_key(t)):
@@ -386,7 +388,7 @@ cdef class FactEngine(SurveyEngine):
         t.said.size = 0
         if _put_bytes(t.said, <const uint8_t *>&p.number, sizeof(int32_t)) or _put_all_names(t, t.said):
             return LEFT
-        number = self._known(t.said.out, t.said.size)
+        number = self._number_alike(t.said.out, t.said.size)
         if number < 0:
             return LEFT
         self.each[index] = number

@@ -32,7 +32,7 @@ cdef struct Cursor:  # where in a record a message is
     int64_t unnamed  # members that have no field
     const uint8_t *name
     Py_ssize_t size
-    Known *known
+    KnownName *known
     Py_ssize_t place
     Py_ssize_t noted
 
@@ -40,8 +40,8 @@ cdef struct Cursor:  # where in a record a message is
 # Text to payload, the quick way: values that are as plain as most are, in the order of the last message.
 #
 # Pointers are kept in variables of these functions, because whoever goes through the run has to read each again after
-# every byte that is put out. What is put out here is never longer than what it takes, so room is made only once; but for
-# short doubles, which are put out only as long as what is behind them still has its room.
+# every byte that is put out. What is put out here is never longer than what it takes, so room is made only once. Short
+# doubles are the exception: they are put out only as long as what is behind them still has its room.
 
 cdef inline const uint8_t *_put_text(Run *r, const uint8_t *at, uint8_t **out) noexcept nogil:
     """Put out a string that has no escapes."""
@@ -143,7 +143,9 @@ cdef inline const uint8_t *_put_value(Run *r, const Instruction *type, const uin
     if type.kind == COLUMN or type.kind == LONG or type.kind == INT:
         if c <= 57:
             return _put_number(r, type, at, out)
-    return _put_word(r, type, at, out) if (c == 116 or c == 102) and (type.kind == COLUMN or type.kind == BOOLEAN) else NULL
+    if (c == 116 or c == 102) and (type.kind == COLUMN or type.kind == BOOLEAN):
+        return _put_word(r, type, at, out)
+    return NULL
 
 
 cdef inline bint _is_scalar_type(Run *r, const Instruction *type) noexcept nogil:
@@ -158,11 +160,11 @@ cdef inline bint _goes_on(const uint8_t *at, const uint8_t *end) noexcept nogil:
     return at < end and (at[0] == 44 or at[0] == 125)
 
 
-cdef inline Known *_put_name(
+cdef inline KnownName *_put_name(
     Run *r, int node, int number, uint64_t stamp, const uint8_t **at, uint8_t **out
 ) noexcept nogil:
-    """Put out the name that is to be expected, if that is next and the object does not have it yet; else return NULL."""
-    cdef Known *known = _guess(r, node, number)
+    """Put out the name that is to be expected, and return it; NULL if it is not next, or the object has it already."""
+    cdef KnownName *known = _guess(r, node, number)
     cdef const uint8_t *label
     if known == NULL or known.stamp == stamp:
         return NULL
@@ -177,9 +179,9 @@ cdef inline Known *_put_name(
 
 
 cdef int _write_quick_entries(
-    Run *r, int node, uint32_t own, int32_t **follows, int64_t *count, Known **known
+    Run *r, int node, uint32_t own, int32_t **follows, int64_t *count, KnownName **known
 ) noexcept nogil:
-    """Write the entries of a map that are the expected ones, up to the end, or to the first that is not as plain as most.
+    """Write the entries of a map that are the expected ones, up to the end, or to the first that is not plain.
 
     `known` is the name of that one, which is passed by, NULL if it is not the expected one either.
     """
@@ -486,15 +488,16 @@ cdef inline int _write_name(
     Run *r,
     int node,
     uint32_t own,
-    Known *known,
+    KnownName *known,
     const uint8_t *start,
     Py_ssize_t size,
     int32_t **follows,
     int others,
 ) noexcept nogil:
-    """Write the name of an entry, which was passed by, and go down to it; `known` says which it is, if that was guessed.
+    """Write the name of an entry, which was passed by, and go down to the entry.
 
-    `follows` says where it stands which comes next; there are `others` before the first name.
+    `known` says which name it is, if that was guessed. `follows` says where it stands which comes next; there are
+    `others` before the first name.
     """
     cdef int number
     if known != NULL:
@@ -520,7 +523,7 @@ cdef int _write_entries(Run *r, const Instruction *map, int level, int64_t *coun
     cdef Py_ssize_t size = 0
     cdef int node = <int>(map - r.code), left = OK
     cdef int32_t *follows = r.follows + r.count + node
-    cdef Known *known
+    cdef KnownName *known
     cdef uint32_t own
     cdef bint ended = False, is_quick = _is_scalar_type(r, r.code + map.a[0])
     r.object += 1
@@ -630,7 +633,7 @@ cdef inline int _is_last_member(Run *r, bint *ended) noexcept nogil:
 
 
 cdef int _note_unknown(Run *r, Cursor *c) noexcept nogil:
-    """Note a member that the schema does not name; a slice behind those of the fields says which notes such members have."""
+    """Note a member that the schema does not name; slices behind those of the fields say which notes it has."""
     cdef Py_ssize_t place = r.size
     cdef int number
     if c.known == NULL:
@@ -813,7 +816,8 @@ cdef int _write_record(Run *r, int node, int level) noexcept nogil:
     if r.at[0] != 123 or level > r.most_levels or _push_slice(r, record.a[1]):
         return LEFT
     r.object += 1
-    c.record, c.level, c.own, c.base, c.follows = record, level, r.object, r.depth - record.a[1], r.follows + r.count + node
+    c.record, c.level, c.own = record, level, r.object
+    c.base, c.follows = r.depth - record.a[1], r.follows + r.count + node
     c.has_rest = record.a[2] >= 0
     c.others = r.members[record.a[2]].node if c.has_rest else node
     c.last, c.shuffled, c.gaps, c.unnamed = -1, c.has_rest, False, 0
@@ -931,7 +935,7 @@ cdef inline bint _is_value(const uint8_t *name, Py_ssize_t size) noexcept nogil:
 
 
 cdef int _write_beside(Run *r, uint32_t own, int root, Py_ssize_t *start, Py_ssize_t *stop) noexcept nogil:
-    """Write the next member of a Kafka record: its value as a payload, of which is told where it stands, others as text."""
+    """Write the next member of a Kafka record: its value as a payload, and give where that stands; others as text."""
     cdef const uint8_t *name
     cdef Py_ssize_t size
     if _take_name(r, &name, &size) or _add_name(r, own, name, size):
@@ -943,9 +947,9 @@ cdef int _write_beside(Run *r, uint32_t own, int root, Py_ssize_t *start, Py_ssi
             return LEFT
         stop[0] = r.size
         return OK
-    if not cdcavro_is_of_record(name, size) or _put(r, 44) or _put_quoted(r, name, name + size, name + size) or _put(r, 58):
+    if not cdcavro_is_of_record(name, size) or _put(r, 44) or _put_quoted(r, name, name + size, name + size):
         return LEFT
-    return _copy_json(r, 2)
+    return _put(r, 58) or _copy_json(r, 2)
 
 
 cdef int _write_record_of_kafka(Run *r, int root) noexcept nogil:
@@ -969,8 +973,9 @@ cdef int _write_record_of_kafka(Run *r, int root) noexcept nogil:
         return LEFT
     note.stop = note.start + 5
     # Each of the others begins with a comma.
-    if start > begin and (_say(r, r.out + begin + 1, start - begin - 1) or (r.size > stop and _say(r, <const uint8_t *>b",", 1))):
-        return LEFT
+    if start > begin:
+        if _say(r, r.out + begin + 1, start - begin - 1) or (r.size > stop and _say(r, <const uint8_t *>b",", 1)):
+            return LEFT
     if r.size > stop and _say(r, r.out + stop + 1, r.size - stop - 1):
         return LEFT
     if _say(r, <const uint8_t *>b"}", 1):

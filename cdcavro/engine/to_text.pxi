@@ -70,8 +70,10 @@ cdef inline const uint8_t *_show_symbol(
     return at + 1
 
 
-cdef inline const uint8_t *_show_value(Run *r, const Instruction *type, const uint8_t *at, uint8_t **out) noexcept nogil:
-    """Put out a scalar of up to ENTRY bytes, and return where it ends; NULL for anything else, and for what is faulty."""
+cdef inline const uint8_t *_show_value(
+    Run *r, const Instruction *type, const uint8_t *at, uint8_t **out
+) noexcept nogil:
+    """Put out a scalar of up to ENTRY bytes, and return where it ends; NULL for anything else and for faults."""
     cdef int branch = -1
     if type.kind == OPTIONAL or type.kind == COLUMN:
         if at >= r.end:
@@ -109,7 +111,7 @@ cdef int _render_quick_entries(
     cdef uint64_t stamp = _stamp(r, own)
     cdef uint8_t *out = r.out + r.size
     cdef uint8_t *written = out
-    cdef Known *known
+    cdef KnownName *known
     while count[0]:
         known = _guess(r, node, follows[0][0])
         if known == NULL or known.stamp == stamp:
@@ -255,7 +257,7 @@ cdef inline int _render_name(
     Run *r, int node, uint32_t own, const Instruction *record, int32_t **follows
 ) noexcept nogil:
     """Put out the name of an entry as a member's; it may not be that of a field of the record around it."""
-    cdef Known *known = _guess(r, node, follows[0][0])
+    cdef KnownName *known = _guess(r, node, follows[0][0])
     cdef const uint8_t *start
     cdef Py_ssize_t size
     cdef int number
@@ -275,7 +277,9 @@ cdef inline int _render_name(
     return _put_quoted(r, start, start + size, r.end) or _put(r, 58)
 
 
-cdef int _render_entries(Run *r, const Instruction *map, const Instruction *record, int level, bint first) noexcept nogil:
+cdef int _render_entries(
+    Run *r, const Instruction *map, const Instruction *record, int level, bint first
+) noexcept nogil:
     """Put out the entries of a map as members."""
     cdef int64_t count
     cdef int node = <int>(map - r.code)

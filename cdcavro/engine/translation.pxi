@@ -8,7 +8,7 @@ cdef enum:  # TurnKind: what is done with a datum, as in `avro/translation_progr
 cdef enum:  # ActionKind: what is done with a field
     ON_FIELD, ON_SKIP, ON_DEFAULT
 
-cdef struct Turn:
+cdef struct TurnInstruction:
     int32_t kind
     int32_t a
     int32_t b
@@ -20,8 +20,8 @@ cdef struct Action:
     int32_t first
     int32_t size
 
-cdef struct Plan:
-    const Turn *code
+cdef struct TranslationProgram:
+    const TurnInstruction *code
     const Action *actions
     const int32_t *indexes
     const int64_t *limits
@@ -38,9 +38,9 @@ cdef struct Piece:  # of a record: from `start` to `stop` in what is written, or
     Py_ssize_t stop
     bint is_stated
 
-cdef struct Transit:  # what is on its way from one schema to another
+cdef struct Translation:  # what is on its way from one schema to another
     Run run
-    const Plan *plan
+    const TranslationProgram *plan
     const uint8_t *start
     const uint8_t *kept  # from here on, what was read is the reader's as it is, and is yet to be written
     Py_ssize_t first  # where in what is written the payload begins
@@ -56,14 +56,14 @@ cdef enum:
     MOST_IDLE = 4
 
 
-cdef inline int _give(Transit *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+cdef inline int _give(Translation *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
     """Write bytes, up to the most that a translation may have."""
     if size > t.plan.most_bytes - (t.run.size - t.first):
         return LEFT
     return _put_bytes(&t.run, start, size)
 
 
-cdef inline int _settle(Transit *t) noexcept nogil:
+cdef inline int _settle(Translation *t) noexcept nogil:
     """Write what was read and is the reader's as it is."""
     cdef Py_ssize_t size = t.run.at - t.kept
     if size == 0:
@@ -74,7 +74,7 @@ cdef inline int _settle(Transit *t) noexcept nogil:
     return OK
 
 
-cdef inline int _settle_to(Transit *t, const uint8_t *place) noexcept nogil:
+cdef inline int _settle_to(Translation *t, const uint8_t *place) noexcept nogil:
     """Write what was read up to a place, and leave out what stands between it and what is read next."""
     cdef Py_ssize_t size = place - t.kept
     if size and _give(t, t.kept, size):
@@ -83,12 +83,12 @@ cdef inline int _settle_to(Transit *t, const uint8_t *place) noexcept nogil:
     return OK
 
 
-cdef inline int _give_long(Transit *t, int64_t value) noexcept nogil:
+cdef inline int _give_long(Translation *t, int64_t value) noexcept nogil:
     cdef uint8_t text[VARINT]
     return _give(t, text, cdcavro_varint(text, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)))
 
 
-cdef inline int _pass_long(Transit *t, int64_t *value) noexcept nogil:
+cdef inline int _pass_long(Translation *t, int64_t *value) noexcept nogil:
     """Read an integer in its canonical form, which often is one byte."""
     cdef Run *r = &t.run
     if r.at < r.end and r.at[0] < 0x80:
@@ -98,7 +98,7 @@ cdef inline int _pass_long(Transit *t, int64_t *value) noexcept nogil:
     return _read_long(r, value)
 
 
-cdef inline int _pass_size(Transit *t, Py_ssize_t *size) noexcept nogil:
+cdef inline int _pass_size(Translation *t, Py_ssize_t *size) noexcept nogil:
     """Read a length that the bytes behind it have, and pass them by."""
     cdef int64_t length
     if _pass_long(t, &length) or length < 0 or length > t.run.end - t.run.at:
@@ -108,19 +108,19 @@ cdef inline int _pass_size(Transit *t, Py_ssize_t *size) noexcept nogil:
     return OK
 
 
-cdef inline int _pass_limited(Transit *t, const Turn *turn, int64_t *value) noexcept nogil:
+cdef inline int _pass_limited(Translation *t, const TurnInstruction *turn, int64_t *value) noexcept nogil:
     cdef const int64_t *limits = t.plan.limits + 2 * <Py_ssize_t>turn.a
     return _pass_long(t, value) or not limits[0] <= value[0] <= limits[1]
 
 
-cdef inline int _pass_text(Transit *t) noexcept nogil:
+cdef inline int _pass_text(Translation *t) noexcept nogil:
     cdef Py_ssize_t size
     if _pass_size(t, &size):
         return LEFT
     return OK if cdcavro_is_utf8(t.run.at - size, t.run.at) else LEFT
 
 
-cdef int _pass_decimal(Transit *t, const Turn *turn, Py_ssize_t *passed) noexcept nogil:
+cdef int _pass_decimal(Translation *t, const TurnInstruction *turn, Py_ssize_t *passed) noexcept nogil:
     """Pass the bytes of a decimal by, whose unscaled value must be within the bounds in the texts of the program."""
     cdef Py_ssize_t size = turn.c
     cdef const uint8_t *at
@@ -146,7 +146,7 @@ cdef int _pass_decimal(Transit *t, const Turn *turn, Py_ssize_t *passed) noexcep
     return LEFT if memcmp(at, bound + size, size) < 0 else OK
 
 
-cdef int _turn_number(Transit *t, const Turn *turn) noexcept nogil:
+cdef int _turn_number(Translation *t, const TurnInstruction *turn) noexcept nogil:
     """Write an integer as a float or a double, or a float as a double."""
     cdef const uint8_t *start = t.run.at
     cdef int64_t value
@@ -171,7 +171,7 @@ cdef int _turn_number(Transit *t, const Turn *turn) noexcept nogil:
     return _settle_to(t, start) or _give(t, <const uint8_t *>&number, 8)
 
 
-cdef int _turn_enum(Transit *t, const Turn *turn) noexcept nogil:
+cdef int _turn_enum(Translation *t, const TurnInstruction *turn) noexcept nogil:
     cdef const uint8_t *start = t.run.at
     cdef int64_t value
     cdef int32_t into
@@ -183,7 +183,7 @@ cdef int _turn_enum(Transit *t, const Turn *turn) noexcept nogil:
     return LEFT if into < 0 else _settle_to(t, start) or _give_long(t, into)
 
 
-cdef int _turn_union(Transit *t, const Turn *turn, int level) noexcept nogil:
+cdef int _turn_union(Translation *t, const TurnInstruction *turn, int level) noexcept nogil:
     cdef const uint8_t *start = t.run.at
     cdef const int32_t *branch
     cdef int64_t value
@@ -197,7 +197,7 @@ cdef int _turn_union(Transit *t, const Turn *turn, int level) noexcept nogil:
 
 
 cdef int _pass_block(
-    Transit *t, bint is_weightless, bint rewrites, int64_t *read, int64_t *count, const uint8_t **stop
+    Translation *t, bint is_weightless, bint rewrites, int64_t *read, int64_t *count, const uint8_t **stop
 ) noexcept nogil:
     """Read how many items come next, of which `read` have been; a count that says the block's size becomes a plain one.
 
@@ -206,7 +206,7 @@ cdef int _pass_block(
     cdef const uint8_t *start = t.run.at
     cdef int64_t size
     cdef int64_t length = t.run.end - t.start
-    cdef const Plan *plan = t.plan
+    cdef const TranslationProgram *plan = t.plan
     stop[0] = NULL
     if _pass_long(t, count):
         return LEFT
@@ -233,7 +233,7 @@ cdef int _pass_block(
     return OK
 
 
-cdef int _turn_items(Transit *t, const Turn *turn, int level) noexcept nogil:
+cdef int _turn_items(Translation *t, const TurnInstruction *turn, int level) noexcept nogil:
     cdef int64_t read = 0, count, i
     cdef const uint8_t *stop
     cdef bint is_nothing = t.plan.code[turn.a].kind == ON_NOTHING
@@ -252,7 +252,7 @@ cdef int _turn_items(Transit *t, const Turn *turn, int level) noexcept nogil:
             return LEFT
 
 
-cdef int _turn_entries(Transit *t, const Turn *turn, int level) noexcept nogil:
+cdef int _turn_entries(Translation *t, const TurnInstruction *turn, int level) noexcept nogil:
     cdef int64_t read = 0, count, i
     cdef Py_ssize_t size
     cdef uint32_t own
@@ -275,7 +275,7 @@ cdef int _turn_entries(Transit *t, const Turn *turn, int level) noexcept nogil:
             return LEFT
 
 
-cdef int _turn_fields(Transit *t, const Turn *turn, int level) noexcept nogil:
+cdef int _turn_fields(Translation *t, const TurnInstruction *turn, int level) noexcept nogil:
     """Turn a record whose fields come in the order of the reader's."""
     cdef const Action *action = t.plan.actions + turn.a
     cdef const Action *end = action + turn.b
@@ -296,9 +296,9 @@ cdef int _turn_fields(Transit *t, const Turn *turn, int level) noexcept nogil:
     return OK
 
 
-cdef int _turn(Transit *t, int node, int level) noexcept nogil:
+cdef int _turn(Translation *t, int node, int level) noexcept nogil:
     """Read and check one datum by the instruction of its type; what is the reader's as it is stays to be written."""
-    cdef const Turn *turn = t.plan.code + node
+    cdef const TurnInstruction *turn = t.plan.code + node
     cdef int64_t value
     cdef Py_ssize_t size
     if turn.kind == ON_STRING:
@@ -336,7 +336,7 @@ cdef int _turn(Transit *t, int node, int level) noexcept nogil:
 
 # Records whose fields are in another order, and whole payloads.
 
-cdef int _reserve_pieces(Transit *t, Py_ssize_t more) noexcept nogil:
+cdef int _reserve_pieces(Translation *t, Py_ssize_t more) noexcept nogil:
     cdef Py_ssize_t room = t.piece_count + more
     cdef Piece *pieces
     if room > MOST_PIECES:
@@ -352,7 +352,7 @@ cdef int _reserve_pieces(Transit *t, Py_ssize_t more) noexcept nogil:
     return OK
 
 
-cdef int _turn_reordered(Transit *t, const Turn *turn, int level) noexcept nogil:
+cdef int _turn_reordered(Translation *t, const TurnInstruction *turn, int level) noexcept nogil:
     """Turn a record whose fields come in another order: each is written as it comes, then put into its place."""
     cdef const Action *action = t.plan.actions + turn.a
     cdef const Action *end = action + turn.b
@@ -388,7 +388,7 @@ cdef int _turn_reordered(Transit *t, const Turn *turn, int level) noexcept nogil
     return OK
 
 
-cdef void _put_pieces(Transit *t, Py_ssize_t first, int count, Py_ssize_t origin) noexcept nogil:
+cdef void _put_pieces(Translation *t, Py_ssize_t first, int count, Py_ssize_t origin) noexcept nogil:
     """Put the pieces of a record in their order behind what is written, and from there to where the record begins."""
     cdef Py_ssize_t start = t.run.size
     cdef const Piece *piece
@@ -404,7 +404,9 @@ cdef void _put_pieces(Transit *t, Py_ssize_t first, int count, Py_ssize_t origin
     memmove(t.run.out + origin, t.run.out + start, t.run.size - start)
 
 
-cdef inline void _set_out(Transit *t, const Plan *plan, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+cdef inline void _set_out(
+    Translation *t, const TranslationProgram *plan, const uint8_t *start, Py_ssize_t size
+) noexcept nogil:
     """Begin with a payload."""
     t.run.at, t.run.end = start, start + size
     t.run.named = t.run.object = 0
@@ -417,7 +419,9 @@ cdef inline void _set_out(Transit *t, const Plan *plan, const uint8_t *start, Py
     t.items = t.weightless = t.piece_count = 0
 
 
-cdef int _translate(Transit *t, const Plan *plan, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+cdef int _translate(
+    Translation *t, const TranslationProgram *plan, const uint8_t *start, Py_ssize_t size
+) noexcept nogil:
     """Check a payload, and append it as the reader's schema has it; nothing is appended if it is that already."""
     cdef Py_ssize_t before = t.run.size
     _set_out(t, plan, start, size)
@@ -427,8 +431,8 @@ cdef int _translate(Transit *t, const Plan *plan, const uint8_t *start, Py_ssize
     return OK
 
 
-# The state of a translation, as threads borrow it, and the translators of payloads and of whole columns, each of whose values
-# may have a schema of its own.
+# The state of a translation, as threads borrow it, and the translators of payloads and of whole columns, each of whose
+# values may have a schema of its own.
 
 cdef struct Prefix:  # of values, and the number of the schema that it stands for
     uint8_t text[32]
@@ -443,20 +447,20 @@ cdef struct Rows:  # a column, and beside it what is said of each value
     Py_buffer ends
 
 # Those that no thread uses. They are borrowed and given back under the GIL.
-cdef Transit *_idle[MOST_IDLE]
+cdef Translation *_idle[MOST_IDLE]
 
 cdef int _idle_count = 0
 
 
-cdef Transit *_borrowed_transit() except NULL:
+cdef Translation *_borrow_translation() except NULL:
     """Return what one thread alone turns payloads with, with nothing written."""
     global _idle_count
-    cdef Transit *t
+    cdef Translation *t
     if _idle_count:
         _idle_count -= 1
         t = _idle[_idle_count]
     else:
-        t = <Transit *>calloc(1, sizeof(Transit))
+        t = <Translation *>calloc(1, sizeof(Translation))
         if t == NULL:
             raise MemoryError
         t.run.names_room = FIRST_NAMES
@@ -468,7 +472,7 @@ cdef Transit *_borrowed_transit() except NULL:
     return t
 
 
-cdef void _give_back(Transit *t) noexcept:
+cdef void _return_translation(Translation *t) noexcept:
     """Let it wait for the next payload, unless it has much room or enough others wait."""
     global _idle_count
     cdef bint is_large = t.run.room > KEPT or t.run.names_room > KEPT >> 8 or t.pieces_room > KEPT >> 8
@@ -493,14 +497,14 @@ cdef Prefix *_prefix(Prefix *prefixes, uint32_t room, const uint8_t *start, Py_s
 cdef class Translator:
     """What one program (`translation.program.Program`) does, for one payload at a time. Any threads may use it."""
 
-    cdef Plan _plan
+    cdef TranslationProgram _plan
     cdef bytes _code, _actions, _indexes, _limits, _texts
 
     def __cinit__(self, program):
-        cdef Plan *plan = &self._plan
+        cdef TranslationProgram *plan = &self._plan
         self._code, self._actions = program.code.tobytes(), program.actions.tobytes()
         self._indexes, self._limits, self._texts = program.indexes.tobytes(), program.limits.tobytes(), program.texts
-        plan.code = <const Turn *>PyBytes_AS_STRING(self._code)
+        plan.code = <const TurnInstruction *>PyBytes_AS_STRING(self._code)
         plan.actions = <const Action *>PyBytes_AS_STRING(self._actions)
         plan.indexes = <const int32_t *>PyBytes_AS_STRING(self._indexes)
         plan.limits = <const int64_t *>PyBytes_AS_STRING(self._limits)
@@ -512,7 +516,7 @@ cdef class Translator:
         """Return a writer's payload as the reader's, itself if both encode it alike; None where it is left."""
         cdef const uint8_t *start = _start(payload)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(payload)
-        cdef Transit *t = _borrowed_transit()
+        cdef Translation *t = _borrow_translation()
         cdef int left
         if size <= SHORT:
             left = _translate(t, &self._plan, start, size)
@@ -524,7 +528,7 @@ cdef class Translator:
                 return None
             return payload if self._plan.is_same else PyBytes_FromStringAndSize(<const char *>t.run.out, t.run.size)
         finally:
-            _give_back(t)
+            _return_translation(t)
 
 
 cdef class Translators:
@@ -532,7 +536,7 @@ cdef class Translators:
 
     cdef dict _held
     cdef object _lock  # what a run reads, no other thread may change
-    cdef const Plan **_plans
+    cdef const TranslationProgram **_plans
     cdef Py_ssize_t _plan_count
     cdef Prefix *_prefixes
     cdef uint32_t _prefix_room
@@ -563,9 +567,9 @@ cdef class Translators:
 
     cdef int _add_plan(self, Py_ssize_t number, Translator translator) except -1:
         cdef Py_ssize_t count = 2 * number + 2
-        cdef const Plan **plans
+        cdef const TranslationProgram **plans
         if number >= self._plan_count:
-            plans = <const Plan **>realloc(self._plans, count * sizeof(void *))
+            plans = <const TranslationProgram **>realloc(self._plans, count * sizeof(void *))
             if plans == NULL:
                 raise MemoryError
             memset(plans + self._plan_count, 0, (count - self._plan_count) * sizeof(void *))
@@ -606,12 +610,12 @@ cdef class Translators:
                 number[0] = place.number
         return length
 
-    cdef int _run_row(self, Transit *t, Rows *rows, Py_ssize_t i, bint is_framed, Py_ssize_t most) noexcept nogil:
+    cdef int _run_row(self, Translation *t, Rows *rows, Py_ssize_t i, bint is_framed, Py_ssize_t most) noexcept nogil:
         cdef Py_ssize_t at = rows.column.first + i, size, prefix = 0
         cdef const uint8_t *start = <const uint8_t *>rows.column.data.buf
         cdef int32_t *number = <int32_t *>rows.numbers.buf + i
         cdef int32_t offsets[2]
-        cdef const Plan *plan
+        cdef const TranslationProgram *plan
         (<int32_t *>rows.starts.buf)[i] = -1
         if rows.column.has_nulls and not (<const uint8_t *>rows.column.validity.buf)[at >> 3] >> (at & 7) & 1:
             if is_framed:
@@ -633,7 +637,8 @@ cdef class Translators:
         return OK
 
     cdef Py_ssize_t _run(
-        self, Transit *t, Rows *rows, Py_ssize_t i, bint is_framed, Py_ssize_t base, Py_ssize_t room, Py_ssize_t most
+        self, Translation *t, Rows *rows, Py_ssize_t i, bint is_framed,
+        Py_ssize_t base, Py_ssize_t room, Py_ssize_t most,
     ) noexcept nogil:
         cdef Py_ssize_t before
         while i < rows.column.count:
@@ -648,7 +653,7 @@ cdef class Translators:
         return i
 
     def by_prefix(self, column, said, Py_ssize_t first, Py_ssize_t base, tuple bounds):
-        """Translate framed values of a column from an index on; return what is written, and the index of one that is left.
+        """Translate framed values of a column from an index on; return what is written, and the index of the one left.
 
         `said` has three arrays of 32-bit integers, one for each value, in which is written: the number of its schema;
         where in the value, counted from 1, the payload begins that is the reader's as it is, 0 if it is written, -1
@@ -663,7 +668,7 @@ cdef class Translators:
 
     cdef tuple _run_all(self, column, said, Py_ssize_t first, Py_ssize_t base, tuple bounds, bint is_framed):
         cdef Rows rows
-        cdef Transit *t
+        cdef Translation *t
         cdef Py_ssize_t room, most
         room, most = bounds
         if not 0 <= base <= room < <int64_t>1 << 31:
@@ -673,13 +678,13 @@ cdef class Translators:
             if not 0 <= first <= rows.column.count:
                 raise ValueError("the values of a column from an index on")
             with self._lock:
-                t = _borrowed_transit()
+                t = _borrow_translation()
                 with nogil:
                     first = self._run(t, &rows, first, is_framed, base, room, most)
                 try:
                     return PyBytes_FromStringAndSize(<const char *>t.run.out, t.run.size), first
                 finally:
-                    _give_back(t)
+                    _return_translation(t)
         finally:
             _close_rows(&rows)
 
@@ -707,21 +712,21 @@ cdef void _close_rows(Rows *rows) noexcept:
 
 
 def payload_ends(Translator translator not None, bytes payloads not None, Py_ssize_t count):
-    """Return where each of a number of payloads that stand one behind another ends, as 32-bit integers; None if one is left.
+    """Return where payloads end that stand one behind another, as 32-bit integers; None if one is left.
 
     The translator is one that checks them.
     """
     cdef const uint8_t *start = _start(payloads)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(payloads)
     cdef bytes ends
-    cdef Transit *t
+    cdef Translation *t
     cdef int32_t *places
     cdef Py_ssize_t i = 0
     if not 0 <= count <= size or size > INT32_MAX or not translator._plan.is_same:
         return None
     ends = PyBytes_FromStringAndSize(NULL, 4 * count)
     places = <int32_t *>PyBytes_AS_STRING(ends)
-    t = _borrowed_transit()
+    t = _borrow_translation()
     with nogil:
         t.run.at = start
         while i < count:
@@ -732,5 +737,5 @@ def payload_ends(Translator translator not None, bytes payloads not None, Py_ssi
             i += 1
         if i == count and t.run.at != start + size:
             i = -1
-    _give_back(t)
+    _return_translation(t)
     return ends if i == count else None

@@ -1,5 +1,5 @@
-# Python's own values: records read from payloads and written to them, texts of rows read as numbers, values compared, and
-# the cells of rows.
+# Python's own values: records read from payloads and written to them, texts of rows read as numbers, values compared,
+# and the cells of rows.
 
 
 # Records to payloads: Python's own values put out; what would have to be noted is left.
@@ -99,7 +99,9 @@ cdef int _put_items(Values v, Run *r, int node, object items, int level) except 
     return _put(r, 0)
 
 
-cdef int _put_entries(Values v, Run *r, int node, object entries, Py_ssize_t count, object skipped, int level) except -1:
+cdef int _put_entries(
+    Values v, Run *r, int node, object entries, Py_ssize_t count, object skipped, int level
+) except -1:
     cdef object name, item
     if count > r.most_items:
         return LEFT
@@ -241,7 +243,9 @@ cdef int _add_value(Values v, Run *r, int node, object value, int level) except 
     if type.kind == ENUM:
         return _add_symbol(r, type, value)
     if type.kind == MAP:
-        return _put_entries(v, r, type.a[0], value, len(<dict>value), None, level + 1) if PyDict_CheckExact(value) else LEFT
+        if not PyDict_CheckExact(value):
+            return LEFT
+        return _put_entries(v, r, type.a[0], value, len(<dict>value), None, level + 1)
     if type.kind == ARRAY:
         return _put_items(v, r, type.a[0], value, level + 1)
     if type.kind == RECORD:
@@ -541,41 +545,44 @@ cdef class Values:
 
     def write(self, record):
         """Return a record as a payload; None where it is left to the exact way, as whatever is faulty is."""
-        return self._written(record, False)
+        return self._write_record(record, False)
 
     def write_struct(self, struct):
         """Return a frozen Struct of the record's fields as a payload, None as `write`.
 
         A field that is None stands for no member, a tuple for a list, and another Struct for its record.
         """
-        return self._written(struct, True)
+        return self._write_record(struct, True)
 
-    cdef bytes _written(self, object record, bint is_struct):
+    cdef bytes _write_record(self, object record, bint is_struct):
         cdef Run *r
         cdef bytes payload = None
         cdef int left
         if self._root < 0:
             return None
-        r = self._borrowed()
+        r = self._borrow_run()
         try:
-            left = _put_struct(self, r, self._root, record, 1) if is_struct else _put_record(self, r, self._root, record, 1)
+            if is_struct:
+                left = _put_struct(self, r, self._root, record, 1)
+            else:
+                left = _put_record(self, r, self._root, record, 1)
             if left == OK and _put(r, 0) == OK:
                 payload = PyBytes_FromStringAndSize(<const char *>r.out, r.size)
         except (MessageError, UnicodeError, RecursionError):
             pass
         finally:
-            self._given_back(r)
+            self._return_run(r)
         return payload
 
     def read(self, bytes raw, Py_ssize_t position=0):
-        """Return the record of the payload at a position, and the position after it; None where it is left to the exact way."""
+        """Return the record of the payload at a position, and the position after it; None where it is left."""
         cdef Run *r
         cdef object record = _LEFT
         if not 0 <= position <= PyBytes_GET_SIZE(raw):
             raise ValueError("the payload at a position")
         if self._root < 0:
             return None
-        r = self._borrowed()
+        r = self._borrow_run()
         r.at, r.end = _start(raw) + position, _start(raw) + PyBytes_GET_SIZE(raw)
         r.items_left = r.end - r.at
         try:
@@ -584,10 +591,10 @@ cdef class Values:
         except (MessageError, UnicodeError, RecursionError):
             pass
         finally:
-            self._given_back(r)
+            self._return_run(r)
         return None if record is _LEFT else (record, position)
 
-    cdef Run *_borrowed(self) except NULL:
+    cdef Run *_borrow_run(self) except NULL:
         """Return the state of a run that nobody else uses."""
         cdef Run *r = self._spare
         self._spare = NULL
@@ -603,7 +610,7 @@ cdef class Values:
         r.size = 0
         return r
 
-    cdef void _given_back(self, Run *r) noexcept:
+    cdef void _return_run(self, Run *r) noexcept:
         if self._spare != NULL or r.room > KEPT:
             _tear_down(r)
         else:
@@ -635,7 +642,7 @@ cdef object _number_of(Run *r, object text, bint is_whole):
 
 
 def read_numbers(dict row not None, dict kinds not None):
-    """Put numbers in place of the texts of columns that are numbers; `kinds` says of each whether it is a whole number."""
+    """Put numbers in place of the texts of columns that are numbers; `kinds` says of each whether it is whole."""
     cdef Run r
     cdef object name, value, number
     cdef PyObject *kind
@@ -720,7 +727,7 @@ cdef enum:  # CellKind: as `_KINDS` in `table/writing/table_writer.py` has it
 
 
 cdef class Cells:
-    """The cells of rows that are as they should be; whatever is absent, unknown or a misfit is left to the exact way."""
+    """The cells of rows that are as they should be; what is absent, unknown or a misfit is left to the exact way."""
 
     cdef list _names, _readers
     cdef bytes _kinds, _branches, _nulls, _end
