@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
@@ -27,6 +28,7 @@ def run(pytester, monkeypatch):
     """Run tests of a file of their own with our plugins, in a process of its own."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     monkeypatch.delenv("CDCAVRO_TESTS_SEED", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "/java")
     pytester.makefile(".ini", pytest=_INI)
 
     def made(code, *options):
@@ -174,3 +176,39 @@ def test_a_failure_on_a_full_disk_says_so_and_ends_the_run(run):
     result = run(code)
     result.assert_outcomes(failed=1)
     assert "the disk is full: " in result.stdout.str()
+
+
+def test_what_has_no_mark_finds_no_java(run):
+    """So it cannot start Java by mistake, which would take longer than all else."""
+    code = """
+    import os, pytest
+
+    @pytest.fixture
+    def spark(): pass
+
+    def test_quick(): assert os.environ["JAVA_HOME"] == "/a/test/that/starts/Java/is/marked/jvm"
+
+    def test_session(spark): assert os.environ["JAVA_HOME"] == "/java"
+    """
+    run(code).assert_outcomes(passed=2)
+
+
+def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, monkeypatch):
+    """Tests with Java, tests without and types; where only one half has tests, that half counts."""
+    monkeypatch.delenv("MYPYPATH", raising=False)
+    pytester.makefile(".ini", mypy="[mypy]\nfiles = typed.py\n")
+    script = TESTS / "support" / "side_by_side.py"
+
+    def ends(test, typed, *options):
+        pytester.makepyfile(test_them=test, typed=typed)
+        done = pytester.run(sys.executable, script, *options)
+        return done.ret, dict(re.findall(r"^(\w+): ended with (\d)", done.stdout.str(), re.MULTILINE))
+
+    run("def test_it(): pass")
+    both = "import pytest\n\n@pytest.mark.jvm\ndef test_java(): assert {}\n\ndef test_other(): assert {}"
+    fine, wrong = "number: int = 1", "number: int = 'x'"
+    assert ends(both.format(1, 1), fine) == (0, {"tests": "0", "spark": "0", "types": "0"})
+    assert ends(both.format(0, 1), fine) == (1, {"tests": "0", "spark": "1", "types": "0"})
+    assert ends(both.format(1, 0), fine) == (1, {"tests": "1", "spark": "0", "types": "0"})
+    assert ends(both.format(1, 1), wrong) == (1, {"tests": "0", "spark": "0", "types": "1"})
+    assert ends(both.format(1, 1), fine, "-k", "java") == (0, {"tests": "5", "spark": "0", "types": "0"})

@@ -1,8 +1,10 @@
-"""What a run of the tests may take: the time of a test, and the room on the disk.
+"""What a run of the tests may take: the time of a test, Java, and the room on the disk.
 
 A test has 60 seconds, a slow one 180, one that starts Java 300; `timeout(seconds)` on a test or a file gives another
 limit. A test beyond its limit fails. One that hangs in C, where no Python runs that could end it, takes its process with
 it a minute later: no other test does.
+
+A test that starts Java is marked `jvm`, by hand or by what it asks for; all others find no Java.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Final
 import pytest
 
 SECONDS: Final = {"jvm": 300, "slow": 180}
+NO_JAVA: Final = "/a/test/that/starts/Java/is/marked/jvm"
 # The fixtures that start Java.
 JAVA: Final = frozenset({"spark", "avro_tools", "kafka", "apicurio"})
 # What the whole run writes at most, and what no test can go on with.
@@ -71,10 +74,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     seconds = float(marker.args[0] if marker else item.config.getini("timeout"))
     if seconds:
         faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=item.config.stash[_STDERR])
+    java = os.environ.get("JAVA_HOME")
+    if not item.get_closest_marker("jvm"):
+        os.environ["JAVA_HOME"] = NO_JAVA
     try:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        os.environ.pop("JAVA_HOME", None)
+        if java is not None:
+            os.environ["JAVA_HOME"] = java
 
 
 @pytest.hookimpl(wrapper=True)

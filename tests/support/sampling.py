@@ -55,14 +55,13 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not drawn."""
-    if config.option.sample == 1:
-        return
     seed, chosen, left = os.environ[_SEED], [], []
     for item in items:
         is_long = item.get_closest_marker("slow") or item.get_closest_marker("jvm")
         (left if is_long and not is_drawn(seed, item.nodeid, config.option.sample) else chosen).append(item)
-    items[:] = chosen
-    config.hook.pytest_deselected(items=left)
+    if left:
+        items[:] = chosen
+        config.hook.pytest_deselected(items=left)
 
 
 def is_drawn(seed: str, test: str, fraction: float) -> bool:

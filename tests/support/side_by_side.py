@@ -1,0 +1,68 @@
+"""Runs all tests, and the check of types, side by side in one environment: `python side_by_side.py [OPTION OF PYTEST ...]`.
+
+Tests that start Java have a process of their own, with one session of Spark, or as many as `--sessions` says; two
+processes run the others. What each prints is printed when it has ended, the quickest first; the exit code is the first
+that is not 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from typing import IO, Final
+
+NO_TESTS: Final = 5
+
+
+def commands(sessions: int, options: list[str]) -> dict[str, list[str]]:
+    """Return what runs, by its name."""
+    pytest = [sys.executable, "-m", "pytest"]
+    java = ["-n", str(sessions), "--dist", "loadfile"] if sessions > 1 else []
+    return {
+        "types": [sys.executable, "-m", "mypy"],
+        "tests": [*pytest, "-n", "2", "--dist", "worksteal", "-m", "not jvm", *options],
+        "spark": [*pytest, *java, "-m", "jvm", *options],
+    }
+
+
+def main() -> int:
+    """Run them, and return an exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sessions", type=int, default=1)
+    own, options = parser.parse_known_args()
+    # Both halves draw by one seed, so that one number repeats the run.
+    os.environ.setdefault("CDCAVRO_TESTS_SEED", secrets.token_hex(3))
+    began, running = time.monotonic(), {}
+    with ExitStack() as stack:
+        for name, command in commands(own.sessions, options).items():
+            output = stack.enter_context(tempfile.TemporaryFile())
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            stack.callback(process.kill)
+            running[name] = process, output
+        codes = [code for code in _ended(running, began) if code != NO_TESTS]
+    return next(filter(None, codes), 0) if codes else NO_TESTS
+
+
+def _ended(running: dict[str, tuple[subprocess.Popen, IO[bytes]]], began: float) -> list[int]:
+    """Wait for all, and return their exit codes; what each printed is printed when it ends."""
+    codes: list[int] = []
+    while running:
+        time.sleep(0.2)
+        for name, (process, output) in list(running.items()):
+            if process.poll() is not None:
+                output.seek(0)
+                sys.stdout.buffer.write(output.read())
+                print(f"{name}: ended with {process.returncode} after {time.monotonic() - began:.0f} s", flush=True)
+                codes.append(process.returncode)
+                del running[name]
+    return codes
+
+
+if __name__ == "__main__":
+    sys.exit(main())
