@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdcavro.cli.console import UNKNOWN
 from cdcavro.errors import FileError, JobError
 from cdcavro.spark.lake import Delta, Iceberg
+from cdcavro.spark.lake.sinks import UNKNOWN_ATTEMPT
 from cdcavro.spark.pipeline import Formats, Kafka, LakeSettings, Pipeline, Settings
 from cdcavro.spark.pipeline.pipeline_rejects import RejectPlaces, Rejects, RejectTable, replay
 from cdcavro.table import TableName
@@ -77,7 +77,7 @@ def test_a_batch_whose_snapshot_is_gone_is_there_once(spark: SparkSession):
     rows = [(b"\xff", None, "a", 0, 7, None, None, None, "$", "no", None), (b"", b"k", *[None] * 9)]
     frame, found = spark.createDataFrame(rows, OUTCOMES), []
     for batch in (0, 0, 1):
-        rejects.write(Rejects(frame, batch, datetime.now(UTC), UNKNOWN))
+        rejects.write(Rejects(frame, batch, datetime.now(UTC), UNKNOWN_ATTEMPT))
         found.append(spark.table(identifier).count())
         compact(spark, rejects.sink, identifier)
         forget(spark, rejects.sink, identifier)
