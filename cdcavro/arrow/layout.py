@@ -93,6 +93,7 @@ class ColumnLayout:
     """The layout of a column of Arrow's, or of a part of one.
 
     Fields:
+
     * `type` (`pyarrow.DataType`)
     * `column` (int), its number in the program, `NONE` if it has no buffers
     * `parts` (tuple of `ColumnLayout`), of its fields, items or values; of a union of several branches, one for each

@@ -87,6 +87,7 @@ class Reading(NamedTuple):
     """How payloads of a schema are read.
 
     Fields:
+
     * `schema` (`Schema`), the one that wrote them
     * `layout` (`Layout`), its columns
     * `filler` (`Filler`), the engine

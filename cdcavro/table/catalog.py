@@ -44,6 +44,7 @@ class TableCatalog:
     """The tables of a stream by name, over time.
 
     Fields:
+
     * `tables` (list of `Table`), all that ever existed
     * `room` (`SharedLimits`), which they share
     """

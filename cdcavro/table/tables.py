@@ -124,6 +124,7 @@ class Tables:
     Raises `ValueError` for any other `on_misfit`, mode or `table`, and `TypeError` for a `zone` that is no time zone.
 
     Fields:
+
     * `tables` (list of `Table`), all that ever existed
     * `given_table` (`GivenTable`), the table of rows that name none
     * `zone` (tzinfo or None), as given

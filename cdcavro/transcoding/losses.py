@@ -31,7 +31,8 @@ _HALVES: Final = 2
 class Loss:
     """Something that a target format does not preserve.
 
-    Attributes:
+    Fields:
+
     * `path` (str), the JSON path in the message;
     * `value` (str), the JSON text there, empty for a member that was absent and if all values come back, but in
       another form of message;

@@ -47,7 +47,8 @@ MAX_COLLECTIONS: Final = 65_536
 class Transcoded:
     """Messages in the target format, and the losses on the way there.
 
-    Attributes:
+    Fields:
+
     * `texts` (list of bytes), UTF-8 JSON;
     * `losses` (list of `Loss`).
 

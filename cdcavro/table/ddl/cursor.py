@@ -176,6 +176,7 @@ class TokenCursor:
     """A position in a text's tokens. Words are compared in upper case. Every refusal is a `DdlError`.
 
     Fields:
+
     * `text` (str), the text
     * `tokens` (list of `Token`), with one of the kind `end` at the end
     * `dialect` (`Dialect`)

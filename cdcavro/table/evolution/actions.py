@@ -69,6 +69,7 @@ class AlterContext:
     """What actions work with: the edit of the row's record, and how types are read.
 
     Fields:
+
     * `table` (`TableName`), the name of the table
     * `edit` (`RowEdit`), the edit of the row's record
     """

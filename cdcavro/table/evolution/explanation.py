@@ -63,6 +63,7 @@ class UnexplainedColumns:
     room, and another dropped column is noted without a look at those before.
 
     Fields:
+
     * `added` (set of str), names of columns
     * `dropped` (dict from str to a field's JSON value), names of columns and what they were last
     """

@@ -35,6 +35,7 @@ class SharedLimits:
     """What all tables of a stream share.
 
     Fields:
+
     * `left` (int), how many bytes may still be kept
     * `edits` (int), how often a table, its versions or its name were changed
     * `remembered` (`WeightedCache`), facts of lists of columns, as long as there is room

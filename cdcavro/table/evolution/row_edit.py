@@ -50,6 +50,7 @@ class RowEdit:
     which nothing has been written yet. If `is_folded`, column names match regardless of case, as in MySQL.
 
     Fields:
+
     * `record` (dict), the JSON value so far, but for its fields, which `finish` puts in
     * `version` (int), the new version's number
     * `steps` (list of str), what was done, in sentences

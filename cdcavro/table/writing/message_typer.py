@@ -90,6 +90,7 @@ class MessageTyper:
     exact way.
 
     Fields:
+
     * `clock` (`Clock` or None), as given
     * `taken` (int), how many messages the engine has typed
     * `user` (dict), the thread that uses it, for `one_at_a_time`
@@ -349,6 +350,7 @@ class Journal:
     Engines of other threads learn them from here.
 
     Fields:
+
     * `versions` (list of a `Table` and a `TableSchema`), what the messages of the patterns are of
     * `groups` (array of int), of each pattern the index of its version
     """
