@@ -22,10 +22,11 @@ NO_TESTS: Final = 5
 
 def commands(sessions: int, options: list[str]) -> dict[str, list[str]]:
     """Return what runs, by its name."""
-    pytest = [sys.executable, "-m", "pytest"]
+    # The wheel that is installed, and not the checkout.
+    pytest = [sys.executable, "-P", "-m", "pytest"]
     java = ["-n", str(sessions), "--dist", "loadfile"] if sessions > 1 else []
     return {
-        "types": [sys.executable, "-m", "mypy"],
+        "types": [sys.executable, "-P", "-m", "mypy"],
         "tests": [*pytest, "-n", "2", "--dist", "worksteal", "-m", "not jvm", *options],
         "spark": [*pytest, *java, "-m", "jvm", *options],
     }
