@@ -1,14 +1,15 @@
 """Runs all tests, and the check of types, side by side in one environment: `python side_by_side.py [OPTION OF PYTEST ...]`.
 
 Tests that start Java have a process of their own, with one session of Spark, or as many as `--sessions` says; two
-processes run the others. What each prints is printed when it has ended, the quickest first; the exit code is the first
-that is not 0.
+processes run the others. How far they are is printed each minute, what each prints when it has ended, the quickest
+first; the exit code is the first that is not 0.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -18,12 +19,13 @@ from contextlib import ExitStack
 from typing import IO, Final
 
 NO_TESTS: Final = 5
+_MINUTE: Final = 60
 
 
 def commands(sessions: int, options: list[str]) -> dict[str, list[str]]:
     """Return what runs, by its name."""
     # The wheel that is installed, and not the checkout.
-    pytest = [sys.executable, "-P", "-m", "pytest"]
+    pytest = [sys.executable, "-P", "-m", "pytest", "-q"]
     java = ["-n", str(sessions), "--dist", "loadfile"] if sessions > 1 else []
     return {
         "types": [sys.executable, "-P", "-m", "mypy"],
@@ -38,7 +40,8 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=1)
     own, options = parser.parse_known_args()
     # Both halves draw by one seed, so that one number repeats the run.
-    os.environ.setdefault("CDCAVRO_TESTS_SEED", secrets.token_hex(3))
+    seed = os.environ.setdefault("CDCAVRO_TESTS_SEED", secrets.token_hex(3))
+    print(f"what is drawn is drawn by the seed {seed}", flush=True)
     began, running = time.monotonic(), {}
     with ExitStack() as stack:
         for name, command in commands(own.sessions, options).items():
@@ -53,8 +56,12 @@ def main() -> int:
 def _ended(running: dict[str, tuple[subprocess.Popen, IO[bytes]]], began: float) -> list[int]:
     """Wait for all, and return their exit codes; what each printed is printed when it ends."""
     codes: list[int] = []
+    due = began + _MINUTE
     while running:
         time.sleep(0.2)
+        if time.monotonic() > due:
+            due += _MINUTE
+            print(", ".join(f"{name} {_progress(output)}" for name, (_, output) in running.items()), flush=True)
         for name, (process, output) in list(running.items()):
             if process.poll() is not None:
                 output.seek(0)
@@ -63,6 +70,13 @@ def _ended(running: dict[str, tuple[subprocess.Popen, IO[bytes]]], began: float)
                 codes.append(process.returncode)
                 del running[name]
     return codes
+
+
+def _progress(output: IO[bytes]) -> str:
+    """Return how far pytest is by what it has printed, such as `45%`."""
+    end = os.fstat(output.fileno()).st_size
+    found = re.findall(rb"\[ *(\d+%)\]", os.pread(output.fileno(), 4_000, max(0, end - 4_000)))
+    return found[-1].decode() if found else "runs"
 
 
 if __name__ == "__main__":
