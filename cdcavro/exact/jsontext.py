@@ -31,6 +31,7 @@ _BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _AS_ARRAYS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_QUOTED_COLON: Final = re.compile(rb'(?<!\\)(\\*+)":')
 # What msgspec would miss: it reads -0 as 0, keeps the last of two members of one name, and integers of any length.
 _NEGATIVE_ZERO: Final = re.compile(rb"-0[\s,}\]]")
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
@@ -210,8 +211,10 @@ def has_members(raw: bytes, members: int) -> bool:
     escaped = raw.count(b'\\":')
     if any(colon in raw for colon in _SPACED_COLON):
         return False
-    # The quote in \\": is not escaped: the backslash before it is.
-    return separators == members if escaped and b'\\\\"' in raw else separators - escaped == members
+    if escaped and b'\\\\"' in raw:
+        # The quote in \\": is not escaped, as the backslash before it is; that in \\\": is.
+        return sum(len(backslashes) % 2 == 0 for backslashes in _QUOTED_COLON.findall(raw)) == members
+    return separators - escaped == members
 
 
 def has_long_number(raw: bytes) -> bool:

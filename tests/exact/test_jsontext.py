@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cdcavro
@@ -169,6 +169,7 @@ def test_long_numbers_are_found(value):
 
 @pytest.mark.slow
 @given(st.sampled_from(cdcavro.FORMATS).flatmap(texts))
+@example('{"recordType":0,"prevStruct":{"\\\\\\":":""}}')
 def test_members_are_never_counted_wrongly(sent):
     """Where it is hard to tell, the answer is no."""
     raw = sent.encode()
@@ -189,7 +190,9 @@ def test_other_texts_have_other_numbers_of_members(raw):
     assert jsontext.has_members(raw, 99) is False
 
 
-@pytest.mark.parametrize(("raw", "members"), [(b'{"a":1,"b":{"c":2}}', 3), (b"[]", 0), (b'{"a\\":":1}', 1)])
+@pytest.mark.parametrize(
+    ("raw", "members"), [(b'{"a":1,"b":{"c":2}}', 3), (b"[]", 0), (b'{"a\\":":1}', 1), (b'{"\\\\\\":":1,"\\\\":2}', 2)]
+)
 def test_members_of_plain_texts_are_counted(raw, members):
     """What the fast parser takes."""
     assert jsontext.has_members(raw, members) is True
