@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -200,8 +203,10 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
     script = TESTS / "support" / "side_by_side.py"
 
     def ends(test, typed, *options):
+        options = *options, "--seed", "abc"
         pytester.makepyfile(test_them=test, typed=typed)
         done = pytester.run(sys.executable, script, *options)
+        assert "samples are drawn by --seed abc" in done.stdout.str()
         return done.ret, dict(re.findall(r"^(\w+): ended with (\d)", done.stdout.str(), re.MULTILINE))
 
     run("def test_it(): pass")
@@ -209,3 +214,30 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
     fine, wrong = "number: int = 1", "number: int = 'x'"
     assert ends(both.format(0, 1), wrong) == (1, {"tests": "0", "spark": "1", "types": "1"})
     assert ends(both.format(1, 1), fine, "-k", "java") == (0, {"tests": "5", "spark": "0", "types": "0"})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a program with its parent")
+def test_a_server_of_a_killed_run_dies_with_it():
+    """Otherwise it would hold memory and a port until the machine stops."""
+    code = (
+        "import subprocess, sys, time; from support.processes import die_with_parent\n"
+        "server = subprocess.Popen(['sleep', '300'], preexec_fn=die_with_parent)\n"
+        "print(server.pid, flush=True); time.sleep(300)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=TESTS, stdout=subprocess.PIPE, text=True)
+    server = Path("/proc", parent.stdout.readline().strip())
+    assert "sleep" in server.joinpath("cmdline").read_text()
+    parent.kill()
+    parent.communicate()
+    until = time.monotonic() + 20
+    while _runs(server) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not _runs(server)
+
+
+def _runs(process: Path) -> bool:
+    """Return whether a process is there, and is not only waiting to be taken notice of."""
+    try:
+        return process.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

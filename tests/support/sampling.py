@@ -1,7 +1,7 @@
 """A sample of the tests that take long: `--sample 0.2` runs a fifth of them, and another fifth each time.
 
-Those of a second or less and those without a mark always run. The seed is printed; `--seed` with it runs the same tests
-again. Each test function of which anything is asked has its own chance for each of its parameters.
+Tests with neither mark always run. The seed is printed, and `--seed` with it runs the same tests again. Each set of
+parameters of a test function is drawn by itself.
 """
 
 from __future__ import annotations
