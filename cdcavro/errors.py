@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _SHOWN = 80
 _STEPS = 128
 _BOUND = 1000
@@ -118,6 +119,11 @@ class MessageError(CdcAvroError, ValueError):
     def reason(self) -> str:
         """The error's sentence without the format and the path."""
         return f"expected {self.expected}, got {self.got}"
+
+    @property
+    def fields(self) -> dict[str, str | None]:
+        """What a reject says of the fault: format, path and message."""
+        return {"format": self.format, "path": self.path, "message": str(self)}
 
     def __str__(self) -> str:
         return f"{self.format or 'message'}: {self.path}: {self.reason}"
@@ -278,6 +284,15 @@ def shown(value: object) -> str:
     """
     text = value if isinstance(value, str) else str(value)
     return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def hide_credentials(text: str) -> str:
+    """Return a text without the credentials of addresses.
+
+    >>> hide_credentials("no answer of s3://user:secret@host/lake")
+    'no answer of s3://host/lake'
+    """
+    return _CREDENTIALS.sub("://", text)
 
 
 def plain(name: str) -> str:

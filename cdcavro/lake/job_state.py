@@ -215,8 +215,11 @@ def replace_file(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-    except BaseException:
+    except BaseException as error:
         new.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            # As on a full disk.
+            error.filename = str(path)
         raise
     for left in leftovers(hidden, ["part"]):
         if left.is_file():

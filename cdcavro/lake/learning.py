@@ -13,6 +13,7 @@ from cdcavro.change.order import in_order, is_full_load, order_key
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, DdlError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
+from cdcavro.table.table_names import has_row_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,6 +113,27 @@ def identity_of(change: Change) -> bytes:
     return hashlib.sha256(change.to_avro()).digest()
 
 
+def refusal_fields(change: Change, error: CdcAvroError) -> dict[str, str | None]:
+    """Return what a reject says of a change that is refused: format, path and message."""
+    return {"format": change.source.format, "path": getattr(error, "path", None), "message": str(error)}
+
+
+def outline_of(change: Change) -> tuple[bytes, Change] | None:
+    """Return what a change states about its table, if it does: a digest, the same for all that state it, and the outline.
+
+    The outline is the change without values, at its place.
+    """
+    if not has_row_of_table(change) and change.op not in DDL:
+        return None
+    blank = change
+    if change.op in DML:
+        images = [] if change.columns is not None else [change.before or {}, change.after or {}]
+        names = {name: None for image in images for name in image}
+        blank = Change(op=change.op, source=change.source, key=change.key, columns=change.columns, after=names)
+    digest = hashlib.sha256(blank.to_avro()).digest()
+    return digest, replace(blank, **{name: getattr(change, name) for name in _OF_PLACE})
+
+
 class Outlines:
     """What changes say of their tables, in order, without what the change before said already."""
 
@@ -141,7 +163,9 @@ class Outlines:
         return replace(outline, **{name: getattr(change, name) for name in _OF_TIME})
 
 
-_OF_TIME: Final = ("position", "event_time", "snapshot", "place", "row", "rows")
+# What says when and where a change came, and, for `outline_of`, not what came beside it.
+_OF_PLACE: Final = ("position", "event_time", "snapshot", "place", "row")
+_OF_TIME: Final = (*_OF_PLACE, "rows")
 
 
 def _in_order_of_sources(changes: Iterable[Change]) -> list[tuple[Change, OrderError | None]]:

@@ -20,6 +20,8 @@ AT: Final = f"{OWN}at"
 OPERATION: Final = f"{OWN}op"
 VERSION: Final = f"{OWN}version"
 ABSENT: Final = f"{OWN}absent"
+# The operation of the row before an update, in a changelog.
+BEFORE: Final = "b"
 FLOOR: Final = "cdcavro.floor"
 # The columns that a lake table had when a pipeline adopted it from another one.
 ADOPTED: Final = "cdcavro.adopted.columns"
@@ -99,6 +101,25 @@ def delete_below(identifier: str, floor: bytes) -> str:
     return f"DELETE FROM {identifier} WHERE {quote(ORDER)} <= X'{floor.hex()}'"  # noqa: S608  names are quoted
 
 
+def forget_below(identifier: str, columns: Sequence[str], floor: bytes) -> str:
+    """Return the statement that takes from the rows above a floor what stood in their columns before it.
+
+    Such rows consist of several changes, some of which lack columns; their columns have these names.
+    """
+    order, older, unparsed, least = quote(ORDER), quote(OLDER), quote(UNPARSED), f"X'{floor.hex()}'"
+
+    def since(name: str) -> str:
+        return f"coalesce(element_at({older}, {name}), {order})"
+
+    sets = [f"{quote(name)} = CASE WHEN {since(literal(name))} > {least} THEN {quote(name)} END" for name in columns]
+    texts = f"map_filter({unparsed}, (name, text) -> {since('name')} > {least})"
+    sets.append(f"{unparsed} = CASE WHEN cardinality({texts}) > 0 THEN {texts} END")
+    nothing = f"CASE WHEN since > {least} THEN since ELSE X'' END"
+    sets.append(f"{older} = transform_values({older}, (name, since) -> {nothing})")
+    is_below = f"exists(map_values({older}), since -> since > X'' AND since <= {least})"
+    return f"UPDATE {identifier} SET {', '.join(sets)} WHERE {is_below}"  # noqa: S608  names are quoted
+
+
 def delete_until(identifier: str, moment: datetime) -> str:
     """Return the statement that deletes the deletes up to a moment from the table that remembers them."""
     return f"DELETE FROM {identifier} WHERE {quote(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608  names are quoted
@@ -154,28 +175,16 @@ def _merge_columns(columns: Sequence[str], floor: str) -> str:
     older = f"map_filter(map({pairs}), (name, since) -> since <> {newest})"
     sets.append(f"{quote('t', OLDER)} = CASE WHEN cardinality({older}) > 0 THEN {older} END")
     texts = ", ".join(
-        f"{literal(name)}, CASE WHEN {since('s', name)} > {since('t', name)} THEN {_text('s', name)} ELSE {_text('t', name)} END"
+        f"{literal(name)}, CASE WHEN {since('s', name)} > {since('t', name)} THEN {_text('s', name)}"
+        f" WHEN {since('t', name)} > X'' THEN {_text('t', name)} END"
         for name in columns
     )
     unparsed = f"map_filter(map({texts}), (name, text) -> text IS NOT NULL)"
     sets.append(f"{quote('t', UNPARSED)} = CASE WHEN cardinality({unparsed}) > 0 THEN {unparsed} END")
     sets.append(f"{quote('t', ORDER)} = {newest}")
-    return f"WHEN MATCHED AND {order} IS NOT NULL THEN UPDATE SET {', '.join(sets)}"
+    # Also without a change: a late delete takes what stood before it from a row that goes on.
+    return f"WHEN MATCHED THEN UPDATE SET {', '.join(sets)}"
 
 
 def _text(table: str, name: str) -> str:
     return f"element_at({quote(table, UNPARSED)}, {literal(name)})"
-
-
-def merge_deletes(identifier: str, source: str) -> str:
-    """Return the statement that remembers the last deletes of keys, `source` with the columns of `DELETES`."""
-    names = list(DELETES)
-    return "\n".join(
-        [
-            f"MERGE INTO {identifier} t USING {source} s ON {quote('t', KEY)} = {quote('s', KEY)}",
-            f"WHEN MATCHED AND {quote('s', ORDER)} > {quote('t', ORDER)} THEN UPDATE SET "
-            + ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in (ORDER, AT)),
-            f"WHEN NOT MATCHED THEN INSERT ({', '.join(map(quote, names))})",
-            f"VALUES ({', '.join(quote('s', name) for name in names)})",
-        ]
-    )

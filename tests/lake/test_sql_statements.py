@@ -81,7 +81,8 @@ def test_what_is_deleted_is_said_by_order_and_by_time():
     assert sql.delete_below(TABLE, floor).endswith("<= X'00ff27'")
     micros = int(moment.timestamp()) * 1_000_000 + 456789
     assert sql.delete_until(TABLE, moment).endswith(f"<= timestamp_micros({micros})")
-    identifiers, _, others = read(sql.merge_deletes(TABLE, SOURCE))
-    assert identifiers == {"la`ke", "t`; --", "s", "t", *sql.DELETES}
-    assert SOURCE in others
+    identifiers, texts, others = read(sql.forget_below(TABLE, NAMES, floor))
+    assert identifiers == {"la`ke", "t`; --", *NAMES, sql.ORDER, sql.OLDER, sql.UNPARSED}
+    assert texts == set(NAMES)
+    assert ";" not in others
     assert read(sql.set_properties(TABLE, {"a'b": "c\\d"}))[1] == {"a'b", "c\\d"}

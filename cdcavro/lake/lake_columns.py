@@ -1,0 +1,195 @@
+"""Lake columns: those that a version of a table has in a lake, and their types, as Spark spells them and as Arrow does.
+
+The types of columns are those that Spark's `from_avro` gives. Spark spells a type as `simpleString()` does.
+
+Source: Spark 4.1, `org.apache.spark.sql.avro.SchemaConverters`; Delta Lake's protocol, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from cdcavro.avro.logical import logical_type
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union, check_expansion
+from cdcavro.errors import SchemaError, shown
+from cdcavro.lake.escaped_names import column_names
+from cdcavro.lake.evolution import LakeColumn, same_column
+from cdcavro.table.columns.type_names import MAX_PRECISION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdcavro.avro.types import Type
+    from cdcavro.table.table_schema import TableSchema
+
+_PRIMITIVES: Final = {
+    "null": "void",
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "bytes": "binary",
+    "string": "string",
+}
+# Spark takes a logical type that is not here for the type below it.
+_LOGICAL: Final = {
+    "date": "date",
+    "timestamp-millis": "timestamp",
+    "timestamp-micros": "timestamp",
+    "local-timestamp-millis": "timestamp_ntz",
+    "local-timestamp-micros": "timestamp_ntz",
+}
+# Unions of two numbers, of which Spark makes the wider one.
+_NUMBERS: Final = {frozenset({"int", "long"}): "bigint", frozenset({"float", "double"}): "double"}
+_ARROW: Final[dict[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_SPARK: Final = {arrow: spark for spark, arrow in _ARROW.items()} | {pa.large_string(): "string"}
+_DECIMAL: Final = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+_NESTED: Final = re.compile(r"(array|map|struct)<(.*)>", re.DOTALL)
+
+
+def wanted_columns(schema: TableSchema) -> list[LakeColumn]:
+    """Return the columns that a lake table of a version has, retired ones among them.
+
+    Raises `SchemaError` for a type that Spark does not have.
+    """
+    columns, row = schema.all_columns, schema.row.root
+    fields = {field.name: field for field in row.fields} if isinstance(row, Record) else {}
+    check_expansion(row, "a lake")
+    # Of two names that a lake does not tell apart, the column that was there first keeps its own.
+    eldest = sorted(range(len(columns)), key=lambda i: (columns[i].since, i))
+    names = dict(zip(eldest, column_names(columns[i].shown for i in eldest), strict=True))
+    return [
+        LakeColumn(
+            names[i],
+            column.field,
+            spark_type(fields[column.field].type, column.field),
+            fields[column.field].aliases,
+            column.until,
+        )
+        for i, column in enumerate(columns)
+    ]
+
+
+def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tuple[LakeColumn, LakeColumn]]:
+    """Return the columns of a version that a lake table has: the wanted column, and the table's."""
+    pairs = [(wanted, same_column(present, wanted)) for wanted in wanted_columns(schema)]
+    return [(wanted, held) for wanted, held in pairs if held is not None]
+
+
+def spark_type(declared: Type, where: str) -> str:
+    """Return the type that Spark makes of an Avro type, as Spark spells it.
+
+    Raises `SchemaError`, which names the column `where`, for a decimal of more than 38 digits.
+
+    >>> spark_type(Map(Primitive("bytes")), "c")
+    'map<string,binary>'
+    """
+    match declared:
+        case Primitive() | Fixed():
+            return _datum_type(declared, where)
+        case Enum():
+            return "string"
+        case Array(items):
+            return f"array<{spark_type(items, where)}>"
+        case Map(values):
+            return f"map<string,{spark_type(values, where)}>"
+        case Record(fields=fields):
+            return f"struct<{','.join(f'{field.name}:{spark_type(field.type, where)}' for field in fields)}>"
+        case Union(branches):
+            return _union_type(branches, where)
+    raise SchemaError(where, f"{type(declared).__name__} is no type")
+
+
+def _datum_type(declared: Primitive | Fixed, where: str) -> str:
+    logical = logical_type(declared)
+    if logical is not None and logical.name == "decimal":
+        if logical.precision > MAX_PRECISION:
+            raise SchemaError(where, f"Spark's decimals have at most {MAX_PRECISION} digits, and {logical} has more")
+        return f"decimal({logical.precision},{logical.scale})"
+    if isinstance(declared, Fixed):
+        return "binary"
+    return _LOGICAL.get(logical.name if logical else "", _PRIMITIVES[declared.name])
+
+
+def _union_type(branches: tuple[Type, ...], where: str) -> str:
+    others = [branch for branch in branches if branch != Primitive("null")]
+    if len(others) == 1:
+        return spark_type(others[0], where)
+    names = frozenset(branch.name for branch in others if isinstance(branch, Primitive))
+    if len(others) == len(names) and names in _NUMBERS:
+        return _NUMBERS[names]
+    return f"struct<{','.join(f'member{i}:{spark_type(branch, where)}' for i, branch in enumerate(others))}>"
+
+
+def arrow_type(spark: str) -> pa.DataType:
+    """Return the type in Arrow of what Spark spells so: instants in microseconds of UTC, local times in microseconds.
+
+    Raises `SchemaError` for a type that lake tables do not have.
+
+    >>> arrow_type("array<decimal(12,2)>")
+    ListType(list<item: decimal128(12, 2)>)
+    """
+    if spark in _ARROW:
+        return _ARROW[spark]
+    decimal, nested = _DECIMAL.fullmatch(spark), _NESTED.fullmatch(spark)
+    if decimal is not None and 0 < int(decimal[1]) <= MAX_PRECISION:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if nested is None:
+        raise SchemaError(spark, f"{shown(spark)} is no type of a lake's column")
+    match nested[1], split_parts(nested[2]):
+        case "array", [items]:
+            return pa.list_(arrow_type(items))
+        case "map", [keys, values]:
+            return pa.map_(arrow_type(keys), arrow_type(values))
+        case "struct", parts if all(":" in part for part in parts):
+            named = [part.partition(":") for part in parts]
+            return pa.struct([pa.field(name, arrow_type(inner)) for name, _, inner in named])
+    raise SchemaError(spark, f"{shown(spark)} is no type of a lake's column")
+
+
+def split_parts(text: str) -> list[str]:
+    """Return the parts of a text between those commas that are in no brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts if text else []
+
+
+def spark_name(arrow: pa.DataType) -> str:
+    """Return how Spark spells a type of Arrow's that a lake table has. Raises `SchemaError` for another type.
+
+    >>> spark_name(pa.map_(pa.string(), pa.binary()))
+    'map<string,binary>'
+    """
+    if arrow in _SPARK:
+        return _SPARK[arrow]
+    if pa.types.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if pa.types.is_map(arrow):
+        return f"map<{spark_name(arrow.key_type)},{spark_name(arrow.item_type)}>"
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return f"array<{spark_name(arrow.value_type)}>"
+    if pa.types.is_struct(arrow):
+        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in arrow)}>"
+    raise SchemaError(str(arrow), "is no type of a lake's column")

@@ -1,0 +1,211 @@
+"""Lakes: where tables are, what they are called there, and how Delta Lake and Iceberg differ, whatever writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+from cdcavro.errors import SchemaError
+from cdcavro.lake.escaped_names import folder_names, quote
+from cdcavro.lake.evolution import ADD, DROP, RENAME, WIDEN, is_wider_decimal
+from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from cdcavro.lake.evolution import Step
+    from cdcavro.table.ddl.steps import TableName
+
+# The property that says whose a lake table is.
+OWNER: Final = "cdcavro.pipeline"
+# The property that has the true name of its table.
+NAME: Final = "cdcavro.table"
+# How deep folders of tables lie: of a database, a schema and a table.
+DEPTH: Final = 3
+# The lake tables of a table.
+SUFFIXES: Final = ("", "deletes", "changes")
+# What identifies a change in a changelog; the first one bounds what is looked at.
+CHANGE: Final = (ORDER, OPERATION, KEY)
+# The beginning of an address, which is no path of a folder.
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# What Delta Lake takes in the name of a column only if the column has another name in its files.
+_SPECIAL: Final = re.compile(r"[ ,;{}()\n\t=]")
+_MAPPED: Final = {"delta.columnMapping.mode": "name"}
+# Without it, Spark creates a table with local times, but adds none to a table that has none.
+_LOCAL_TIMES: Final = {"delta.feature.timestampNtz": "supported"}
+_WIDENED: Final = {"delta.enableTypeWidening": "true"}
+# A checkpoint takes as long as three small batches. Until the next one, readers read up to 99 small files of the log.
+_LOGGED: Final = {"delta.checkpointInterval": "100"}
+# No two orders are equal, and few keys are: looking each up in a dictionary of Parquet's, which is given up at a
+# megabyte, took a tenth of an append. Parquet reads these from the properties of a table; if names are mapped, it knows
+# the columns by others.
+_PLAIN: Final = {f"parquet.enable.dictionary#{name}": "false" for name in (KEY, ORDER)}
+_WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
+_WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
+
+
+class Attempt(NamedTuple):
+    """An attempt to write rows."""
+
+    # Whether it is surely the first one.
+    is_first: bool = False
+    # When the first one was.
+    since: datetime | None = None
+
+
+# It is not known whether it is the first one.
+UNKNOWN_ATTEMPT: Final = Attempt()
+
+
+@dataclass(frozen=True)
+class DeltaLake:
+    """A lake of Delta Lake tables in folders.
+
+    * `root` (str): the folder around them, a path or an address such as `s3a://bucket/lake`.
+    * `is_older` (bool): whether tables have the names of folders that they had at first.
+    * `owner` (str or None): to whom tables belong that are created.
+    """
+
+    root: str
+    is_older: bool = False
+    owner: str | None = None
+    using = "delta"
+
+    @property
+    def name(self) -> str:
+        """What the lake is called in messages."""
+        return f"Delta Lake at {self.folder}"
+
+    @property
+    def folder(self) -> str:
+        """The root as an absolute path, or as the address that it is."""
+        return self.root if SCHEME.match(self.root) else str(Path(self.root).absolute())
+
+    def properties(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Return what a table with columns of such names is created with."""
+        owned = {} if self.owner is None else {OWNER: self.owner}
+        return _LOGGED | _PLAIN | owned | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
+
+    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
+        """Return the properties that a table needs for steps.
+
+        They are set by the first step that needs them: without them a write takes a tenth less, and more readers can
+        read the table.
+        """
+        is_mapped = any(one.kind in (RENAME, DROP) or _SPECIAL.search(one.column.name) for one in steps)
+        is_widened = any(one.kind == WIDEN for one in steps)
+        has_times = any(one.kind == ADD and "timestamp_ntz" in one.column.type for one in steps)
+        return (_MAPPED if is_mapped else {}) | (_WIDENED if is_widened else {}) | (_LOCAL_TIMES if has_times else {})
+
+    def identifier(self, table: TableName, suffix: str = "") -> str:
+        """Return the name of a table in SQL."""
+        return quote("delta", self.path(table, suffix))
+
+    def path(self, table: TableName, suffix: str = "") -> str:
+        """Return the folder of a table, from the root of its file system on."""
+        return "/".join([self.folder.rstrip("/"), *folder_names(table, suffix, is_older=self.is_older)])
+
+    def can_widen(self, old: str, new: str) -> bool:
+        """Return whether a column of a type can become one of another, as Spark spells types."""
+        return (old, new) in _WIDER_IN_DELTA or is_wider_decimal(old, new, is_scale_free=True)
+
+
+@dataclass(frozen=True)
+class IcebergLake:
+    """A lake of Iceberg tables in a catalog.
+
+    * `catalog` (str): the name of the catalog.
+    * `is_older` (bool), `owner` (str or None): as in `DeltaLake`.
+    """
+
+    catalog: str
+    is_older: bool = False
+    owner: str | None = None
+    using = "iceberg"
+
+    @property
+    def name(self) -> str:
+        """What the lake is called in messages."""
+        return f"Iceberg's catalog {self.catalog}"
+
+    def properties(self, names: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
+        """Return what a table with columns of such names is created with."""
+        return {"format-version": "2", **({} if self.owner is None else {OWNER: self.owner})}
+
+    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
+        """Return the properties that a table needs for steps: none."""
+        return {}
+
+    def identifier(self, table: TableName, suffix: str = "") -> str:
+        """Return the name of a table in SQL."""
+        return quote(self.catalog, *folder_names(table, suffix, is_older=self.is_older))
+
+    def can_widen(self, old: str, new: str) -> bool:
+        """Return whether a column of a type can become one of another, as Spark spells types."""
+        return (old, new) in _WIDER or is_wider_decimal(old, new, is_scale_free=False)
+
+
+def name_property(table: TableName) -> dict[str, str]:
+    """Return the property that says a table's name."""
+    return {NAME: json.dumps([table.database, table.schema, table.table])}
+
+
+Lake = TypeVar("Lake", bound=DeltaLake | IcebergLake)
+
+
+@dataclass(frozen=True)
+class Look(Generic[Lake]):
+    """How to look which tables a lake has; each field is a function of the lake, as it names tables, and of a table.
+
+    * `has`: whether any of the table's lake tables is there.
+    * `around`: the lake table whose folder, or namespace, that of the table would be in; None if there is none.
+    * `within`: a lake table that would be in the folder, or namespace, of the table; None if there is none.
+    """
+
+    has: Callable[[Lake, TableName], bool]
+    around: Callable[[Lake, TableName], str | None]
+    within: Callable[[Lake, TableName], str | None]
+
+
+def locate(lake: Lake, table: TableName, look: Look[Lake]) -> Lake:
+    """Return the lake as it names a table: as at first, if the table is only there under its first name."""
+    older = replace(lake, is_older=True)
+    if lake.identifier(table) == older.identifier(table) or look.has(lake, table) or not look.has(older, table):
+        return lake
+    return older
+
+
+def check_separate(lake: Lake, table: TableName, look: Look[Lake]) -> None:
+    """Check that a lake table has its present name, and that its folder is not in another table's, nor around it.
+
+    Raises `SchemaError`, which says what to do.
+    """
+    place, newer = lake.identifier(table), replace(lake, is_older=False).identifier(table)
+    found = locate(lake, table, look)
+    if found != lake:
+        raise SchemaError(
+            table.table,
+            f"its lake table is there under the name that it had at first, {found.identifier(table)}: move it, with those"
+            f" beside it, to {newer}, or say is_older=True of the lake",
+        )
+    outer = look.around(lake, table)
+    if outer is not None:
+        to = (
+            f"it, with those beside it, to {newer}" if place != newer else "that one to where its name is now, below ~~"
+        )
+        raise SchemaError(
+            table.table,
+            f"its lake table {place} is in the folder of another, {outer}, and whatever removes old files of that one"
+            f" removes its own: move {to}",
+        )
+    inner = None if look.has(lake, table) else look.within(lake, table)
+    if inner is not None:
+        raise SchemaError(
+            table.table,
+            f"the folder of its lake table {place} would be around another, {inner}, and whatever removes old files removes"
+            " those of that one: move that one, with those beside it, to where the name of its schema has ~~ behind it",
+        )
