@@ -13,15 +13,17 @@ from cdcavro.arrow.layout import MAX_ROOM, MAX_ROWS_ROOM, ROOM_PER_BYTE
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.skip import READ_PRIMITIVE
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes
-from cdcavro.engine.arrow_column import Slices
+from cdcavro.engine.arrow_column import MAX_BYTES, Slices, pack
 from cdcavro.engine.column_program import COLUMN, NONE, ROWS
-from cdcavro.errors import PayloadError, SchemaError
+from cdcavro.errors import JobError, PayloadError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cdcavro.arrow.layout import ColumnLayout
     from cdcavro.avro.binary import Decoder
+    from cdcavro.engine.arrow_column import Batch
+    from cdcavro.errors import MessageError
 
     Read = Callable[[Decoder], Any]
     # As `machine.Filler.fill` returns them.
@@ -226,3 +228,28 @@ def _as_binary(values: pa.Array) -> pa.Array:
         return values.cast(pa.binary())
     except pa.ArrowNotImplementedError as error:
         raise TypeError(f"a column is of text or bytes, not of {values.type}") from error
+
+
+def convert_values(
+    values: pa.Array,
+    convert: Callable[[bytes], bytes],
+    caught: Callable[[int, MessageError], object] | None = None,
+    most: int = MAX_BYTES,
+    batch: Batch | None = None,
+) -> pa.Array:
+    """Return a binary array of the converted values of a string or binary array; null stays null.
+
+    Values go from buffer to buffer. `caught` and `batch` are as in `arrow_column.pack`. Raises `MessageError` unless
+    `caught` takes it; `JobError` for results of more than `most` bytes; `TypeError` for an array of any
+    other type.
+    """
+    try:
+        packed = pack(slices_of(values), convert, caught, most, batch)
+    except (OverflowError, pa.ArrowInvalid) as error:
+        bound = f"the values of one Arrow batch come to more than {most} bytes"
+        raise JobError(
+            f"{bound}: take fewer at a time (on Spark, spark.sql.execution.arrow.maxRecordsPerBatch)"
+        ) from error
+    parts = [packed.validity if packed.nulls else None, packed.offsets, packed.data]
+    buffers = [None if part is None else pa.py_buffer(part) for part in parts]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers, packed.nulls)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import secrets
 import sys
 from contextlib import contextmanager, nullcontext
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 STANDARD: Final = "-"
 CHUNK: Final = 64 << 10
 _PAGE: Final = 4 << 10
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_LOCAL: Final = re.compile(r"file:(//[^/]*)?(?=/)")
 # How many paths are remembered.
 _PATHS: Final = 1024
 
@@ -259,3 +262,12 @@ class _PositionedStream(io.RawIOBase):
         size = self._place.read_into(buffer, self._position)
         self._position += size
         return size
+
+
+def local_folder(address: str | Path) -> Path | None:
+    """Return the path of a folder, None if its address is one of another file system than this machine's."""
+    text = str(address)
+    if not _SCHEME.match(text):
+        return Path(text).absolute()
+    own = _LOCAL.match(text)
+    return None if own is None else Path(text[own.end() :])

@@ -19,17 +19,12 @@ import pyspark
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas import functions
 
-from cdcavro.arrow.arrays import slices_of
-from cdcavro.engine.arrow_column import MAX_BYTES, pack
-from cdcavro.errors import JobError, SetupError
+from cdcavro.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column
-
-    from cdcavro.engine.arrow_column import Batch
-    from cdcavro.errors import MessageError
 
     # What makes an array of the values of an argument, which is sent as JSON.
     FromJson = Callable[[list[Any]], pa.Array]
@@ -216,26 +211,3 @@ def raw_bytes(values: pa.Array) -> list[bytes | None]:
         values = values.cast(pa.large_binary() if pa.types.is_large_string(values.type) else pa.binary())
     raw_values: list[bytes | None] = values.to_pylist()
     return raw_values
-
-
-def convert_values(
-    values: pa.Array,
-    convert: Callable[[bytes], bytes],
-    caught: Callable[[int, MessageError], object] | None = None,
-    most: int = MAX_BYTES,
-    batch: Batch | None = None,
-) -> pa.Array:
-    """Return a binary array of the converted values of a string or binary array; null stays null.
-
-    Values go from buffer to buffer. `caught` and `batch` are as in `arrow_column.pack`. Raises `MessageError` unless
-    `caught` takes it; `JobError` for results of more than `most` bytes; `TypeError` for an array of any
-    other type.
-    """
-    try:
-        packed = pack(slices_of(values), convert, caught, most, batch)
-    except (OverflowError, pa.ArrowInvalid) as error:
-        bound = f"the values of one Arrow batch come to more than {most} bytes"
-        raise JobError(f"{bound}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from error
-    parts = [packed.validity if packed.nulls else None, packed.offsets, packed.data]
-    buffers = [None if part is None else pa.py_buffer(part) for part in parts]
-    return pa.Array.from_buffers(pa.binary(), len(values), buffers, packed.nulls)

@@ -13,7 +13,7 @@ from cdcavro.errors import MessageError
 from cdcavro.exact.instants import check_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
-from cdcavro.spark.functions import ERROR, error_fields
+from cdcavro.spark.functions import ERROR
 from cdcavro.transcoding import mapping
 from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import get_format
@@ -175,4 +175,4 @@ def _convert(
     try:
         return mapping.to_changes(raw, format, zone=zone, unavailable=unavailable), None
     except MessageError as error:
-        return None, error_fields(error)
+        return None, error.fields

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import slices_of
+from cdcavro.arrow.arrays import convert_values, slices_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.translation import MAX_TRANSLATED, translator
 from cdcavro.avro.translation_program import pair_program
@@ -18,8 +17,9 @@ from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import MessageError, PayloadError, SchemaError
 from cdcavro.registry.framing import bytes_of, payload_of, unframe
-from cdcavro.spark.arrow_udf import column_function, convert_values
-from cdcavro.spark.functions import ERROR, error_fields
+from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES
+from cdcavro.spark.arrow_udf import column_function
+from cdcavro.spark.functions import ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.schema import Schema
     from cdcavro.registry.framing import SchemaPrefix
+    from cdcavro.registry.prefix_schemas import PrefixSchema
 
     Translate = Callable[[bytes], bytes]
 
-MAX_SCHEMAS: Final = 10_000
-PREFIXES: Final = {b"\x00": 5, b"\x01": 17, b"\xc3\x01": 10}
 _NEITHER: Final = -1
 _SIZES: Final = {magic[0]: size for magic, size in PREFIXES.items()}
 WRITER: Final = pa.struct([("id", pa.int32()), ("subject", pa.string()), ("version", pa.int32())])
@@ -40,20 +39,6 @@ TRANSLATED: Final = (
     "start int, payload binary, schema struct<id: int, subject: string, version: int>,"
     " error struct<format: string, path: string, message: string>"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixSchema:
-    """The schema that a prefix identifies, or why its payloads are rejects."""
-
-    # The text of the schema, None if there is none.
-    schema: str | None
-    # None if they are not known.
-    id: int | None = None
-    subject: str | None = None
-    version: int | None = None
-    # What was expected and what came if there is no schema.
-    fault: tuple[str, str] = ("", "")
 
 
 class FramedRows:
@@ -124,7 +109,7 @@ class FramedRows:
                 found.add(i, self._numbers.get(prefix), 0, payload)
         except MessageError as error:
             found.add(i, self._numbers.get(prefix), _NEITHER)
-            found.errors[i] = error_fields(error)
+            found.errors[i] = error.fields
 
     def _find_translate(self, raw: bytes, prefix: bytes) -> Translate:
         """Return the function that translates payloads behind a prefix.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.spark.arrow_udf import column_function, convert_values
+from cdcavro.arrow.arrays import convert_values
+from cdcavro.spark.arrow_udf import column_function
 from cdcavro.wire.formats import FORMATS, get_format
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
-    from cdcavro.change.model import Change
-    from cdcavro.errors import CdcAvroError, MessageError
+    from cdcavro.errors import MessageError
 
     ColumnOrName = Column | str
 
@@ -77,22 +77,12 @@ def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:
     faults: dict[int, dict[str, str | None]] = {}
 
     def caught(place: int, error: MessageError) -> None:
-        faults[place] = error_fields(error)
+        faults[place] = error.fields
 
     own = get_format(format)
     payloads = convert_values(texts, own.encode, caught, batch=own.encode_column)
     errors = pa.array([faults.get(i) for i in range(len(texts))], ERROR) if faults else pa.nulls(len(texts), ERROR)
     return pa.StructArray.from_arrays([payloads, errors], ["payload", "error"], mask=texts.is_null())
-
-
-def error_fields(error: MessageError) -> dict[str, str | None]:
-    """Return the fields of an error for the error column."""
-    return {"format": error.format, "path": error.path, "message": str(error)}
-
-
-def refusal_fields(change: Change, error: CdcAvroError) -> dict[str, str | None]:
-    """Return the fields of the error for which a change is refused."""
-    return {"format": change.source.format, "path": getattr(error, "path", None), "message": str(error)}
 
 
 def convert_by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.Array, formats: pa.Array) -> pa.Array:

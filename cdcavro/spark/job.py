@@ -8,7 +8,6 @@ reading back what was written.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,23 +19,23 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.errors import FileError, JobError, MessageError, number_of
-from cdcavro.files.lines import HEAD_BYTES, Line, detect_format
+from cdcavro.errors import FileError, JobError, number_of
+from cdcavro.files.conversion_report import Report, convert_line, formats_of, note_of_hidden
+from cdcavro.files.lines import HEAD_BYTES, Line
 from cdcavro.files.streams import plain_path, say_nothing
 from cdcavro.spark.arrow_udf import in_worker, raw_bytes
 from cdcavro.spark.session import classic, first_line
 from cdcavro.spark.source.line_frame import (
     exact_paths,
     glob_free,
-    hidden_files,
     read_head,
     read_line_frame,
     whole_files,
 )
 from cdcavro.spark.source.packed_lines import SIZE, unpack_lines
 from cdcavro.wire.formats import REGISTRY, get_format
-from cdcavro.wire.marked_members import NONE, TOMBSTONE, operation_paths, tombstone_pointers, version_note
-from cdcavro.wire.sniff import AUTO, MIXED, other_format, sniff
+from cdcavro.wire.marked_members import NONE, TOMBSTONE, operation_paths, tombstone_pointers
+from cdcavro.wire.sniff import AUTO, MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,31 +61,6 @@ _SCHEMA: Final = pa.schema(
         ("reason", pa.string()),
     ]
 )
-Row = tuple[str | None, bytes | None, bytes | None, str | None, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The counts of a run.
-
-    * `read` (int): how many lines were read.
-    * `written` (Mapping[tuple[str, str], int]): how many messages were written, by format and operation.
-    * `rejects` (Mapping[str, int]): how many lines were rejected, by format, which is an empty text if it is not known.
-    """
-
-    read: int
-    written: Mapping[tuple[str, str], int]
-    rejects: Mapping[str, int]
-
-    @property
-    def rejected(self) -> int:
-        """The number of rejects."""
-        return sum(self.rejects.values())
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether read = written + rejected."""
-        return self.read == sum(self.written.values()) + self.rejected
 
 
 def run(
@@ -120,16 +94,14 @@ def _run(
     payloads, rejects = f"{out}/payloads", f"{out}/rejects"
     for folder in (payloads, rejects):
         _make_room(spark, folder, force=force)
-    passed_over = hidden_files(inputs)
-    if passed_over:
-        say(
-            f"passing over {number_of(len(passed_over), 'file whose name starts/files whose names start')} with _ or ., such as {passed_over[0]}"
-        )
+    passed_over = note_of_hidden(inputs)
+    if passed_over is not None:
+        say(passed_over)
     lines = read_line_frame(spark, inputs)
     heads = {file: read_head(spark, file, _MARK if format == MIXED else HEAD_BYTES) for file in lines.inputFiles()}
     for note in (note for head in heads.values() for note in head.notes):
         say(note)
-    formats, notes = _formats(heads, format)
+    formats, notes = formats_of({plain_path(file): head.lines for file, head in heads.items()}, format)
     for note in notes[:1]:
         say(note)
     say(f"converting {number_of(len(formats), 'file')}")
@@ -194,21 +166,6 @@ def _unpacked_lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     lines = read_line_frame(spark, exact_paths(spark, files))
     # Their notes are said already.
     return lines.mapInArrow(in_worker(partial(unpack_lines, say=say_nothing)), lines.schema)
-
-
-def _formats(heads: Mapping[str, Head], format: str) -> tuple[dict[str, str], list[str]]:
-    """Return the format of each file, and notes on versions that the first messages state."""
-    formats: dict[str, str] = {}
-    notes: list[str] = []
-    for file, (head, _, _) in heads.items():
-        name = detect_format(iter(head))[0] if format == AUTO else "" if format == MIXED else format
-        note = version_note(b"\n".join(line.raw for line in head), name) if name else None
-        other = other_format((line.raw for line in head), format) if format not in (AUTO, MIXED) else None
-        formats[plain_path(file)] = name
-        if other is not None:
-            notes.insert(0, f"{plain_path(file)}: messages that look like {other} are read as {format}")
-        notes += [] if note is None else [note]
-    return formats, notes
 
 
 def _kinds(converted: DataFrame) -> DataFrame:
@@ -295,13 +252,3 @@ def converter(formats: Mapping[str, str]) -> Callable[[Iterable[pa.RecordBatch]]
             )
 
     return convert
-
-
-def convert_line(line: Line, format: str) -> Row:
-    """Convert a line, and return its format, its payload, and for a reject the raw bytes, JSON path and reason."""
-    try:
-        message = line.message()
-        name = format or sniff(message)
-        return name, get_format(name).encode(message), None, None, None
-    except MessageError as error:
-        return format or error.format, None, line.raw, error.path, error.reason

@@ -10,11 +10,10 @@ from pyspark.sql.types import BinaryType
 
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Primitive, Record, check_expansion
-from cdcavro.errors import SchemaError, UnknownSchemaError, shown
-from cdcavro.registry.backend import UnusableError
-from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, unframe
+from cdcavro.errors import SchemaError, shown
 from cdcavro.registry.framing import frame as framed_by
-from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES, FramedRows, PrefixSchema, without_length
+from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES, PrefixSchema, look_up_schemas
+from cdcavro.spark.framed_rows import FramedRows, without_length
 from cdcavro.spark.version_columns import STRICT, as_shown
 from cdcavro.table import table_schema
 from cdcavro.table.history import Table
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from cdcavro.registry import Registered, Registry
-    from cdcavro.registry.framing import SchemaPrefix
+    from cdcavro.registry import Registry
 
 LATEST: Final = "latest"
-MAX_MISSING: Final = 1_000
 _BYTES: Final = Primitive("bytes")
 
 
@@ -128,42 +125,6 @@ def _known(frame: DataFrame, col: str, registry: Registry) -> dict[bytes, Prefix
     prefixes = frame.select(prefix.alias("prefix")).where("prefix is not null").groupBy("prefix").count()
     rows = prefixes.orderBy(sf.desc("count"), "prefix").limit(MAX_SCHEMAS).collect()
     return look_up_schemas([bytes(row.prefix) for row in rows], registry)
-
-
-def look_up_schemas(prefixes: Iterable[bytes], registry: Registry) -> dict[bytes, PrefixSchema]:
-    """Return what is known about prefixes; once 1,000 were not there, the registry is not asked for others."""
-    known: dict[bytes, PrefixSchema] = {}
-    missing = 0
-    for prefix in prefixes:
-        if missing < MAX_MISSING:
-            known[prefix] = _look_up_schema(prefix, registry)
-            missing += known[prefix].schema is None
-        else:
-            expected = f"a schema that is looked for: {MAX_MISSING:,} others are missing"
-            known[prefix] = PrefixSchema(None, fault=(expected, str(unframe(prefix)[0])))
-    return known
-
-
-def _look_up_schema(prefix: bytes, registry: Registry) -> PrefixSchema:
-    identifier, _ = unframe(prefix)
-    try:
-        found = _fetch(identifier, registry)
-    except UnknownSchemaError:
-        return PrefixSchema(None, fault=(f"a schema that {registry.url} has", str(identifier)))
-    except UnusableError as error:
-        return PrefixSchema(None, fault=(f"a schema that can be used for {identifier}", error.reason))
-    return PrefixSchema(found.schema.json, found.id, found.subject, found.version)
-
-
-def _fetch(identifier: SchemaPrefix, registry: Registry) -> Registered:
-    match identifier:
-        case SchemaId(number):
-            return registry.fetch(id=number)
-        case Guid(uuid):
-            return registry.fetch(guid=uuid)
-        case Fingerprint(digits):
-            return registry.fetch(fingerprint=digits)
-    raise TypeError(f"{type(identifier).__name__} is no frame")
 
 
 def _reader(

@@ -8,23 +8,25 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro import binary
-from cdcavro.errors import SetupError
+from cdcavro.errors import SetupError, hide_credentials
 from cdcavro.exact import jsontext
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from cdcavro.sync.outputs.writer import Rows
 
 JAVA: Final = 17
 _GET_JAVA: Final = "install one (apt-get install openjdk-17-jre-headless, or adoptium.net) and set JAVA_HOME to it"
 _VERSION: Final = re.compile(r'version "(?:1\.)?([0-9]+)')
-_CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
 # How the traceback of a worker ends for an error of this project.
 _FAULT: Final = re.compile(r"^cdcavro[.]errors[.]\w+: (.+)$", re.MULTILINE)
 _LIMITS: Final = {
@@ -38,6 +40,16 @@ _CALENDARS: Final = tuple(
     f"spark.sql.{kind}.datetimeRebaseModeIn{way}" for kind in ("avro", "parquet") for way in ("Read", "Write")
 )
 _PACKAGES: Final = "spark.jars.packages"
+_PIECE: Final = 1 << 14
+# How many bytes are kept, the last ones.
+_KEPT: Final = 1 << 18
+# What Ivy says as it fetches a jar.
+_FETCHES: Final = b"downloading http"
+_STANDARD_ERROR: Final = 2
+# In seconds: how long to wait for the last words of a JVM that has ended.
+_MOMENT: Final = 1.0
+# The JVM of spark-submit, which runs already.
+_RUNNING: Final = "PYSPARK_GATEWAY_PORT"
 _OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 REDACTED: Final = "spark.redaction.regex"
 _REDACTED_OPTIONS: Final = "spark.sql.redaction.options.regex"
@@ -53,14 +65,18 @@ _LOADED: Final = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 
 
 def session(
-    app_name: str = "cdcavro", *, master: str | None = None, config: Mapping[str, str] | None = None
+    app_name: str = "cdcavro",
+    *,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    launch: Callable[[Mapping[str, str]], None] = lambda _: None,
 ) -> SparkSession:
     """Return a SparkSession with the spark-avro jar and with limits on what a payload may announce.
 
     `master` is Spark's own setting, by default `local[*]` outside `spark-submit`; `config` is added to
     the settings made here, with its packages and Java options after those of this function, and what is to be hidden on
-    Spark's pages (`spark.redaction.regex`) beside what these hide. Spark
-    downloads the jar through Ivy. Raises `SetupError` if there is no Java of version 17 or newer, if
+    Spark's pages (`spark.redaction.regex`) beside what these hide. `launch` is called with all of them, and may start
+    the JVM before Spark does. Spark downloads the jar through Ivy. Raises `SetupError` if there is no Java of version 17 or newer, if
     pyspark is missing, if Spark does not start, if a session without the jar or the limits is running
     already, or if this process speaks Spark Connect. Source of the limits: Avro's `SystemLimitException`.
     """
@@ -78,11 +94,11 @@ def session(
     bridge = logging.getLogger("py4j")
     bridge.setLevel(bridge.level or logging.INFO)
     builder = SparkSession.builder.appName(app_name)
-    if master is not None:
-        builder = builder.master(master)
-    for key, value in settings(config or {}).items():
+    own = {**({} if master is None else {"spark.master": master}), **settings(config or {})}
+    for key, value in own.items():
         builder = builder.config(key, value)
     try:
+        launch({"spark.app.name": app_name, **own})
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         message = f"Spark did not start; what it said stands above (is {coordinate()} to be had from here?)"
@@ -147,7 +163,7 @@ def first_line(error: Exception) -> str:
     java = getattr(error, "java_exception", None)
     fault = _FAULT.search(str(error))
     message = fault[1] if fault else str(java if java is not None else error).strip().partition("\n")[0]
-    return _CREDENTIALS.sub("://", message)
+    return hide_credentials(message)
 
 
 def check_java() -> None:
@@ -186,3 +202,70 @@ def _check_jar(spark: SparkSession) -> None:
         options = " ".join(unset)
         message = "the Spark session that runs already has no bounds on what a payload announces"
         raise SetupError(f"{message}: start it with cdcavro.spark.session(), or its JVMs with {options}")
+
+
+def session_of(tables: Sequence[Rows]) -> SparkSession:
+    """Return the session of the frames of tables, which is that of the stream."""
+    rows: DataFrame = tables[0][2][0].rows
+    return rows.sparkSession
+
+
+class JvmOutput:
+    """Hears what a JVM says, from `launch` on. `fetches` is called once if jars are fetched, which takes a while."""
+
+    def __init__(self, fetches: Callable[[], None]) -> None:
+        self._fetches: Callable[[], None] | None = fetches
+        self._kept = bytearray()
+        self._lock = threading.Lock()
+        self._is_passed_on = False
+        self._thread: threading.Thread | None = None
+
+    def launch(self, settings: Mapping[str, str]) -> None:
+        """Start the JVM of this process with settings, unless it runs. Raises `PySparkRuntimeError`."""
+        # It may not be installed, which `session` tells.
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+        if SparkContext._gateway is not None or _RUNNING in os.environ:  # noqa: SLF001  as SparkContext itself asks
+            return
+        conf = SparkConf().setAll(list(settings.items()))
+        source, target = os.pipe()
+        self._thread = threading.Thread(target=self._hear, args=(source,), daemon=True)
+        self._thread.start()
+        try:
+            gateway = launch_gateway(conf, {"stderr": target})  # type: ignore[no-untyped-call]
+        finally:
+            os.close(target)
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001  it starts the JVM otherwise
+
+    def pass_on(self, *, with_kept: bool) -> None:
+        """Pass on what is said from now on, and what was said until now if that is wanted."""
+        if with_kept and self._thread is not None:
+            self._thread.join(_MOMENT)
+        with self._lock:
+            if with_kept:
+                _write(bytes(self._kept))
+            self._kept.clear()
+            self._is_passed_on = True
+
+    def _hear(self, source: int) -> None:
+        with os.fdopen(source, "rb", buffering=0) as stream:
+            while piece := stream.read(_PIECE):
+                with self._lock:
+                    if self._is_passed_on:
+                        _write(piece)
+                        continue
+                    self._kept += piece
+                    if self._fetches is not None and _FETCHES in self._kept:
+                        self._fetches()
+                        self._fetches = None
+                    del self._kept[:-_KEPT]
+
+
+def _write(raw: bytes) -> None:
+    """Write to standard error, if there is one."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.flush()
+            while raw:
+                raw = raw[os.write(_STANDARD_ERROR, raw) :]

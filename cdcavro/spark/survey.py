@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.message_batches import Places
-from cdcavro.change.model import DDL, DML, Change, replace
+from cdcavro.change.model import DML, Change, replace
 from cdcavro.change.order_value import common_order
 from cdcavro.engine.machine import SurveyEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
+from cdcavro.lake.learning import outline_of
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.table.table_names import has_row_of_table
 from cdcavro.table.writing.message_typer import merge_places, pieces_of
@@ -150,7 +150,7 @@ def _are_rows(changes: Sequence[Change]) -> bool:
 
 
 def _outlines_of(changes: Sequence[Change]) -> list[Outline]:
-    return [outline for outline in map(outline_of, changes) if outline is not None]
+    return [outline for outline in map(survey_outline, changes) if outline is not None]
 
 
 def _comparable(position: Sequence[int] | None) -> bytes | None:
@@ -162,26 +162,7 @@ def _comparable(position: Sequence[int] | None) -> bytes | None:
     return b"\1" + b"".join((number - MIN_LONG).to_bytes(8, "big") for number in position)
 
 
-def outline_of(change: Change) -> dict[str, Any] | None:
+def survey_outline(change: Change) -> dict[str, Any] | None:
     """Return what a change states about its table, if it does: its digest, its order key, and the outline."""
-    if not has_row_of_table(change) and change.op not in DDL:
-        return None
-    at = key_fields(change)
-    blank = change
-    if change.op in DML:
-        names = {} if change.columns is not None else _names(change)
-        blank = Change(op=change.op, source=change.source, key=change.key, columns=change.columns, after=names)
-    digest = hashlib.sha256(blank.to_avro()).digest()
-    kept = replace(
-        blank,
-        position=change.position,
-        event_time=change.event_time,
-        snapshot=change.snapshot,
-        place=change.place,
-        row=change.row,
-    )
-    return {"digest": digest, "at": at, "outline": kept.to_avro()}
-
-
-def _names(change: Change) -> dict[str, None]:
-    return {name: None for image in (change.before, change.after) if image is not None for name in image}
+    found = outline_of(change)
+    return found and {"digest": found[0], "at": key_fields(change), "outline": found[1].to_avro()}

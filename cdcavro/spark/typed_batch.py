@@ -10,7 +10,8 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.message_batches import EngineRows, Places, take_messages
 from cdcavro.errors import MessageError, MisfitError
-from cdcavro.spark.functions import ERROR, error_fields, refusal_fields
+from cdcavro.lake.learning import refusal_fields
+from cdcavro.spark.functions import ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -118,7 +119,7 @@ class MessageBatch(ChangeBatch):
         try:
             return super()._write(i, message)
         except MessageError as error:
-            self._refused.append((i, None, error_fields(error)))
+            self._refused.append((i, None, error.fields))
             return [], []
 
 

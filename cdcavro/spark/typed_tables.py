@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.history import Table
+    from cdcavro.table.tables import TableOptions
 
     Batches = Iterable[pa.RecordBatch]
 
@@ -108,18 +109,6 @@ def to_tables(
     faults = learn(learned, payloads.mapInArrow(in_worker(survey), OUTLINE))
     outcomes = payloads.mapInArrow(in_worker(type_rows), outcome_type(payloads.schema, ChangeBatch))
     return TypedTables(*rows_and_rejects(outcomes), learned.tables, faults)
-
-
-class TableOptions(TypedDict, total=False):
-    """The arguments of `cdcavro.Tables`."""
-
-    given: TypeOverrides
-    zone: tzinfo | None
-    on_misfit: str
-    decimals: str
-    times: str
-    binaries: str
-    table: str | None
 
 
 def messages_to_tables(

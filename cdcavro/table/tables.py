@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -51,6 +51,18 @@ _WRITERS: Final = 20_000
 _NAMES: Final = 4 << 20
 
 TableVersion = tuple[Table, TableSchema]
+
+
+class TableOptions(TypedDict, total=False):
+    """The arguments of `Tables`."""
+
+    given: TypeOverrides
+    zone: tzinfo | None
+    on_misfit: str
+    decimals: str
+    times: str
+    binaries: str
+    table: str | None
 
 
 class TypedChange(Struct, frozen=True):

@@ -11,10 +11,11 @@ from pyspark.sql import functions as sf
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.lake_columns import held_columns
+from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, name_property
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import DROP
-from cdcavro.spark.lake.columns import held_columns, prepare, present_columns
-from cdcavro.spark.lake.sinks import UNKNOWN_ATTEMPT, name_property
+from cdcavro.spark.lake.columns import prepare, present_columns
 from cdcavro.spark.version_columns import read_fields
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.lake.evolution import Step
-    from cdcavro.spark.lake.sinks import Attempt, Sink
+    from cdcavro.lake.lakes import Attempt
+    from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableSchema
 

@@ -1,4 +1,4 @@
-"""Columns of a lake table: those of a version's rows, and how the table gets them."""
+"""Columns of a lake table on Spark: those that it has, and how it gets those of a version's rows."""
 
 from __future__ import annotations
 
@@ -9,35 +9,19 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.lake.escaped_names import OWN, column_names, quote
+from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
+from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, create_table, set_properties
-from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older, true_type
-from cdcavro.table.older_fields import ROW
+from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.table_schema import TableSchema
-
-
-def wanted_columns(schema: TableSchema) -> list[LakeColumn]:
-    """Return the columns that a lake table of a version has, retired ones among them. Needs a Spark session."""
-    columns, fields = schema.all_columns, [field["name"] for field in schema.record["fields"]]
-    shown = dict(zip(fields, true_type(schema, ROW), strict=True))
-    # Of two names that a lake does not tell apart, the column that was there first keeps its own.
-    eldest = sorted(range(len(columns)), key=lambda i: (columns[i].since, i))
-    names = dict(zip(eldest, column_names(shown[columns[i].field].name for i in eldest), strict=True))
-    aliases = {field["name"]: tuple(field.get("aliases", ())) for field in schema.record["fields"]}
-    return [
-        LakeColumn(
-            names[i], column.field, shown[column.field].dataType.simpleString(), aliases[column.field], column.until
-        )
-        for i, column in enumerate(columns)
-    ]
 
 
 def present_columns(table: DataFrame) -> list[LakeColumn]:
@@ -48,12 +32,6 @@ def present_columns(table: DataFrame) -> list[LakeColumn]:
         for field in fields
         if not field.name.startswith(OWN)
     ]
-
-
-def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tuple[LakeColumn, LakeColumn]]:
-    """Return the columns of a version that a lake table has: the wanted column, and the table's."""
-    pairs = [(wanted, same_column(present, wanted)) for wanted in wanted_columns(schema)]
-    return [(wanted, held) for wanted, held in pairs if held is not None]
 
 
 def prepare(

@@ -5,30 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from pyspark.sql import functions as sf
 
-from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
-from cdcavro.errors import OrderError, SchemaError
+from cdcavro.errors import SchemaError
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.lake_columns import held_columns
+from cdcavro.lake.lakes import name_property
 from cdcavro.lake.merge import check_keys
+from cdcavro.lake.ownership_rules import adopted_columns
+from cdcavro.lake.row_facts import (
+    CREATED,
+    DELETES_TABLE,
+    FILLED,
+    GUARDED,
+    PARTIAL,
+    RowFacts,
+    first_properties,
+    stated_properties,
+)
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.spark.lake.columns import (
     fill,
-    held_columns,
     prepare,
     present_columns,
     properties_of,
     put_properties,
     with_view,
 )
-from cdcavro.spark.lake.ownership import adopted_columns
-from cdcavro.spark.lake.sinks import Delta, name_property
+from cdcavro.spark.lake.sinks import Delta
 from cdcavro.spark.version_columns import read_fields, read_versions
 
 if TYPE_CHECKING:
@@ -41,15 +51,7 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableSchema
 
-_KIND: Final = "cdcavro.order"
-_PARTIAL: Final = "cdcavro.partial"
-# That there is a table of deletes.
-_GUARDED: Final = "cdcavro.deletes"
-# The version whose values all rows have, also older ones: after a kill between two steps, the rest is still to be done.
-_FILLED: Final = "cdcavro.filled"
-# A new value for each attempt to create the table: the attempt whose value it has created it.
-_CREATED: Final = "cdcavro.created"
-_DELETES: Final = "deletes"
+
 _NOTHING: Final = "X''"
 _LAST: Final = "last"
 _VALUE: Final = "value"
@@ -67,8 +69,9 @@ class LakeTableCache:
 
     # None if they are not known.
     properties: dict[str, str] | None = None
-    # Whether the table is surely empty.
+    # Whether the table is surely empty, and whether its table of deletes is.
     is_empty: bool = False
+    has_no_deletes: bool = False
 
     def look(self, spark: SparkSession, identifier: str) -> dict[str, str]:
         """Return the properties of a lake table, and know them from now on."""
@@ -108,7 +111,7 @@ class CurrentState:
     @property
     def deletes(self) -> str:
         """The name of the table of deletes in SQL."""
-        return self.sink.identifier(self.table, _DELETES)
+        return self.sink.identifier(self.table, DELETES_TABLE)
 
     def prepare(
         self, spark: SparkSession, versions: Sequence[TableSchema], *, facts: RowFacts | None = None
@@ -116,7 +119,7 @@ class CurrentState:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
         `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then
-        says at once what orders its changes, without a step of its own. Raises `SchemaError` for a table without a
+        says at once what it is to say of them, without a step of its own. Raises `SchemaError` for a table without a
         primary key, which has a changelog only, for a key that does not find older rows, and for a step that the
         behavior or the sink does not allow.
         """
@@ -126,18 +129,15 @@ class CurrentState:
         known = self.known or LakeTableCache()
         self.sink.make_room(spark, self.table)
         version = versions[-1].version
-        filled, own = {_FILLED: str(version)}, uuid4().hex
-        kinds = _kinds(facts) if facts else set()
-        first = {
-            **filled,
-            **name_property(self.table),
-            _CREATED: own,
-            **({_KIND: kinds.pop()} if len(kinds) == 1 else {}),
-        }
+        filled, own, stated = {FILLED: str(version)}, uuid4().hex, first_properties(facts)
+        if GUARDED in stated:
+            # Whoever reads that there is a table of deletes finds it.
+            self._create_deletes(spark, known)
+        first = {**filled, **name_property(self.table), CREATED: own, **stated}
         steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, first)
         properties = known.look(spark, self.identifier)
-        known.is_empty = properties.get(_CREATED) == own
-        before = int(properties.get(_FILLED, "0"))
+        known.is_empty = properties.get(CREATED) == own
+        before = int(properties.get(FILLED, "0"))
         if before < version:
             fill(spark, self.identifier, versions[-1], before, adopted_columns(properties) or ())
         # A table that was made again begins with its first version.
@@ -164,26 +164,39 @@ class CurrentState:
         known = self.known or LakeTableCache()
         properties = known.properties or known.look(spark, self.identifier)
         facts = facts_of(rows, versions) if facts is None else facts
-        stated = self._properties_with(facts, properties)
-        if facts.deletes and _GUARDED not in properties:
-            spark.sql(
-                sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, self.sink.properties(sql.DELETES))
-            )
+        stated = stated_properties(self.table.table, facts, properties)
+        if facts.deletes and GUARDED not in properties:
+            self._create_deletes(spark, known)
         known.put(spark, self.identifier, stated)
+        is_empty, known.is_empty = known.is_empty, False
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
-        if facts.floor is not None:
-            spark.sql(sql.delete_below(self.identifier, floor))
-        if facts.deletes:
-            self._merge(deletes_of(rows, moment), lambda view: sql.merge_deletes(self.deletes, view))
-        is_partial, is_guarded = _PARTIAL in stated, _GUARDED in stated
+        is_partial, is_guarded = PARTIAL in stated, GUARDED in stated
         lake = spark.table(self.identifier)
         present = present_columns(lake)
-        deletes = spark.table(self.deletes) if is_guarded else None
-        source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         names = [held.name for _, held in held_columns(versions[-1], present)]
-        is_empty, known.is_empty = known.is_empty and not is_guarded, False
+        if facts.floor is not None and not is_empty:
+            spark.sql(sql.delete_below(self.identifier, floor))
+            if is_partial:
+                spark.sql(sql.forget_below(self.identifier, names, floor))
+        deletes = self._put_deletes(rows, facts, moment, known) if is_guarded else None
+        source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
         self._put(source, names, lake if is_empty else None, flags)
+
+    def _create_deletes(self, spark: SparkSession, known: LakeTableCache) -> None:
+        """Create the table of deletes unless there is one."""
+        if not self.sink.is_there(spark, self.table, DELETES_TABLE):
+            properties = self.sink.properties(sql.DELETES)
+            spark.sql(sql.create_table(self.deletes, [], sql.DELETES, self.sink.using, properties))
+            known.has_no_deletes = True
+
+    def _put_deletes(self, rows: DataFrame, facts: RowFacts, now: datetime, known: LakeTableCache) -> DataFrame:
+        """Append the last deletes of a batch, and return those of its keys that stand."""
+        is_new, known.has_no_deletes = known.has_no_deletes, False
+        came, held = deletes_of(rows, now), rows.sparkSession.table(self.deletes)
+        if facts.deletes:
+            (came if is_new else newer_deletes(came, held)).writeTo(self.deletes).append()
+        return came.select(KEY, ORDER) if is_new else standing_deletes(rows, rows.sparkSession.table(self.deletes))
 
     def _put(self, source: DataFrame, names: Sequence[str], empty: DataFrame | None, flags: Mapping[str, bool]) -> None:
         """Merge rows, which have columns of these names; into a lake table that is empty, they are appended."""
@@ -191,7 +204,8 @@ class CurrentState:
             self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, **flags))
         else:
             # If the batch is run again, the table is not empty, and they are merged.
-            source.select(*_lake_columns(empty, names)).writeTo(self.identifier).append()
+            alive = source.where(sf.col(ORDER).isNotNull())
+            alive.select(*_lake_columns(empty, names)).writeTo(self.identifier).append()
 
     def _merge(self, source: DataFrame, statement: Callable[[str], str]) -> None:
         # Delta Lake keeps the source of a merge itself.
@@ -200,28 +214,8 @@ class CurrentState:
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""
         known = self.known or LakeTableCache()
-        if _GUARDED in (known.properties or known.look(spark, self.identifier)):
+        if GUARDED in (known.properties or known.look(spark, self.identifier)):
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
-
-    def _properties_with(self, facts: RowFacts, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties that the table has with a batch: floor, order of changes, whether they lack columns."""
-        if facts.keyless:
-            raise SchemaError(self.table.table, f"{facts.keyless} rows have no key, and so no current state")
-        known = {properties[_KIND]} if _KIND in properties else set()
-        kinds = _kinds(facts) | known
-        if len(kinds) > 1:
-            listed = sorted(kinds, key=KINDS.index, reverse=True)
-            raise OrderError(None, self.table.table, " and some with ".join([f"some with {listed[0]}", *listed[1:]]))
-        floor = max(facts.floor or b"", bytes.fromhex(properties.get(sql.FLOOR, "")))
-        stated = {sql.FLOOR: floor.hex()} if floor else {}
-        stated |= dict.fromkeys([_KIND] if kinds else [], "".join(kinds))
-        flags = {_PARTIAL: facts.partial, _GUARDED: facts.deletes}
-        return stated | {name: "true" for name, count in flags.items() if count or name in properties}
-
-
-def _kinds(facts: RowFacts) -> set[str]:
-    """Return what orders the changes of a batch, without those of a full load, which have an order of their own."""
-    return {order_kind(begin) for begin in facts.begins if not is_of_full_load(begin)}
 
 
 def _lake_columns(lake: DataFrame, names: Sequence[str]) -> list[Column]:
@@ -231,19 +225,6 @@ def _lake_columns(lake: DataFrame, names: Sequence[str]) -> list[Column]:
     return [
         (sf.col(quote(name)) if name in held else sf.lit(None)).cast(types[name]).alias(name) for name in lake.columns
     ]
-
-
-class RowFacts(NamedTuple):
-    """What a batch of a table's typed rows holds."""
-
-    # The order of its last TRUNCATE or DROP.
-    floor: bytes | None
-    # How many deletes, rows without a key, and rows that lack columns it has.
-    deletes: int
-    keyless: int
-    partial: int
-    # The first two bytes of its orders.
-    begins: list[bytes]
 
 
 def facts_of(rows: DataFrame, versions: Sequence[TableSchema]) -> RowFacts:
@@ -268,6 +249,19 @@ def deletes_of(rows: DataFrame, now: datetime) -> DataFrame:
     """Return the last delete of each key of a batch, with the columns of `sql_statements.DELETES`."""
     deletes = rows.where(sf.col("operation") == DELETE).groupBy(sf.col("key").alias(KEY))
     return deletes.agg(sf.max("order").alias(ORDER)).withColumn(AT, sf.lit(now))
+
+
+def standing_deletes(rows: DataFrame, deletes: DataFrame) -> DataFrame:
+    """Return the last delete of each key of a batch, given the rows of the table of deletes."""
+    keys = rows.select(sf.col("key").alias(KEY)).distinct()
+    return deletes.join(keys, KEY, "left_semi").groupBy(KEY).agg(sf.max(ORDER).alias(ORDER))
+
+
+def newer_deletes(came: DataFrame, held: DataFrame) -> DataFrame:
+    """Return those deletes of a batch than which the table of deletes holds no later one of the same key."""
+    known = held.select(sf.col(KEY).alias(_DELETED_KEY), sf.col(ORDER).alias(DELETED))
+    is_held = (came[KEY] == known[_DELETED_KEY]) & (came[ORDER] <= known[DELETED])
+    return came.join(known, is_held, "left_anti")
 
 
 def last_rows(

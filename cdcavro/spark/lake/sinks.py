@@ -1,32 +1,30 @@
-"""Sinks of lake tables: where tables are, what they are called there, and how Delta Lake and Iceberg differ."""
+"""Sinks of lake tables on Spark: which tables are there, and how Delta Lake and Iceberg append to them."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from cdcavro.errors import FileError, JobError, SchemaError, SetupError
+from cdcavro.errors import FileError, JobError, SetupError
+from cdcavro.lake import lakes
 from cdcavro.lake.escaped_names import folder_names, quote
-from cdcavro.lake.evolution import DROP, RENAME, WIDEN, is_wider_decimal
-from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
+from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.spark.session import classic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from cdcavro.lake.evolution import Step
+    from cdcavro.lake.lakes import Attempt
     from cdcavro.table.ddl.steps import TableName
 
 # Delta Lake and Iceberg for each Spark.
@@ -35,29 +33,6 @@ _PACKAGES: Final = {
     "4.0": ("io.delta:delta-spark_2.13:4.0.1", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
     "4.1": ("io.delta:delta-spark_4.1_2.13:4.3.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
 }
-# The property that says whose a lake table is.
-OWNER: Final = "cdcavro.pipeline"
-# The property that has the true name of its table.
-NAME: Final = "cdcavro.table"
-# How deep folders of tables lie: of a database, a schema and a table.
-_DEPTH: Final = 3
-# The lake tables of a table.
-SUFFIXES: Final = ("", "deletes", "changes")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-# What Delta Lake takes in the name of a column only if the column has another name in its files.
-_SPECIAL: Final = re.compile(r"[ ,;{}()\n\t=]")
-_MAPPED: Final = {"delta.columnMapping.mode": "name"}
-_WIDENED: Final = {"delta.enableTypeWidening": "true"}
-# A checkpoint takes as long as three small batches. Until the next one, readers read up to 99 small files of the log.
-_LOGGED: Final = {"delta.checkpointInterval": "100"}
-# No two orders are equal, and few keys are: looking each up in a dictionary of Parquet's, which is given up at a
-# megabyte, took a tenth of an append. Parquet reads these from the properties of a table; if names are mapped, it knows
-# the columns by others.
-_PLAIN: Final = {f"parquet.enable.dictionary#{name}": "false" for name in (KEY, ORDER)}
-_WIDER: Final = frozenset({("int", "bigint"), ("float", "double")})
-_WIDER_IN_DELTA: Final = _WIDER | {("int", "double")}
-# What identifies a change in a changelog; the first one bounds what is looked at.
-CHANGE: Final = (ORDER, OPERATION, KEY)
 _TRIES: Final = 5
 # How Java names passing reasons: a commit between the read and the write of a transaction, as of a compaction; and rows
 # that a machine kept for a statement, and that were lost with the machine.
@@ -88,19 +63,6 @@ def _has_log(spark: SparkSession, folder: str) -> bool:
     return files.exists(log) and any(_is_commit(one.getPath().getName()) for one in files.listStatus(log))
 
 
-class Attempt(NamedTuple):
-    """An attempt to write rows."""
-
-    # Whether it is surely the first one.
-    is_first: bool = False
-    # When the first one was.
-    since: datetime | None = None
-
-
-# It is not known whether it is the first one.
-UNKNOWN_ATTEMPT: Final = Attempt()
-
-
 def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -> dict[str, str]:
     """Return the settings of a Spark session for Delta Lake, and for Iceberg if a catalog is named.
 
@@ -126,50 +88,8 @@ def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -
 
 
 @dataclass(frozen=True)
-class Delta:
-    """Delta Lake tables in folders.
-
-    * `root` (str): the folder around them, a path or an address such as `s3a://bucket/lake`.
-    * `is_older` (bool): whether tables have the names of folders that they had at first.
-    * `owner` (str or None): to whom tables belong that are created.
-    """
-
-    root: str
-    is_older: bool = False
-    owner: str | None = None
-    using = "delta"
-
-    @property
-    def name(self) -> str:
-        """What the lake is called in messages."""
-        return f"Delta Lake at {self._absolute}"
-
-    @property
-    def _absolute(self) -> str:
-        return self.root if _SCHEME.match(self.root) else str(Path(self.root).absolute())
-
-    def properties(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Return what a table with columns of such names is created with."""
-        owned = {} if self.owner is None else {OWNER: self.owner}
-        return _LOGGED | _PLAIN | owned | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
-
-    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
-        """Return the properties that a table needs for steps.
-
-        They are set by the first step that needs them: without them a write takes a tenth less, and more readers can
-        read the table.
-        """
-        is_mapped = any(one.kind in (RENAME, DROP) or _SPECIAL.search(one.column.name) for one in steps)
-        is_widened = any(one.kind == WIDEN for one in steps)
-        return (_MAPPED if is_mapped else {}) | (_WIDENED if is_widened else {})
-
-    def identifier(self, table: TableName, suffix: str = "") -> str:
-        """Return the name of a table in SQL."""
-        return quote("delta", self.path(table, suffix))
-
-    def path(self, table: TableName, suffix: str = "") -> str:
-        """Return the folder of a table, from the root of its file system on."""
-        return "/".join([self._absolute.rstrip("/"), *folder_names(table, suffix, is_older=self.is_older)])
+class Delta(DeltaLake):
+    """Delta Lake tables in folders, as Spark writes them; the fields are those of `DeltaLake`."""
 
     def has(self, spark: SparkSession, table: TableName) -> bool:
         """Return whether any of a table's lake tables is there."""
@@ -178,10 +98,6 @@ class Delta:
     def is_there(self, spark: SparkSession, table: TableName, suffix: str) -> bool:
         """Return whether one lake table of a table is there."""
         return _has_log(spark, self.path(table, suffix))
-
-    def can_widen(self, old: str, new: str) -> bool:
-        """Return whether a column of a type can become one of another, as Spark spells types."""
-        return (old, new) in _WIDER_IN_DELTA or is_wider_decimal(old, new, is_scale_free=True)
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
         """Remove what a kill left of the creation of a table: a log without a commit.
@@ -198,8 +114,8 @@ class Delta:
 
     def tables(self, spark: SparkSession) -> Iterator[str]:
         """Yield the names in SQL of all tables of the lake."""
-        folders = [self._absolute]
-        for _ in range(_DEPTH):
+        folders = [self.folder]
+        for _ in range(DEPTH):
             found: list[str] = []
             for folder in folders:
                 files, path = _files(spark, folder)
@@ -212,7 +128,7 @@ class Delta:
     def around(self, spark: SparkSession, table: TableName) -> str | None:
         """Return the folder of a lake table in which that of a table would be; None if there is none."""
         parts = folder_names(table, is_older=self.is_older)
-        above = ["/".join([self._absolute.rstrip("/"), *parts[:count]]) for count in range(1, len(parts))]
+        above = ["/".join([self.folder.rstrip("/"), *parts[:count]]) for count in range(1, len(parts))]
         return next((folder for folder in above if _has_log(spark, folder)), None)
 
     def within(self, spark: SparkSession, table: TableName) -> str | None:
@@ -223,12 +139,12 @@ class Delta:
 
     def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of Iceberg
         """Return the folders in which the tables are, if they are known."""
-        return [self._absolute]
+        return [self.folder]
 
     def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of Iceberg
         """Check that the root can be written to, if it is a local folder. Raises `FileError`."""
         root = Path(self.root).absolute()
-        if not _SCHEME.match(self.root):
+        if not SCHEME.match(self.root):
             there = next(path for path in (root, *root.parents) if path.exists())
             if not (there.is_dir() and os.access(there, os.W_OK)):
                 raise FileError(self.root, "a folder that can be written to", "none")
@@ -273,34 +189,8 @@ class Delta:
 
 
 @dataclass(frozen=True)
-class Iceberg:
-    """Iceberg tables in a catalog of Spark's.
-
-    * `catalog` (str): the name of the catalog.
-    * `is_older` (bool), `owner` (str or None): as in `Delta`.
-    """
-
-    catalog: str
-    is_older: bool = False
-    owner: str | None = None
-    using = "iceberg"
-
-    @property
-    def name(self) -> str:
-        """What the lake is called in messages."""
-        return f"Iceberg's catalog {self.catalog}"
-
-    def properties(self, names: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
-        """Return what a table with columns of such names is created with."""
-        return {"format-version": "2", **({} if self.owner is None else {OWNER: self.owner})}
-
-    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
-        """Return the properties that a table needs for steps: none."""
-        return {}
-
-    def identifier(self, table: TableName, suffix: str = "") -> str:
-        """Return the name of a table in SQL."""
-        return quote(self.catalog, *folder_names(table, suffix, is_older=self.is_older))
+class Iceberg(IcebergLake):
+    """Iceberg tables in a catalog of Spark's; the fields are those of `IcebergLake`."""
 
     def has(self, spark: SparkSession, table: TableName) -> bool:
         """Return whether any of a table's lake tables is there."""
@@ -309,10 +199,6 @@ class Iceberg:
     def is_there(self, spark: SparkSession, table: TableName, suffix: str) -> bool:
         """Return whether one lake table of a table is there."""
         return spark.catalog.tableExists(self.identifier(table, suffix))
-
-    def can_widen(self, old: str, new: str) -> bool:
-        """Return whether a column of a type can become one of another, as Spark spells types."""
-        return (old, new) in _WIDER or is_wider_decimal(old, new, is_scale_free=False)
 
     def folders(self, spark: SparkSession) -> list[str]:
         """Return the folders in which the tables are, if they are known."""
@@ -332,7 +218,7 @@ class Iceberg:
     def tables(self, spark: SparkSession) -> Iterator[str]:
         """Yield the names in SQL of all tables of the lake."""
         namespaces = [quote(self.catalog)]
-        for _ in range(_DEPTH):
+        for _ in range(DEPTH):
             found = []
             for space in namespaces:
                 rows = spark.sql(f"SHOW NAMESPACES IN {space}").collect()
@@ -375,17 +261,10 @@ class Iceberg:
 Sink = Delta | Iceberg
 
 
-def name_property(table: TableName) -> dict[str, str]:
-    """Return the property that says a table's name."""
-    return {NAME: json.dumps([table.database, table.schema, table.table])}
-
-
 def locate(spark: SparkSession, sink: Sink, table: TableName) -> Sink:
     """Return the sink as it names a table: as at first, if the table is only there under its first name."""
-    older = replace(sink, is_older=True)
-    if sink.identifier(table) == older.identifier(table) or sink.has(spark, table) or not older.has(spark, table):
-        return sink
-    return older
+    found: Sink = lakes.locate(sink, table, _look(spark))
+    return found
 
 
 def check_separate(spark: SparkSession, sink: Sink, table: TableName) -> None:
@@ -393,31 +272,15 @@ def check_separate(spark: SparkSession, sink: Sink, table: TableName) -> None:
 
     Raises `SchemaError`, which says what to do.
     """
-    place, newer = sink.identifier(table), replace(sink, is_older=False).identifier(table)
-    found = locate(spark, sink, table)
-    if found != sink:
-        raise SchemaError(
-            table.table,
-            f"its lake table is there under the name that it had at first, {found.identifier(table)}: move it, with those"
-            f" beside it, to {newer}, or say is_older=True of the lake",
-        )
-    outer = sink.around(spark, table)
-    if outer is not None:
-        to = (
-            f"it, with those beside it, to {newer}" if place != newer else "that one to where its name is now, below ~~"
-        )
-        raise SchemaError(
-            table.table,
-            f"its lake table {place} is in the folder of another, {outer}, and whatever removes old files of that one"
-            f" removes its own: move {to}",
-        )
-    inner = None if sink.has(spark, table) else sink.within(spark, table)
-    if inner is not None:
-        raise SchemaError(
-            table.table,
-            f"the folder of its lake table {place} would be around another, {inner}, and whatever removes old files removes"
-            " those of that one: move that one, with those beside it, to where the name of its schema has ~~ behind it",
-        )
+    lakes.check_separate(sink, table, _look(spark))
+
+
+def _look(spark: SparkSession) -> Look[Any]:
+    return Look(
+        has=lambda sink, table: sink.has(spark, table),
+        around=lambda sink, table: sink.around(spark, table),
+        within=lambda sink, table: sink.within(spark, table),
+    )
 
 
 def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identity: Sequence[str] = CHANGE) -> bool:

@@ -1,12 +1,10 @@
-"""The pipeline: from topics and files to lake tables, to other topics or to Avro files."""
+"""The pipeline on Spark: from topics and files to lake tables, to other topics or to Avro files."""
 
-from cdcavro.spark.pipeline.batches import BatchReport
-from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
-from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
-from cdcavro.spark.pipeline.outputs.lake_tables import LakeSettings
-from cdcavro.spark.pipeline.pipeline import Pipeline
-from cdcavro.spark.pipeline.settings import Chosen, Formats, RegistrySettings, Settings
-from cdcavro.spark.pipeline.sources import Files, Kafka
+from cdcavro.spark.pipeline.runner import Pipeline
+from cdcavro.sync.batches import BatchReport
+from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
+from cdcavro.sync.sources import Files, Kafka
 
 __all__ = [
     "AvroFiles",

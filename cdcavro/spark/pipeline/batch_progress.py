@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import deque
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -23,8 +22,10 @@ from cdcavro.errors import FileError
 from cdcavro.files.streams import plain_path
 from cdcavro.lake.report.account import RejectReason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of
-from cdcavro.spark.pipeline.sources import Files
-from cdcavro.wire.sniff import MIXED, other_format
+from cdcavro.sync.batches import Lag
+from cdcavro.sync.outputs.reject_places import PLACE
+from cdcavro.sync.reject_reasons import GOT, INDEX, LONGEST, MOST_REASONS, SHOWN_VALUE, place_of
+from cdcavro.sync.sources import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from cdcavro.lake.report.account import AccountFile
-    from cdcavro.spark.pipeline.batches import BatchReport
-    from cdcavro.spark.pipeline.settings import Formats
-    from cdcavro.spark.pipeline.sources import Kafka
+    from cdcavro.sync.batches import BatchReport
+    from cdcavro.sync.sources import Kafka
 
     Progress = Mapping[str, Any]
 
@@ -44,17 +44,6 @@ _CHUNK: Final = 1 << 16
 _COMPACT: Final = ".compact"
 _HIDDEN: Final = ("_", ".")
 _MILLISECOND: Final = 1_000_000
-_MOST_REASONS: Final = 200
-_LONGEST: Final = 500
-_LOOKED_AT: Final = 20
-_GOT: Final = ", got "
-# What a sentence shows of a message: quoted, or a number, also a byte's (0xef) and a character's (U+FEFF).
-_SHOWN_VALUE: Final = (
-    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|0x[0-9A-Fa-f]+|U\+[0-9A-Fa-f]+|-?[0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?"""
-)
-_INDEX: Final = r"\[[0-9]+\]"
-_LOGIN: Final = re.compile(r"//[^/@]*@")
-_PLACE: Final = ("topic", "partition", "offset", "file", "line")
 
 
 class Reports:
@@ -98,14 +87,6 @@ class Reports:
             if report.lag is not None:
                 self._account.note_lag(report.number, *report.lag)
             self._say(report)
-
-
-class Lag(NamedTuple):
-    """How much is left to read."""
-
-    left: int
-    # "messages" or "files".
-    unit: str
 
 
 def lag_of(source: Kafka | Files, checkpoint: Path) -> Callable[[Progress], Lag | None]:
@@ -255,38 +236,22 @@ def rejects_by_reason(outcomes: DataFrame) -> list[RejectReason]:
     sentence = sf.when(sf.startswith(reason, prefix), sf.substr(reason, sf.length(prefix) + 1)).otherwise(reason)
     found = rejects_of(outcomes).select(
         sf.coalesce("format", sf.lit("")).alias("own"),
-        sf.regexp_replace(sf.coalesce("path", sf.lit("")), _INDEX, "[*]").alias("at"),
+        sf.regexp_replace(sf.coalesce("path", sf.lit("")), INDEX, "[*]").alias("at"),
         kind_of(sentence).alias("kind"),
-        sf.struct(*_PLACE, sf.substring(sentence, 1, _LONGEST).alias("said")).alias("one"),
+        sf.struct(*PLACE, sf.substring(sentence, 1, LONGEST).alias("said")).alias("one"),
     )
     counted = found.groupBy("own", "at", "kind").agg(sf.count("*").alias("count"), sf.min("one").alias("one"))
     return [
         RejectReason(
             row["own"], row["at"], row["kind"], row["count"], place_of(row["one"].asDict()), row["one"]["said"]
         )
-        for row in counted.orderBy(sf.desc("count")).limit(_MOST_REASONS).collect()
+        for row in counted.orderBy(sf.desc("count")).limit(MOST_REASONS).collect()
     ]
-
-
-def other_look(outcomes: DataFrame, formats: Formats) -> str | None:
-    """Return the format that the first rejects of a batch look like, if they were read as another one."""
-    given = formats.given
-    if not isinstance(given, str) or given == MIXED:
-        return None
-    return other_format([row["raw"] for row in rejects_of(outcomes).select("raw").take(_LOOKED_AT)], given)
 
 
 def kind_of(sentence: Column) -> Column:
     """Return a sentence without its values, which stand behind what was expected."""
-    at = sf.locate(_GOT, sentence)
-    got = sf.regexp_replace(sf.substr(sentence, at), _SHOWN_VALUE, "…")
+    at = sf.locate(GOT, sentence)
+    got = sf.regexp_replace(sf.substr(sentence, at), SHOWN_VALUE, "…")
     whole = sf.when(at > 0, sf.concat(sf.substr(sentence, sf.lit(1), at - 1), got)).otherwise(sentence)
-    return sf.substring(whole, 1, _LONGEST)
-
-
-def place_of(one: dict[str, Any]) -> str:
-    """Return where a message arrived, without a login."""
-    if one["file"] is not None:
-        # The address of a bucket may have a login.
-        return f"{_LOGIN.sub('//', plain_path(one['file']))} line {one['line']}"
-    return "" if one["topic"] is None else f"{one['topic']} partition {one['partition']} offset {one['offset']}"
+    return sf.substring(whole, 1, LONGEST)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from cdcavro.errors import FileError, JobError
+from cdcavro.errors import FileError
+from cdcavro.files.streams import local_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_LOCAL: Final = re.compile(r"file:(//[^/]*)?(?=/)")
 # How often each machine is asked, on average: which one takes a task is Spark's choice.
 _ASKED: Final = 4
 
@@ -47,24 +45,6 @@ def check_shared(spark: SparkSession, folders: Iterable[str | Path]) -> None:
             raise FileError(
                 str(path), "a folder that all machines of Spark share", f"one that {host} {reason or 'has of its own'}"
             )
-
-
-def local_folder(address: str | Path) -> Path | None:
-    """Return the path of a folder, None if its address is one of another file system than this machine's."""
-    text = str(address)
-    if not _SCHEME.match(text):
-        return Path(text).absolute()
-    own = _LOCAL.match(text)
-    return None if own is None else Path(text[own.end() :])
-
-
-def check_written(folder: str | Path, found: int, wanted: int, what: str = "rows") -> None:
-    """Raise `JobError` unless all rows, or files, are found that were written to a folder."""
-    if found != wanted:
-        raise JobError(
-            f"{found:,} of {wanted:,} {what} that were written to {folder} are there:"
-            " it must be one that all machines of Spark share"
-        )
 
 
 def _look_task(mark: str) -> Any:

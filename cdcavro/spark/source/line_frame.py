@@ -190,12 +190,6 @@ def marked_files(spark: SparkSession, files: Iterable[str]) -> list[str]:
     return notes
 
 
-def hidden_files(inputs: Sequence[str]) -> list[str]:
-    """Return the files in local folders that Spark passes over by name, except the markers that Hadoop leaves."""
-    hidden = (path for folder in inputs if Path(folder).is_dir() for path in Path(folder).rglob("[_.]*"))
-    return sorted(str(path) for path in hidden if path.is_file() and path.suffix != ".crc" and path.name != "_SUCCESS")
-
-
 def glob_free(path: str) -> str:
     """Return a path with those characters escaped that Spark would read as a pattern."""
     return _GLOB.sub(r"\\\1", path)

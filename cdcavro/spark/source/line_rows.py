@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from cdcavro.arrow.arrays import slices_of
+from cdcavro.arrow.arrays import convert_values, slices_of
 from cdcavro.change.model import DML
 from cdcavro.change.rows import common_size
 from cdcavro.engine.machine import FactEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.files.lines import Line
-from cdcavro.spark.arrow_udf import convert_values, in_worker, raw_bytes
-from cdcavro.spark.functions import ERROR, convert_by_format, error_fields
+from cdcavro.spark.arrow_udf import in_worker, raw_bytes
+from cdcavro.spark.functions import ERROR, convert_by_format
 from cdcavro.spark.source.file_parts import chunks_of, format_of
 from cdcavro.spark.source.packed_lines import line_arrays
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
@@ -183,7 +183,7 @@ class RowReader:
         faults: dict[int, Fault] = {}
 
         def caught(place: int, error: MessageError) -> None:
-            faults[place] = error_fields(error)
+            faults[place] = error.fields
 
         codec = get_format(format)
         payloads = convert_values(texts, codec.encode, caught, batch=codec.encode_column)
@@ -205,7 +205,7 @@ def _too_long(texts: pa.Array, length: int, format: str) -> dict[str, pa.Array]:
         Line(1, texts[0].as_py(), length).message()
     except MessageError as error:
         error.format = name
-        errors = _errors({0: error_fields(error)}, 1)
+        errors = _errors({0: error.fields}, 1)
     nothing = [pa.nulls(1, SCHEMA.field(one).type) for one in _MADE[:3]]
     return dict(zip(_MADE, (*nothing, errors, pa.array([name], pa.string()), texts), strict=True))
 
@@ -217,7 +217,7 @@ def _sniff_formats(texts: pa.Array, faults: dict[int, Fault]) -> pa.Array:
         try:
             names.append(sniff(raw or b""))
         except MessageError as error:
-            faults[i] = error_fields(error)
+            faults[i] = error.fields
             names.append(None)
     return pa.array(names, pa.string())
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from cdcavro.errors import DdlError, shown
@@ -186,16 +187,22 @@ def _open_comments(text: str, dialect: Dialect) -> str:
     return "".join([*parts, text[done:]]) if depth == 0 else text
 
 
+# Two threads that import parts of sqlglot at once wait for each other.
+_IMPORTING: Final = Lock()
+
+
 @cache
 def _tokenizer(name: str) -> Any:
     """Return sqlglot's tokenizer class, without the commands after which it would not split the text."""
-    from sqlglot.dialects.dialect import Dialect as Known  # noqa: PLC0415  start-up is faster without it
+    with _IMPORTING:
+        from sqlglot.dialects.dialect import Dialect as Known  # noqa: PLC0415  start-up is faster without it
 
     return type("Tokenizer", (Known.get_or_raise(name).tokenizer_class,), {"COMMANDS": set()})
 
 
 def _lexemes(text: str, dialect: Dialect) -> list[Lexeme]:
-    from sqlglot.errors import TokenError  # noqa: PLC0415  see _tokenizer
+    with _IMPORTING:
+        from sqlglot.errors import TokenError  # noqa: PLC0415  see _tokenizer
 
     tokenizer = _tokenizer(dialect.tokenizer)(dialect=dialect.tokenizer)
     try:

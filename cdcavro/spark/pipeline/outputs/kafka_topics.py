@@ -7,10 +7,8 @@ the client that Spark's sink brings along.
 
 from __future__ import annotations
 
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,19 +18,26 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from cdcavro.avro.binary import Decoder
-from cdcavro.avro.logical import logical_type
-from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.types import Primitive, Record, Union
-from cdcavro.errors import CdcAvroError, JobError, shown
-from cdcavro.exact.jsontext import render
-from cdcavro.lake.escaped_names import check_topic_template, topic_name
-from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
-from cdcavro.registry import frame
+from cdcavro.errors import CdcAvroError, JobError
+from cdcavro.lake.escaped_names import topic_name
+from cdcavro.lake.typed_rows import DELETE
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
-from cdcavro.spark.pipeline.outputs.writer import WriteResult
-from cdcavro.spark.session import first_line
-from cdcavro.table.table_schema import UNPARSED
+from cdcavro.spark.session import first_line, session_of
+from cdcavro.sync.outputs.topic_records import (
+    BEHIND,
+    CHOSEN_BY_BROKERS,
+    ORDER,
+    REFUSALS,
+    UNKNOWN_TOPIC,
+    TopicRefusedError,
+    headers_of,
+    identity_of,
+    key_prefixes,
+    left_out,
+    shards,
+    value_prefixes,
+)
+from cdcavro.sync.outputs.writer import WriteResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,84 +46,29 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, SparkSession
 
-    from cdcavro.avro.schema import Schema
-    from cdcavro.avro.types import Type
-    from cdcavro.spark.pipeline.outputs.publishing import Publisher
-    from cdcavro.spark.pipeline.outputs.writer import Rows
+    from cdcavro.sync.outputs.lake_names import Job
+    from cdcavro.sync.outputs.publishing import Publisher
+    from cdcavro.sync.outputs.sink_settings import KafkaTopics
+    from cdcavro.sync.outputs.writer import Rows
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
-JOB: Final = "cdcavro.job"
-TABLE: Final = "cdcavro.table"
-BATCH: Final = "cdcavro.batch"
-ORDER: Final = "cdcavro.order"
-# A tombstone comes right behind its delete: no order is the beginning of another.
-_BEHIND: Final = bytearray(b"\0")
-_REFUSED: Final = frozenset({"topic", "includeheaders", "kafka.bootstrap.servers"})
 # In milliseconds, as for a check of a source of Kafka.
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
-BLOB: Final = "blob"
-TUPLE: Final = "tuple"
-STRATEGIES: Final = (BLOB, TUPLE)
-_EXACT: Final = Context(prec=1_000_000)
 _PREFIX: Final = "kafka."
-_UNKNOWN_TOPIC: Final = "UnknownTopicOrPartitionException"
 _EXISTS: Final = "TopicExistsException"
-# How a broker refuses one topic, or the records for it.
-REFUSALS: Final = (
-    "InvalidRecordException",
-    "InvalidTopicException",
-    "PolicyViolationException",
-    "RecordTooLargeException",
-    "TopicAuthorizationException",
-    _UNKNOWN_TOPIC,
-)
-_DEFAULT: Final = -1
 
 
 @dataclass(frozen=True)
-class KafkaTopics:
-    """Topics of a Kafka cluster, for which a pipeline needs a registry. Raises `ValueError`.
+class TopicSink:
+    """The topics of a pipeline on Spark; `settings` are their own."""
 
-    * `servers` (str): `host:port` of some brokers, separated by commas.
-    * `topic` (str): what topics are called, with `{name}` for the name of the table, or one topic for all.
-    * `options` (Mapping[str, str]): those of Spark's sink of Kafka, such as `kafka.security.protocol`; their values are
-      not shown.
-    * `shards` (str or None): `blob` or `tuple`, the rule by which the partition is chosen; by default Kafka's own.
-    * `tombstones` (bool): whether a record without a value follows a delete.
-    * `truncates` (bool): whether a TRUNCATE is a record.
-    * `partitions` and `replication` (int or None): of topics that are created; by default as the brokers say.
-    * `parallel` (int): how many tables are written at a time.
-    """
-
-    servers: str
-    topic: str = "{name}"
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    shards: str | None = None
-    tombstones: bool = True
-    truncates: bool = True
-    partitions: int | None = None
-    replication: int | None = None
-    parallel: int = 4
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_topic_template(self.topic)
-        if self.shards not in (None, *STRATEGIES):
-            raise ValueError(f"shards are those of {' or '.join(STRATEGIES)}, not {shown(self.shards)}")
-        refused = sorted(name for name in self.options if name.lower() in _REFUSED)
-        if refused:
-            raise ValueError(f"the options {', '.join(refused)} of Spark's sink of Kafka cannot be set")
-
-    @property
-    def name(self) -> str:
-        """What the topics are called in messages."""
-        return f"the topics {self.topic} of Kafka at {self.servers}"
+    settings: KafkaTopics
 
     def identity(self, spark: SparkSession) -> str:
         """Return what identifies the topics, whatever brokers are named. Raises `JobError`."""
-        with self.admin(spark) as admin:
-            return f"the topics {self.topic} of the Kafka cluster {admin.cluster()}"
+        with admin_of(self.settings, spark) as admin:
+            return identity_of(self.settings, admin.cluster())
 
     def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of a lake
         """Return nothing: topics are in no folder."""
@@ -126,18 +76,19 @@ class KafkaTopics:
 
     def check(self, spark: SparkSession) -> None:
         """Ask the cluster who it is. Raises `JobError`."""
-        with KafkaAdmin(spark, self.servers, {**_PATIENCE, **self.options}) as admin:
+        with KafkaAdmin(spark, self.settings.servers, {**_PATIENCE, **self.settings.options}) as admin:
             admin.cluster()
 
-    def admin(self, spark: SparkSession) -> KafkaAdmin:
-        """Return a client of the cluster."""
-        return KafkaAdmin(spark, self.servers, self.options)
-
-    def writer(self, job: str, publisher: Publisher | None) -> KafkaWriter:
-        """Return what writes batches; `job` is unique to the pipeline. Raises `JobError` without a registry."""
+    def writer(self, job: Job, publisher: Publisher | None) -> KafkaWriter:
+        """Return what writes batches of a pipeline. Raises `JobError` without a registry."""
         if publisher is None:
             raise JobError("framed payloads need a registry, which has the ids of their schemas")
-        return KafkaWriter(self, job, publisher)
+        return KafkaWriter(self.settings, job.id, publisher)
+
+
+def admin_of(settings: KafkaTopics, spark: SparkSession) -> KafkaAdmin:
+    """Return a client of the cluster of topics."""
+    return KafkaAdmin(spark, settings.servers, settings.options)
 
 
 @dataclass
@@ -151,11 +102,11 @@ class KafkaWriter:
 
     has_changes = True
 
-    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
+    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time."""
         if not tables:
             return []
-        with self.settings.admin(spark) as admin, ThreadPoolExecutor(self.settings.parallel) as pool:
+        with admin_of(self.settings, session_of(tables)) as admin, ThreadPoolExecutor(self.settings.parallel) as pool:
             return list(pool.map(partial(self._write, admin), tables))
 
     def _write(self, admin: KafkaAdmin, rows: Rows) -> WriteResult:
@@ -183,20 +134,16 @@ class KafkaWriter:
     def _records(self, table: Table, name: TableName, batch: int, rows: DataFrame, partitions: int) -> DataFrame:
         """Return the records of a batch's rows: key, value, headers, lane and order."""
         ids = self.publisher.known(table)
-        values = {version: frame(b"", own.value) for version, own in ids.items()}
-        keys = {version: frame(b"", own.key) for version, own in ids.items() if own.key is not None}
-        own = self.settings
-        left_out = (DROP,) if own.truncates else (DROP, TRUNCATE)
-        is_gone = (sf.col("operation") == DELETE) & sf.col("key").isNotNull() & sf.lit(own.tombstones)
+        is_gone = (sf.col("operation") == DELETE) & sf.col("key").isNotNull() & sf.lit(self.settings.tombstones)
         both = sf.explode(sf.when(is_gone, sf.array(sf.lit(False), sf.lit(True))).otherwise(sf.array(sf.lit(False))))  # noqa: FBT003
-        listed = rows.where(~sf.col("operation").isin(*left_out)).select(
+        listed = rows.where(~sf.col("operation").isin(*left_out(self.settings))).select(
             "version", "key", "payload", "order", both.alias("late")
         )
-        order = sf.when(sf.col("late"), sf.concat("order", sf.lit(_BEHIND))).otherwise(sf.col("order"))
+        order = sf.when(sf.col("late"), sf.concat("order", sf.lit(bytearray(BEHIND)))).otherwise(sf.col("order"))
         return listed.select(
-            sf.when(sf.col("key").isNotNull(), sf.concat(_prefix(keys), "key")).alias("key"),
-            sf.when(~sf.col("late"), sf.concat(_prefix(values), "payload")).alias("value"),
-            headers({JOB: self.job, TABLE: str(table.number), BATCH: str(batch)}, order).alias("headers"),
+            sf.when(sf.col("key").isNotNull(), sf.concat(_prefix(key_prefixes(ids)), "key")).alias("key"),
+            sf.when(~sf.col("late"), sf.concat(_prefix(value_prefixes(ids)), "payload")).alias("value"),
+            headers(headers_of(self.job, batch, table.number), order).alias("headers"),
             self._lane(table, name, partitions).alias("lane"),
             order.alias("order"),
         )
@@ -234,9 +181,9 @@ def _prefix(framing: Mapping[int, bytes]) -> Column:
     return sf.coalesce(sf.create_map(*pairs)[sf.col("version")], none.cast("binary"))
 
 
-def headers(texts: Mapping[str, str], order: Column | None = None) -> Column:
+def headers(values: Mapping[str, bytes], order: Column | None = None) -> Column:
     """Return the headers of records, the order among them if there is one."""
-    found = {name: sf.lit(bytearray(text.encode())) for name, text in texts.items()}
+    found = {name: sf.lit(bytearray(value)) for name, value in values.items()}
     found |= {} if order is None else {ORDER: order}
     return sf.array(*[sf.struct(sf.lit(name).alias("key"), value.alias("value")) for name, value in found.items()])
 
@@ -249,61 +196,13 @@ def kafka_reason(error: Exception) -> str:
 
 
 def shard_column(strategy: str, count: int, table: TableName, keys: Mapping[int, str]) -> Column:
-    """Return the column of the shards of rows, ints from 0 to `count` - 1, made of their version, key and order.
+    """Return the column of the shards of rows, which `shards` makes of their version, key and order."""
 
-    By the rules of DataHub, the shard is that of the key's values. They are those of `cdcavro.shard` for a key of
-    integers, texts and decimals; a key with any other value is taken as it is encoded. `keys` has the texts of the
-    keys' schemas by version. Without a key, the shard is that of the table's name; with `tuple` it is any, but chosen
-    by the row's order, so that it is the same if a batch is run again.
-    """
-
-    def shards(versions: pa.Array, payloads: pa.Array, orders: pa.Array) -> pa.Array:
-        parsed = {version: parse_schema(text) for version, text in keys.items()}
-        name = [table.database, table.schema, table.table]
+    def column(versions: pa.Array, payloads: pa.Array, orders: pa.Array) -> pa.Array:
         rows = zip(versions.to_pylist(), raw_bytes(payloads), raw_bytes(orders), strict=True)
-        found = [
-            zlib.crc32(render([*name, *key_texts(key, parsed[version])]))
-            if key is not None
-            else zlib.crc32(render(name) if strategy == BLOB else order or b"")
-            for version, key, order in rows
-        ]
-        return pa.array([one % count for one in found], pa.int32())
+        return pa.array(shards(strategy, count, table, keys, rows), pa.int32())
 
-    return column_function(shards, "int", "cdc_shard", from_json={0: pa.array})("version", "key", "order")
-
-
-def key_texts(payload: bytes, schema: Schema) -> list[str]:
-    """Return the values of a key as texts, or its bytes as one text if `cdcavro.shard` spells a value otherwise."""
-    record, source, texts = schema.root, Decoder(payload), []
-    for part in record.fields if isinstance(record, Record) else ():
-        if part.name == UNPARSED:
-            continue
-        branches = part.type.branches if isinstance(part.type, Union) else (part.type,)
-        branch = branches[source.read_index(len(branches), "a branch")] if len(branches) > 1 else branches[0]
-        text = _key_text(source, branch)
-        if text is None:
-            return [payload.hex()]
-        texts.append(text)
-    return texts
-
-
-def _key_text(source: Decoder, declared: Type) -> str | None:
-    """Read a value as text, None if it is of another type."""
-    if not isinstance(declared, Primitive):
-        return None
-    logical = logical_type(declared)
-    if declared.name in ("int", "long") and logical is None:
-        return str(source.read_long())
-    if declared.name == "string" and logical is None:
-        return source.read_bytes().decode()
-    if declared.name == "bytes" and logical is not None:
-        unscaled = Decimal(int.from_bytes(source.read_bytes(), "big", signed=True))
-        return format(unscaled.scaleb(-logical.scale, _EXACT), "f")
-    return None
-
-
-class TopicRefusedError(JobError):
-    """The cluster refuses to create or to show a topic."""
+    return column_function(column, "int", "cdc_shard", from_json={0: pa.array})("version", "key", "order")
 
 
 class KafkaAdmin:
@@ -347,9 +246,9 @@ class KafkaAdmin:
                 described = self._client.describeTopics(names).topicNameValues().get(topic).get()
                 return int(described.partitions().size())
             except Py4JJavaError as error:
-                if _java_name(error) != _UNKNOWN_TOPIC or is_last:
+                if _java_name(error) != UNKNOWN_TOPIC or is_last:
                     raise self._error_of(error) from error
-            created = self._create(topic, count or _DEFAULT, replication or _DEFAULT)
+            created = self._create(topic, count or CHOSEN_BY_BROKERS, replication or CHOSEN_BY_BROKERS)
             if created is not None:
                 return created
         raise AssertionError("the second round ends the loop")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
@@ -18,28 +19,35 @@ from pyspark.errors import (
 )
 from pyspark.sql import DataFrame
 
-from cdcavro.errors import CdcAvroError, SchemaError
-from cdcavro.lake.escaped_names import caseless_name
+from cdcavro.errors import CdcAvroError, SchemaError, SetupError
 from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.lakes import NAME, OWNER, SCHEME, DeltaLake
+from cdcavro.lake.ownership_rules import adopted_until, foreign_table_error
+from cdcavro.lake.row_facts import facts_of_parts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache
-from cdcavro.spark.lake.ownership import adopted_until, claim, foreign_table_error, foreign_tables, rows_not_held
-from cdcavro.spark.lake.sinks import NAME, OWNER, check_separate, locate, retry
-from cdcavro.spark.pipeline.outputs.writer import BatchRows, WriteResult, facts_of_parts
-from cdcavro.spark.session import first_line
+from cdcavro.spark.lake.ownership import claim, foreign_tables, rows_not_held
+from cdcavro.spark.lake.sinks import Delta, Iceberg, check_separate, locate, retry
+from cdcavro.spark.session import first_line, session_of
+from cdcavro.sync.local.local_sinks import native_tables
+from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from cdcavro.lake.lakes import IcebergLake
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
-    from cdcavro.spark.pipeline.outputs.writer import Rows, Waiting
-    from cdcavro.spark.pipeline.settings import Chosen
+    from cdcavro.sync.native.native_tables import NativeTables
+    from cdcavro.sync.outputs.lake_names import Job
+    from cdcavro.sync.outputs.sink_settings import LakeSettings
+    from cdcavro.sync.outputs.writer import Rows, Waiting, Writer
+    from cdcavro.sync.settings import Chosen
     from cdcavro.table.history import Table
 
 
@@ -52,46 +60,43 @@ _REFUSALS: Final = (
     NumberFormatException,
     DateTimeException,
 )
+# The types of `OF_ROWS`.
+_ROWS: Final = "version int, operation string, `order` binary, key binary, payload binary"
+# Up to how many bytes of a batch are collected and written by this process, where it can do that.
+COLLECTED: Final = 128 << 20
 # What is said of a table that has no current state.
 NO_KEY: Final = "no primary key is known: only a changelog is written"
 
 
-class Job(NamedTuple):
-    """What identifies a pipeline."""
+def spark_lake(lake: DeltaLake | IcebergLake) -> Sink:
+    """Return a lake as Spark writes it."""
+    own = lake.is_older, lake.owner
+    return Delta(lake.root, *own) if isinstance(lake, DeltaLake) else Iceberg(lake.catalog, *own)
 
-    id: str
-    # The tables that it wrote when lake tables did not say whose they are.
-    unmarked: frozenset[TableName]
+
+def spark_folder(sink: Sink, spark: SparkSession) -> str | None:
+    """Return the folder of a lake whose tables are in files; None for an Iceberg catalog of another kind."""
+    if isinstance(sink, Delta):
+        return sink.root
+    catalog = f"spark.sql.catalog.{sink.catalog}"
+    is_of_files = spark.conf.get(f"{catalog}.type", None) == "hadoop"
+    return spark.conf.get(f"{catalog}.warehouse", None) if is_of_files else None
 
 
 @dataclass(frozen=True)
-class LakeSettings:
-    """What is written to which lake.
+class LakeSink:
+    """The lake of a pipeline on Spark; `settings` are its own."""
 
-    * `sink` (`Delta` or `Iceberg`)
-    * `is_current` and `is_changelog` (bool): whether a table's current state is written, and its changelog.
-    * `behavior` (str), `guard` (timedelta): as in `CurrentState`.
-    * `parallel` (int): how many tables are written at a time.
-    * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
-    """
-
-    sink: Sink
-    is_current: bool = True
-    is_changelog: bool = False
-    behavior: str = LENIENT
-    guard: timedelta = timedelta(days=7)
-    parallel: int = 4
-    is_adopting: bool = False
-    topic = None
+    settings: LakeSettings
 
     @property
-    def name(self) -> str:
-        """What the lake is called in messages."""
-        return self.sink.name
+    def sink(self) -> Sink:
+        """The lake, as Spark writes it."""
+        return spark_lake(self.settings.sink)
 
     def identity(self, spark: SparkSession) -> str:  # noqa: ARG002  as that of topics
         """Return what identifies the lake."""
-        return self.sink.name
+        return str(self.settings.sink.name)
 
     def folders(self, spark: SparkSession) -> list[str]:
         """Return the folders in which the tables are, if they are known."""
@@ -107,9 +112,9 @@ class LakeSettings:
         If such tables are to be adopted, nothing is looked for. Raises `FileError`, and `SchemaError` as
         `check_separate` does.
         """
-        if self.is_adopting:
+        if self.settings.is_adopting:
             return
-        own_id, unmarked = job or Job("", frozenset())
+        own_id, unmarked = job or ("", frozenset())
         sink = replace(self.sink, owner=own_id)
         for name in names:
             own_sink = locate(spark, sink, name)
@@ -124,58 +129,24 @@ class LakeSettings:
                 if owner not in (None, own_id) and (named is None or chosen.has(TableName(*json.loads(named)))):
                     raise foreign_table_error(identifier, owner)
 
-    def writer(self, job: str, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
-        """Return what writes batches; `job` is unique to the pipeline."""
-        return LakeTables(self, job)
+    def writer(self, job: Job, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
+        """Return what writes batches of a pipeline."""
+        return LakeTables(self.settings, job.id, job.unmarked)
 
+    def collect(self, spark: SparkSession, writer: Writer, job: Job) -> int:
+        """Let a writer write what was collected without Spark; return how many bytes of a batch are to be collected.
 
-class LakeNames:
-    """What each table is called in the lake; `names` maps numbers to names, as another one had them.
-
-    A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped
-    goes on with its lake table. A number is put behind a name that another table still has, or that differs from
-    another's only in letter case or in the normal form of Unicode.
-    """
-
-    def __init__(self, names: Mapping[int, TableName] | None = None) -> None:
-        self.names: dict[int, TableName] = dict(names or {})
-        self._numbers: dict[tuple[str | None, ...], list[int]] = {}
-        for number, name in self.names.items():
-            self._numbers.setdefault(caseless_name(name), []).append(number)
-
-    def name(self, table: Table, tables: Sequence[Table]) -> TableName:
-        """Return the name of a table in the lake."""
-        known = self.names.get(table.number)
-        if known is not None:
-            return known
-        own = table.schema.table
-        name, count = own, 1
-        while self._is_taken(name, tables):
-            count += 1
-            name = TableName(own.database, own.schema, f"{own.table}~{count}")
-        self.names[table.number] = name
-        self._numbers.setdefault(caseless_name(name), []).append(table.number)
-        return name
-
-    def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
-        """Return whether an existing table has a name, or any has one that differs in letter case or normal form."""
-        numbers = self._numbers.get(caseless_name(name), ())
-        return any(name != self.names[number] or not tables[number].is_gone for number in numbers)
-
-    def label(self, table: Table) -> str:
-        """Return the name of a table in the lake for people: its own if it is not written yet."""
-        name = self.names.get(table.number, table.schema.table)
-        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
-
-    @property
-    def state(self) -> list[list[Any]]:
-        """The names as a JSON value."""
-        return [[number, name.database, name.schema, name.table] for number, name in sorted(self.names.items())]
-
-    @classmethod
-    def of(cls, state: Sequence[Sequence[Any]]) -> LakeNames:
-        """Return the names that `state` returned."""
-        return cls({number: TableName(*parts) for number, *parts in state})
+        None are if this process does not reach the lake, lacks the library, or must not.
+        """
+        folder, own = spark_folder(self.sink, spark), self.settings
+        if not own.is_native or folder is None or SCHEME.match(folder) or not isinstance(writer, LakeTables):
+            return 0
+        try:
+            writer.native = native_tables(replace(own, warehouse=folder), job)
+        except SetupError:
+            return 0
+        writer.spark = spark
+        return COLLECTED
 
 
 @dataclass
@@ -187,6 +158,9 @@ class LakeTables:
     job: str
     # The tables that it wrote when lake tables did not say whose they are.
     unmarked: frozenset[TableName] = frozenset()
+    # What writes rows that were collected, and the session for tables that are too large for it.
+    native: NativeTables | None = None
+    spark: SparkSession | None = None
     _sinks: dict[TableName, Sink] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
@@ -199,28 +173,50 @@ class LakeTables:
         """Whether every change is wanted, and not only the last of each key."""
         return self.settings.is_changelog
 
-    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
+    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
 
-        `spark` is the session of their frames, which is that of the stream. Raises `FileError` for a lake table of
-        another pipeline, and writes nothing.
+        Rows that were collected are written without Spark, but where a table is too large to be merged so. Raises
+        `FileError` for a lake table of another pipeline, and writes nothing.
         """
+        if not tables:
+            return []
+        native, spark = self.native, self.spark
+        if native is None or spark is None:
+            spark = session_of(tables)
+            self._claim_all(spark, tables)
+            return self._write_frames(spark, tables)
+        frames = {name for _, name, waiting in tables if not (_are_collected(waiting) and native.fits(name))}
+        own = [(one, name, _as_frames(spark, waiting)) for one, name, waiting in tables if name in frames]
+        self._claim_all(spark, own)
+        for _, name, _ in tables:
+            # The other writer changes the table.
+            native.forget(name) if name in frames else self._known.pop(name, None)
+        collected = [one for one in tables if one[1] not in frames]
+        written = [WriteResult(*one) for one in native.write(collected)] if collected else []
+        return written + self._write_frames(spark, own)
+
+    def _claim_all(self, spark: SparkSession, tables: Sequence[Rows]) -> None:
+        """Find the lake tables of tables, before anything is written."""
+        names = {name: None for _, name, _ in tables if name not in self._sinks}
+        with ThreadPoolExecutor(self.settings.parallel) as pool:
+            list(pool.map(partial(self._claim, spark), names))
+
+    def _write_frames(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
         groups: dict[TableName, list[Rows]] = {}
         for one in tables:
             groups.setdefault(one[1], []).append(one)
         with ThreadPoolExecutor(self.settings.parallel) as pool:
-            # Before anything is written.
-            list(pool.map(partial(self._claim, spark), [name for name in groups if name not in self._sinks]))
             written = pool.map(partial(self._write_all, spark), groups.values())
             return [one for group in written for one in group]
 
     def _claim(self, spark: SparkSession, name: TableName) -> None:
         """Find the lake tables of a table, and make them this pipeline's."""
         try:
-            sink = locate(spark, replace(self.settings.sink, owner=self.job), name)
+            sink = locate(spark, replace(spark_lake(self.settings.sink), owner=self.job), name)
         except SchemaError:
             # The write refuses such a name.
-            sink = self.settings.sink
+            sink = spark_lake(self.settings.sink)
         else:
             is_known = name in self.unmarked
             claim(spark, sink, name, is_known=is_known, is_adopting=self.settings.is_adopting)
@@ -295,3 +291,19 @@ class LakeTables:
         if self._prepared.get((name, kind), (-1, 0)) < wanted:
             prepare()
             self._prepared[name, kind] = wanted
+
+
+def _frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return rows of a table that were collected as a frame."""
+    return spark.createDataFrame([tuple(row.values()) for row in rows.to_pylist()], _ROWS)
+
+
+def _are_collected(waiting: Waiting) -> bool:
+    return all(isinstance(part.rows, pa.Table) for part in waiting)
+
+
+def _as_frames(spark: SparkSession, waiting: Waiting) -> list[BatchRows]:
+    """Return rows as frames, also those that were collected."""
+    return [
+        part._replace(rows=_frame_of(spark, part.rows)) if isinstance(part.rows, pa.Table) else part for part in waiting
+    ]

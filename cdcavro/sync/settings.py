@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.registry import Registry
     from cdcavro.registry.subjects import Strategy
-    from cdcavro.spark.typed_tables import TableOptions
     from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.tables import TableOptions
 
 
 T = TypeVar("T")

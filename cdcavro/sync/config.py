@@ -22,7 +22,7 @@ import re
 import tomllib
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, overload
 
 import msgspec
 from msgspec import Struct
@@ -33,13 +33,11 @@ from cdcavro.files.rejects import MaxRejects
 from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake.escaped_names import TABLE_NAME
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
+from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.registry.client import TIMEOUT
-from cdcavro.spark.lake.sinks import Delta, Iceberg, lake_settings
-from cdcavro.spark.pipeline.outputs.avro_files import AvroFiles
-from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaTopics
-from cdcavro.spark.pipeline.outputs.lake_tables import LakeSettings
-from cdcavro.spark.pipeline.pipeline import Pipeline
-from cdcavro.spark.pipeline.secrets import (
+from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.pipeline import Pipeline
+from cdcavro.sync.secrets import (
     FromVariable,
     Redaction,
     check_addresses,
@@ -48,9 +46,8 @@ from cdcavro.spark.pipeline.secrets import (
     redaction_pattern,
     safe_repr,
 )
-from cdcavro.spark.pipeline.settings import Chosen, Formats, RegistrySettings, Settings
-from cdcavro.spark.pipeline.sources import Files, Kafka
-from cdcavro.spark.session import REDACTED
+from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
+from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import KEEP
 from cdcavro.wire.sniff import MIXED
@@ -60,10 +57,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdcavro.registry.subjects import Strategy
-    from cdcavro.spark.pipeline.pipeline import AnySink
 
 
-PACKAGES: Final = "spark.jars.packages"
+# The setting of Spark that says what its pages hide.
+REDACTED: Final = "spark.redaction.regex"
+P = TypeVar("P", bound=Pipeline)
+RUNNERS: Final = ("spark", "local")
 # An interval of Spark's whose length never varies; only seconds may have a fraction.
 _PART: Final = r"(?:[0-9]{1,9}\s+(?:micro|milli)?seconds?|[0-9]{1,9}[.][0-9]{1,9}\s+seconds?|[0-9]{1,6}\s+(?:minute|hour|day|week)s?)"
 _EVERY: Final = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE | re.ASCII)
@@ -103,6 +102,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     guard_days: float = 7
     parallel: int = 4
     adopt: bool = False
+    # Whether Spark's driver writes small batches itself.
+    native: bool = True
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password."""
@@ -116,12 +117,22 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(self.behavior))
         if not (self.current or self.changelog):
             raise FileError(file, "current or changelog in [lake]", "neither")
-        sink = Delta(self.delta) if self.delta is not None else Iceberg(self.iceberg or "")
+        lake = DeltaLake(self.delta) if self.delta is not None else IcebergLake(self.iceberg or "")
         try:
             guard = timedelta(days=self.guard_days)
         except (ValueError, OverflowError) as error:
             raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
-        return LakeSettings(sink, self.current, self.changelog, self.behavior, guard, max(1, self.parallel), self.adopt)
+        return LakeSettings(
+            lake,
+            is_current=self.current,
+            is_changelog=self.changelog,
+            behavior=self.behavior,
+            guard=guard,
+            parallel=max(1, self.parallel),
+            is_adopting=self.adopt,
+            warehouse=self.warehouse,
+            is_native=self.native,
+        )
 
 
 class KafkaConfig(Struct, forbid_unknown_fields=True):
@@ -263,12 +274,20 @@ class Config(Struct, forbid_unknown_fields=True):
     every: str = "10 seconds"
     # Of how many batches one writes tables.
     merge_every: int = 1
+    # What runs it: spark, or local, which is this process.
+    run: str = "spark"
+    # How many MiB of a batch's rows this process holds in memory before they go to files.
+    memory: int = 256
     # Settings of Spark.
     spark: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password, and for a time between batches that is none."""
         check_addresses({"state": self.state, "rejects": self.rejects})
+        if self.run not in RUNNERS:
+            raise ValueError(f"run is {' or '.join(RUNNERS)}, not {shown(self.run)}")
+        if self.memory < 1:
+            raise ValueError(f"memory is a number of MiB, at least 1, not {self.memory}")
         if _EVERY.fullmatch(self.every) is None:
             raise ValueError(f'every is a time such as "10 seconds", not {shown(self.every)}')
 
@@ -280,12 +299,21 @@ class Config(Struct, forbid_unknown_fields=True):
         """What hides whatever came from variables."""
         return redaction_of(self)
 
-    def pipeline(self, file: str) -> Pipeline:
-        """Return the pipeline that is configured. Raises `FileError`, which names the file and the place."""
-        with self.redaction.errors():
-            return self._pipeline(file)
+    @overload
+    def pipeline(self, file: str) -> Pipeline: ...
 
-    def _pipeline(self, file: str) -> Pipeline:
+    @overload
+    def pipeline(self, file: str, kind: type[P]) -> P: ...
+
+    def pipeline(self, file: str, kind: type[Pipeline] = Pipeline) -> Pipeline:
+        """Return the pipeline that is configured, of the kind that its runner runs.
+
+        Raises `FileError`, which names the file and the place.
+        """
+        with self.redaction.errors():
+            return self._pipeline(file, kind)
+
+    def _pipeline(self, file: str, kind: type[P]) -> P:
         source, sink = _source(file, self.source), self._sink(file)
         registry = None if self.registry is None else self.registry.settings(file, "registry")
         try:
@@ -301,17 +329,9 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects_table,
                 self.rejects_topic,
             )
-            return Pipeline(source, sink, self.state, settings, registry, self.redaction)
+            return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:
             raise FileError(file, "a configuration", str(error)) from error
-
-    def settings(self) -> dict[str, str]:
-        """Return the settings of the Spark session that the pipeline needs, the configured ones among them."""
-        lake = self.lake
-        needed = {} if lake is None else lake_settings(catalog=lake.iceberg, warehouse=lake.warehouse)
-        kafka = kafka_package() if self.source.kafka or self.kafka else None
-        packages = [needed.get(PACKAGES), kafka, self.spark.get(PACKAGES)]
-        return {**needed, **self.spark, PACKAGES: ",".join(filter(None, packages))}
 
     def _registry_of_source(self, file: str) -> RegistrySettings | None:
         own = self.source.registry
@@ -325,7 +345,7 @@ class Config(Struct, forbid_unknown_fields=True):
             raise FileError(file, "a registry for framed payloads, in [source.registry] or [registry]", "none")
         return self.registry.settings(file, "registry")
 
-    def _sink(self, file: str) -> AnySink:
+    def _sink(self, file: str) -> LakeSettings | KafkaTopics | AvroFiles:
         stated = [one for one in (self.lake, self.kafka, self.avro) if one is not None]
         if len(stated) != 1:
             raise FileError(file, "one of [lake], [kafka] and [avro]", "several" if stated else "none")
@@ -490,10 +510,3 @@ def _options(file: str, config: TablesConfig) -> Any:
     stated = {name: getattr(config, name) for name in ("table", "decimals", "times", "binaries")}
     options = {name: value for name, value in stated.items() if value is not None}
     return {"given": given, "zone": zone, "on_misfit": config.on_misfit, **options}
-
-
-def kafka_package() -> str:
-    """Return the Maven coordinate of Spark's source of Kafka, in the version of the installed pyspark."""
-    from cdcavro.spark.session import coordinate  # noqa: PLC0415
-
-    return coordinate().replace(":spark-avro_", ":spark-sql-kafka-0-10_")

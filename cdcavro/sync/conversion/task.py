@@ -20,12 +20,11 @@ from cdcavro.change.clock import Clock, LaneTime, lane_at, place_before
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, shown
 from cdcavro.files.lines import Line
-from cdcavro.lake.learning import identity_of
+from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, group_by_table, rows_batch
-from cdcavro.spark.functions import error_fields, refusal_fields
-from cdcavro.spark.pipeline.conversion.framed_messages import open_framed
-from cdcavro.spark.pipeline.conversion.knowledge import Questions
-from cdcavro.spark.pipeline.conversion.outcome_rows import (
+from cdcavro.sync.conversion.framed_messages import open_framed
+from cdcavro.sync.conversion.knowledge import Questions
+from cdcavro.sync.conversion.outcome_rows import (
     OF_ROWS,
     REJECT,
     ROW,
@@ -38,16 +37,17 @@ from cdcavro.spark.pipeline.conversion.outcome_rows import (
     question_row,
     row_batches,
 )
-from cdcavro.spark.pipeline.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
-from cdcavro.spark.source.packed_lines import unpack_lines
+from cdcavro.sync.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
-    from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
-    from cdcavro.spark.pipeline.conversion.outcome_rows import Fault
+    from cdcavro.sync.conversion.knowledge import Knowledge
+    from cdcavro.sync.conversion.outcome_rows import Fault
+
+    Unpack = Callable[[Iterable[pa.RecordBatch], Callable[[str], None]], Iterator[pa.RecordBatch]]
 
 # How many messages are converted before what they say is learned, at first and at most.
 _FIRST: Final = 256
@@ -55,16 +55,22 @@ _MOST: Final = 1 << 20
 _PLACE: Final = ("topic", "partition", "offset", "file", "line")
 _RANKS: Final = range(3)
 # How many bytes of rows a task holds before it hands them over.
-_HELD: Final = 1 << 26
+_HELD: Final = 1 << 25
 
 
-def converter(knowledge: Knowledge) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that converts batches of `sources.COLUMNS` into batches of `COLUMNS`."""
+def converter(
+    knowledge: Knowledge, unpack: Unpack | None = None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that converts batches of `sources.COLUMNS` into batches of `COLUMNS`.
+
+    `unpack` is what the batches go through first; it is called with them, and with a function that takes what is to be
+    said of files. Its `FileError` ends the task.
+    """
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, messages = _Task(knowledge), iter(batches)
         try:
-            for batch in unpack_lines(messages, task.notes.append):
+            for batch in messages if unpack is None else unpack(messages, task.notes.append):
                 yield from task.convert(batch)
         except FileError as error:
             yield failure_summary(error)
@@ -183,7 +189,7 @@ class _Task:
                 own = own._replace(clock=time)
                 format, message = replayed_text(own, self._knowledge.formats, row)
             except (MessageError, OrderError) as error:
-                fields = error_fields(error) if isinstance(error, MessageError) else {"message": str(error)}
+                fields = error.fields if isinstance(error, MessageError) else {"message": str(error)}
                 self._refuse(own, fields)
                 continue
             self._take(self._new_placing(format, clock), i, message, own._replace(format=format), len(own.raw))
@@ -192,7 +198,7 @@ class _Task:
     def _reject_run(self, run: MessageRun) -> None:
         """Reject messages whose format is not known."""
         for i, error in run.errors:
-            self._refuse(Message(run.raw(i) or b"", run.key(i), run.place(i), None), error_fields(error))
+            self._refuse(Message(run.raw(i) or b"", run.key(i), run.place(i), None), error.fields)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of tables that are still kept."""
@@ -207,6 +213,7 @@ class _Task:
             "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
             "tables": self._output.tables,
             "notes": self.notes,
+            "bytes": self._output.size,
         }
         return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=SCHEMA)
 
@@ -218,7 +225,7 @@ class _Task:
             check_key(own)
             changes = placing.changes(message)
         except MessageError as error:
-            fields = error_fields(error)
+            fields = error.fields
             self._refuse(own, {**fields, "format": fields["format"] or own.format})
             return
         placed = placing.at_place(changes, own.place)
@@ -312,6 +319,8 @@ class TaskOutput:
         self.current, self._all = Converted(), Converted()
         self._facts = TaskFacts()
         self._seen, self._unwanted = len(knowledge.tables.tables), knowledge.left_out
+        # How many bytes were handed over.
+        self.size = 0
 
     @property
     def counts(self) -> Counter[str]:
@@ -356,7 +365,9 @@ class TaskOutput:
         """Yield what is handed over now: rows only if there are many."""
         others, self._all.others = self._all.others, []
         if others:
-            yield pa.RecordBatch.from_pylist(others, schema=SCHEMA)
+            batch = pa.RecordBatch.from_pylist(others, schema=SCHEMA)
+            self.size += batch.nbytes
+            yield batch
         if sum(rows.nbytes for rows in self._all.rows) > _HELD:
             yield from self.rows()
 
@@ -365,7 +376,9 @@ class TaskOutput:
         held, self._all.rows = self._all.rows, []
         if held:
             self._facts.add(pa.Table.from_batches(held))
-            yield from row_batches(group_by_table(held, self._reducible()), self._names())
+            for batch in row_batches(group_by_table(held, self._reducible()), self._names()):
+                self.size += batch.nbytes
+                yield batch
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:

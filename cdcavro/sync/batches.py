@@ -8,34 +8,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdcavro.change.clock import Clock
 from cdcavro.errors import FileError, JobError, plain
 from cdcavro.files.rejects import is_all_rejected
+from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.report.account import BatchFacts, NewVersions
-from cdcavro.spark.lake.sinks import Attempt
-from cdcavro.spark.pipeline.batch_progress import other_look, rejects_by_reason
-from cdcavro.spark.pipeline.conversion.rounds import convert
-from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
-from cdcavro.spark.pipeline.outputs.table_rows import WAITING, TableRows, WaitingRows
-from cdcavro.spark.pipeline.pipeline_rejects import Rejects, rejects_of, write_rejects, write_to_places
-from cdcavro.spark.source.line_frame import marked_files
+from cdcavro.sync.conversion.rounds import convert
+from cdcavro.sync.outputs.lake_names import LakeNames
+from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
+from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows
+from cdcavro.wire.sniff import MIXED, other_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.job_state import JobState
     from cdcavro.lake.report.account import AccountFile, RejectReason
     from cdcavro.lake.typed_rows import TypedRows
-    from cdcavro.spark.pipeline.batch_progress import Lag
-    from cdcavro.spark.pipeline.conversion.rounds import Outcomes
-    from cdcavro.spark.pipeline.outputs.writer import Writer, WriteResult
-    from cdcavro.spark.pipeline.pipeline_rejects import RejectTable, RejectTopic
-    from cdcavro.spark.pipeline.settings import Settings
+    from cdcavro.sync.conversion.knowledge import Knowledge
+    from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
+    from cdcavro.sync.outputs.reject_places import RejectOutput
+    from cdcavro.sync.outputs.writer import Writer, WriteResult
+    from cdcavro.sync.settings import Formats, Settings
     from cdcavro.table.history import Table
     from cdcavro.table.tables import Tables
 
@@ -43,8 +40,17 @@ if TYPE_CHECKING:
 _ACCOUNTED: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
 # How many reasons an error about too many rejects names.
 _EXAMPLES: Final = 3
+_LOOKED_AT: Final = 20
 # What becomes of messages: each is read, and is exactly one of the others.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
+
+
+class Lag(NamedTuple):
+    """How much is left to read."""
+
+    left: int
+    # "messages" or "files".
+    unit: str
 
 
 @dataclass
@@ -75,8 +81,18 @@ class BatchReport:
     notes: list[str] = field(default_factory=list)
 
 
+class BatchMessages(Protocol):
+    """The messages of a batch, which can be converted more than once."""
+
+    def convert(self, knowledge: Knowledge) -> Outcomes:
+        """Convert the messages with what is known. Raises `JobError` for what is no message's fault."""
+
+    def marks(self, files: Iterable[str]) -> list[str]:
+        """Return what is to be said of byte order marks in files, beside what tasks say."""
+
+
 class Batches:
-    """Runs the batches of a pipeline; Spark calls `run` with each."""
+    """Runs the batches of a pipeline; its runner calls `run` with each."""
 
     def __init__(
         self,
@@ -85,7 +101,7 @@ class Batches:
         writer: Writer,
         account: AccountFile,
         say: Callable[[BatchReport], None],
-        rejects: Sequence[RejectTable | RejectTopic] = (),
+        rejects: Sequence[RejectOutput] = (),
     ) -> None:
         self._settings, self._state, self._writer, self._account, self._say = settings, state, writer, account, say
         self._rejects = rejects
@@ -97,26 +113,28 @@ class Batches:
         self._rows = TableRows(writer, WaitingRows(state.folder.parent / WAITING), settings.merge_every)
         self.failure: Exception | None = None
 
-    def run(self, frame: DataFrame, number: int) -> None:
+    def run(self, messages: BatchMessages, number: int) -> None:
         """Run a batch, which may have been run before in part or completely.
 
         Raises `JobError` and others, which end a stream.
         """
         try:
-            self._say(self._run(frame, number))
+            self._say(self._run(messages, number))
         except Exception as error:
             # Spark passes only its text on.
             self.failure = error
             raise
 
-    def _run(self, frame: DataFrame, number: int) -> BatchReport:
+    def _run(self, messages: BatchMessages, number: int) -> BatchReport:
         began, maker, since = time.time(), self._resume(number), self._first_attempt(number)
         seconds: dict[str, float] = {}
         with _measure_time(seconds, "convert"):
-            outcomes, learned = convert(frame, maker, self._settings, is_reduced=not self._writer.has_changes)
+            outcomes, learned = convert(
+                messages.convert, maker, self._settings, is_reduced=not self._writer.has_changes
+            )
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
-            report.notes = [*outcomes.notes, *marked_files(frame.sparkSession, _files_of(outcomes.lanes))]
+            report.notes = [*outcomes.notes, *messages.marks(_files_of(outcomes.lanes))]
             self._check(report, outcomes)
             maker.clock = _merge_clock(maker.clock, outcomes.clock)
             tables = maker.tables.tables
@@ -144,7 +162,7 @@ class Batches:
             report.operations = {name: dict(operations) for name, operations in rows.items()}
             self._note(report, began, maker.tables, learned)
         finally:
-            outcomes.frame.unpersist()
+            outcomes.store.free()
         return report
 
     def _resume(self, number: int) -> TypedRows:
@@ -175,7 +193,7 @@ class Batches:
         total = self._totals + Counter(counts)
         limit = self._settings.max_rejects
         if limit is not None and not limit.allows(total["rejected"], total["read"]):
-            few = rejects_by_reason(outcomes.frame)[:_EXAMPLES]
+            few = outcomes.store.reject_reasons()[:_EXAMPLES]
             shown = "".join(
                 f"\n{one.count:,} such as {plain(one.place)}: {plain(one.path or '$')}: {plain(one.example)}"
                 for one in few
@@ -191,12 +209,12 @@ class Batches:
             if "://" not in folder:
                 # Spark's own default may be another file system, and a relative path is that of this process.
                 folder = f"file://{Path(folder).absolute()}"
-            found = Rejects(rejects_of(outcomes.frame), report.number, datetime.now(UTC), Attempt(since is None, since))
-            write_rejects(outcomes.frame, folder, report.number, found.time, report.counts["rejected"])
+            found = Rejects(outcomes.store.rejects(), report.number, datetime.now(UTC), Attempt(since is None, since))
+            outcomes.store.write_rejects(folder, report.number, found.time, report.counts["rejected"])
             write_to_places(self._rejects, found)
-            report.rejects = rejects_by_reason(outcomes.frame)
+            report.rejects = outcomes.store.reject_reasons()
             if is_all_rejected(report.counts):
-                report.look = other_look(outcomes.frame, self._settings.formats)
+                report.look = _other_look(outcomes, self._settings.formats)
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
         """Add a batch that is written completely to the account."""
@@ -207,14 +225,14 @@ class Batches:
         own = {name: getattr(report, name) for name in _ACCOUNTED}
         self._account.add(BatchFacts(report.number, began, now, versions=versions, **own))
 
-    def finish(self, spark: SparkSession) -> None:
+    def finish(self, files: RowFiles) -> None:
         """Write the rows that wait for a later batch, as no batch will come for now."""
         if self._rows.are_delayed:
             number = max(self._state.batches()) + 1
             tables = self._resume(number).tables.tables
             report = BatchReport(number, dict.fromkeys(COUNTS, 0))
             with _measure_time(report.seconds, "write"):
-                written = self._rows.write_delayed(spark, number, tables, self._names)
+                written = self._rows.write_delayed(files, number, tables, self._names)
             self._tell(report, written, tables)
             self._account.note_written(number, report.steps, report.waiting)
             self._say(report)
@@ -232,6 +250,14 @@ class Batches:
         for table in wanted:
             rows.setdefault(self._names.label(table), Counter()).update(outcomes.tables[table.number]["ops"])
         return {name: dict(operations) for name, operations in rows.items()}
+
+
+def _other_look(outcomes: Outcomes, formats: Formats) -> str | None:
+    """Return the format that the first rejects of a batch look like, if they were read as another one."""
+    given = formats.given
+    if not isinstance(given, str) or given == MIXED:
+        return None
+    return other_format(outcomes.store.first_rejects(_LOOKED_AT), given)
 
 
 def _files_of(lanes: Sequence[Sequence[Any]]) -> list[str]:

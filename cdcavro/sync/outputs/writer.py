@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from cdcavro.lake.typed_rows import DELETE
-from cdcavro.spark.lake.current_state import RowFacts
-from cdcavro.spark.lake.sinks import UNKNOWN_ATTEMPT, Attempt
+from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
-
+    from cdcavro.lake.row_facts import RowFacts
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
@@ -27,7 +24,8 @@ class BatchRows(NamedTuple):
 
     # The number of the batch.
     batch: int
-    rows: DataFrame
+    # With the columns of `table_rows.OF_ROWS`, as the runner holds rows.
+    rows: Any
     # What is known of the rows.
     facts: RowFacts
     # How often it was attempted to write them.
@@ -52,23 +50,8 @@ class Writer(Protocol):
     def has_changes(self) -> bool:
         """Whether every change is wanted, and not only the last of each key."""
 
-    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
+    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables: each with what it is called and its rows, from the oldest batch on.
 
         A fault of one table keeps only its own rows back, and the result says so; any other fault is raised.
         """
-
-
-def facts_of_parts(facts: Sequence[RowFacts]) -> RowFacts:
-    """Return what several batches hold together."""
-    floors = [one.floor for one in facts if one.floor is not None]
-    begins = sorted({begin for one in facts for begin in one.begins})
-    deletes, keyless, partial = (sum(numbers) for numbers in zip(*[one[1:4] for one in facts], strict=True))
-    return RowFacts(max(floors, default=None), deletes, keyless, partial, begins)
-
-
-def facts_of_summary(summary: Mapping[str, Any]) -> RowFacts:
-    """Return what a batch holds of a table, according to a summary of tasks."""
-    floor = bytes.fromhex(summary["floor"]) or None
-    begins = [bytes.fromhex(begin) for begin in summary["begins"]]
-    return RowFacts(floor, summary["ops"].get(DELETE, 0), summary["keyless"], summary["partial"], begins)

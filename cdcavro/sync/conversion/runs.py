@@ -15,15 +15,15 @@ from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse
 from cdcavro.files.streams import plain_path
-from cdcavro.spark.pipeline.conversion.framed_messages import OPENED, TEXT
+from cdcavro.sync.conversion.framed_messages import OPENED, TEXT
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cdcavro.spark.pipeline.conversion.outcome_rows import Message
-    from cdcavro.spark.pipeline.settings import Formats
+    from cdcavro.sync.conversion.outcome_rows import Message
+    from cdcavro.sync.settings import Formats
 
 # The format of a run whose messages have no known format.
 MIXED_RUN: Final = ""

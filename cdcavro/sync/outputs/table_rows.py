@@ -8,32 +8,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pyarrow.parquet import ParquetFile
-from pyspark.sql import functions as sf
 
-from cdcavro.errors import FileError
-from cdcavro.spark.lake.sinks import Attempt
-from cdcavro.spark.pipeline.conversion.outcome_rows import ROW
-from cdcavro.spark.pipeline.outputs.writer import BatchRows, facts_of_summary
-from cdcavro.spark.pipeline.pipeline_rejects import batch_of
-from cdcavro.spark.pipeline.shared_folders import check_written
+from cdcavro.errors import FileError, JobError
+from cdcavro.lake.lakes import Attempt
+from cdcavro.lake.row_facts import facts_of_summary
+from cdcavro.sync.outputs.reject_places import batch_of
+from cdcavro.sync.outputs.writer import BatchRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from cdcavro.spark.lake.current_state import RowFacts
-    from cdcavro.spark.pipeline.conversion.rounds import Outcomes
-    from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
-    from cdcavro.spark.pipeline.outputs.writer import Writer, WriteResult
+    from cdcavro.lake.row_facts import RowFacts
+    from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
+    from cdcavro.sync.outputs.lake_names import LakeNames
+    from cdcavro.sync.outputs.writer import Writer, WriteResult
     from cdcavro.table.history import Table
 
-_OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
-# How many rows of one table are written by one task, if there are fewer than one reads.
-_ROWS_OF_TASK: Final = 100_000
+OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
 _GONE: Final = " gone"
 _NEW: Final = " new"
 WAITING: Final = "waiting"
@@ -49,18 +42,16 @@ class TableRows:
         self, outcomes: Outcomes, number: int, tables: Sequence[Table], names: LakeNames, since: datetime | None
     ) -> list[WriteResult]:
         """Write the rows of a batch and those that wait; `since` is when the batch was first attempted, if it was."""
-        rows = outcomes.frame.where(sf.col("what") == ROW)
         facts = {table: facts_of_summary(summary) for table, summary in outcomes.tables.items()}
+        store = outcomes.store
         if (number + 1) % self._every:
-            self.waiting.keep_all(number, rows.select("number", *_OF_ROWS), facts, outcomes.names)
+            self.waiting.keep_all(number, outcomes, facts)
             return []
         parts = {}
         for table, summary in outcomes.tables.items():
-            own = rows.where(sf.col("number") == outcomes.names[table]).select(*_OF_ROWS)
-            # A task and a file cost more than a few rows.
-            own = own.coalesce(-(-sum(summary["ops"].values()) // _ROWS_OF_TASK))
+            own = store.rows(outcomes.names[table], sum(summary["ops"].values()))
             parts[table] = BatchRows(number, own, facts[table], Attempt(since is None, since))
-        return self._write(outcomes.frame.sparkSession, number, tables, names, parts)
+        return self._write(store.files, number, tables, names, parts)
 
     @property
     def are_delayed(self) -> bool:
@@ -68,15 +59,15 @@ class TableRows:
         return self._every > 1 and bool(self.waiting.tables())
 
     def write_delayed(
-        self, spark: SparkSession, number: int, tables: Sequence[Table], names: LakeNames
+        self, files: RowFiles, number: int, tables: Sequence[Table], names: LakeNames
     ) -> list[WriteResult]:
         """Write the rows of batches before one that wait for a later one."""
         # The batch of this number is still to come, and is another one.
-        return self._write(spark, number, tables, names, {})
+        return self._write(files, number, tables, names, {})
 
     def _write(
         self,
-        spark: SparkSession,
+        files: RowFiles,
         number: int,
         tables: Sequence[Table],
         names: LakeNames,
@@ -84,16 +75,16 @@ class TableRows:
     ) -> list[WriteResult]:
         work = []
         for table in sorted({*parts, *self.waiting.tables()}):
-            waiting = self.waiting.read(spark, table, number)
+            waiting = self.waiting.read(files, table, number)
             waiting += [parts[table]] if table in parts else []
             if waiting:
                 work.append((tables[table], names.name(tables[table], tables), waiting))
-        written = self._writer.write(spark, work)
+        written = self._writer.write(work)
         for one in written:
             if one.error is None:
                 self.waiting.forget(one.number)
             elif one.number in parts:
-                self.waiting.keep(one.number, parts[one.number])
+                self.waiting.keep(files, one.number, parts[one.number])
         return sorted(written)
 
 
@@ -109,39 +100,39 @@ class WaitingRows:
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         return sorted(int(path.name) for path in found if path.name.isdecimal())
 
-    def read(self, spark: SparkSession, table: int, before: int) -> list[BatchRows]:
+    def read(self, files: RowFiles, table: int, before: int) -> list[BatchRows]:
         """Return the rows of a table from the batches before one, in order."""
         folders = (self.folder / str(table)).glob("batch=*")
         found = sorted((number, path) for path in folders if (number := batch_of(path)) is not None and number < before)
         return [
-            BatchRows(number, spark.read.parquet(f"file://{path.resolve() / 'rows'}"), _facts_in(path / "facts.json"))
+            BatchRows(number, files.read(path / "rows"), _facts_in(path / "facts.json"))
             for number, path in found
             if (path / "facts.json").exists()
         ]
 
-    def keep(self, table: int, part: BatchRows) -> None:
+    def keep(self, files: RowFiles, table: int, part: BatchRows) -> None:
         """Keep the rows of a batch, instead of those that it kept when it was run before."""
         batch, rows, facts, _ = part
         own = self.folder / str(table) / f"batch={batch}"
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)
-        rows.write.parquet(f"file://{own.resolve() / 'rows'}")
-        check_written(own, _rows_in(own), rows.count())
+        count = files.write(rows, own / "rows")
+        check_written(own, _rows_in(own), count)
         (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
 
-    def keep_all(self, batch: int, rows: DataFrame, facts: Mapping[int, RowFacts], names: Mapping[int, str]) -> None:
-        """Keep the rows of all tables of a batch, as `keep` does, in one job; `number` has the tables' names."""
+    def keep_all(self, batch: int, outcomes: Outcomes, facts: Mapping[int, RowFacts]) -> None:
+        """Keep the rows of all tables of a batch, as `keep` does, in one go."""
         new = self.folder / f"batch={batch}{_NEW}"
         shutil.rmtree(new, ignore_errors=True)
-        rows.write.partitionBy("number").parquet(f"file://{new.resolve()}")
-        check_written(new, _rows_in(new), rows.count())
+        count = outcomes.store.write_rows(new)
+        check_written(new, _rows_in(new) if new.is_dir() else 0, count)
         for table, known in facts.items():
             own = self.folder / str(table) / f"batch={batch}"
             shutil.rmtree(own, ignore_errors=True)
             own.mkdir(parents=True)
-            (new / f"number={names[table]}").rename(own / "rows")
+            (new / f"number={outcomes.names[table]}").rename(own / "rows")
             (own / "facts.json").write_text(json.dumps(_summary(known)), encoding="utf-8")
-        shutil.rmtree(new)
+        shutil.rmtree(new, ignore_errors=True)
 
     def forget(self, table: int) -> None:
         """Forget the rows of a table, which are written, in one step: a kill leaves all or none of them."""
@@ -150,6 +141,15 @@ class WaitingRows:
         if own.is_dir():
             own.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
+
+
+def check_written(folder: str | Path, found: int, wanted: int, what: str = "rows") -> None:
+    """Raise `JobError` unless all rows, or files, are found that were written to a folder."""
+    if found != wanted:
+        raise JobError(
+            f"{found:,} of {wanted:,} {what} that were written to {folder} are there:"
+            " it must be one that all machines of Spark share"
+        )
 
 
 class _FactsShape(msgspec.Struct):
@@ -171,6 +171,8 @@ def _facts_in(path: Path) -> RowFacts:
 
 
 def _rows_in(folder: Path) -> int:
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415  a configuration is read where it is not installed, too
+
     return sum(ParquetFile(path).metadata.num_rows for path in folder.rglob("*.parquet"))
 
 

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.arrow.arrays import convert_values
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, SchemaError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.registry.backend import normal_form
 from cdcavro.registry.framing import unframe
-from cdcavro.spark.arrow_udf import convert_values
-from cdcavro.spark.framed_rows import MAX_SCHEMAS, PREFIXES
-from cdcavro.spark.pipeline.conversion.outcome_rows import failure_summary
-from cdcavro.spark.registry import look_up_schemas
+from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES, look_up_schemas
+from cdcavro.sync.conversion.outcome_rows import failure_summary
 from cdcavro.wire.formats import format_of, get_format
 from cdcavro.wire.sniff import MIXED
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from cdcavro.engine.arrow_column import Batch
     from cdcavro.registry import Registry
-    from cdcavro.spark.pipeline.settings import Formats, RegistrySettings
+    from cdcavro.sync.settings import Formats, RegistrySettings
 
     Convert = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -5,59 +5,52 @@ The outcomes of tasks are kept, and their summaries are put together.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from pyspark import StorageLevel
-from pyspark.sql import functions as sf
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdcavro.change.model import DDL, Change
 from cdcavro.errors import JobError
-from cdcavro.lake.learning import Learned, NewTables, identity_of
-from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.functions import refusal_fields
-from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
-from cdcavro.spark.pipeline.conversion.outcome_rows import COLUMNS, FAILURE, STATEMENT, SUMMARY
-from cdcavro.spark.pipeline.conversion.task import converter
-from cdcavro.spark.pipeline.settings import Chosen
+from cdcavro.lake.learning import Learned, NewTables, identity_of, refusal_fields
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.outcome_rows import FAILURE
+from cdcavro.sync.settings import Chosen
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.tables import ERROR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
 
-    from pyspark.sql import DataFrame
-
+    from cdcavro.lake.report.account import RejectReason
     from cdcavro.lake.typed_rows import TypedRows
-    from cdcavro.spark.pipeline.settings import Settings
+    from cdcavro.sync.settings import Settings
 
 # How often a batch is converted again at most, each time with something new.
 _ROUNDS: Final = 4
-# A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows; each table
-# reads all pieces with a row of its own. With 20 files and 20 tables, writing took a tenth longer.
-PIECES: Final = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
 
 
 def convert(
-    frame: DataFrame, maker: TypedRows, settings: Settings, *, is_reduced: bool
+    run: Callable[[Knowledge], Outcomes], maker: TypedRows, settings: Settings, *, is_reduced: bool
 ) -> tuple[Outcomes, list[Change]]:
-    """Return the outcomes of a batch, and what it said of tables, which `maker` learns; `is_reduced`: see `Knowledge`.
+    """Return the outcomes of a batch that `run` converts, and what it said of tables, which `maker` learns.
+
+    `is_reduced` is as in `Knowledge`.
 
     The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables,
     the driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again
     with all that was learned; a message that is then not placed may be of a table that began behind a statement, and is
     learned in the next round.
 
-    A misfit that is to end the job ends it when nothing more is learned: Spark then raises `PythonException` with its
-    text.
+    A misfit that is to end the job ends it when nothing more is learned: `run` then raises `MisfitError`, or what its
+    runner makes of it, such as `PythonException` of Spark.
     """
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
-    outcomes = outcomes_of(frame, _knowledge(maker, settings, None, is_reduced=is_reduced))
+    outcomes = run(_knowledge(maker, settings, None, is_reduced=is_reduced))
     for _ in range(_ROUNDS):
         edits = maker.tables.edits
-        more = maker.learner.learn(questions_of(outcomes.frame))
+        more = maker.learner.learn(outcomes.store.questions())
         own = {identity_of(change): refusal_fields(change, error) for change, error in more.faults if change.op in DDL}
         learned.changes.extend(more.changes)
         learned.dropped.update(more.dropped)
@@ -71,12 +64,12 @@ def convert(
         if known is not None:
             outcomes = known
             break
-        outcomes.frame.unpersist()
-        outcomes = outcomes_of(frame, _knowledge(maker, settings, (learned, faults), is_reduced=is_reduced))
+        outcomes.store.free()
+        outcomes = run(_knowledge(maker, settings, (learned, faults), is_reduced=is_reduced))
     if outcomes.counts["misfits"] and settings.options.get("on_misfit") == ERROR:
-        outcomes.frame.unpersist()
+        outcomes.store.free()
         strict = replace(_knowledge(maker, settings, (learned, faults), is_reduced=is_reduced), is_strict=True)
-        outcomes = outcomes_of(frame, strict)
+        outcomes = run(strict)
     # A message that was not placed, and about which nothing was learned, is a reject.
     outcomes.counts["rejected"] += outcomes.counts["unplaced"]
     return outcomes, learned.changes
@@ -110,10 +103,55 @@ def _knowledge(
     )
 
 
+class RowFiles(Protocol):
+    """Reads and writes folders of Parquet files with the rows of one table, as a runner holds rows."""
+
+    def read(self, folder: Path) -> Any:
+        """Return the rows in a folder."""
+
+    def write(self, rows: Any, folder: Path) -> int:
+        """Write rows to a folder that is not there; return how many there are."""
+
+    def versions(self, rows: Any) -> Iterable[int]:
+        """Return the versions of rows."""
+
+
+class OutcomeStore(Protocol):
+    """Keeps the outcomes of the tasks of a batch, as a runner holds them, until it is freed."""
+
+    @property
+    def files(self) -> RowFiles:
+        """Reads and writes rows such as these."""
+
+    def questions(self) -> list[Change]:
+        """Return the changes that tasks ask to learn."""
+
+    def rows(self, name: str, count: int) -> Any:
+        """Return the rows of the table with a name, at most `count`, with the columns of `table_rows.OF_ROWS`."""
+
+    def write_rows(self, folder: Path) -> int:
+        """Write the rows of all tables below a folder, those of each to `number=NAME`; return how many there are."""
+
+    def rejects(self) -> Any:
+        """Return the rejects, with the columns of `outcome_rows`, for `Rejects.rows`; all of the batch is learned."""
+
+    def write_rejects(self, folder: str, batch: int, now: datetime, count: int) -> None:
+        """Write the `count` rejects of a batch, which replace those that it wrote when it was run before."""
+
+    def reject_reasons(self) -> list[RejectReason]:
+        """Return the rejects by reason, at most 200 reasons, each with an example."""
+
+    def first_rejects(self, count: int) -> list[bytes]:
+        """Return the bytes of some rejects, at most `count`."""
+
+    def free(self) -> None:
+        """Let the outcomes go."""
+
+
 class Outcomes(NamedTuple):
     """The outcomes of a batch, kept, and the summaries of its tasks together."""
 
-    frame: DataFrame
+    store: OutcomeStore
     # How many messages there were, by what became of them.
     counts: Counter[str]
     # Each lane with the first and the last place that was read.
@@ -146,27 +184,7 @@ class Outcomes(NamedTuple):
         return self._replace(tables=tables, names=self.names | came, begun={})
 
 
-def outcomes_of(frame: DataFrame, knowledge: Knowledge) -> Outcomes:
-    """Convert a batch of messages; the frame of outcomes stays until it is unpersisted.
-
-    Raises as `_merge_notes` does.
-    """
-    outcomes = frame.mapInArrow(in_worker(converter(knowledge)), COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        notes = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
-        return _merge_notes(outcomes, [json.loads(row["note"]) for row in notes])
-    except BaseException:
-        outcomes.unpersist()
-        raise
-
-
-def questions_of(outcomes: DataFrame) -> list[Change]:
-    """Return the changes that tasks ask to learn."""
-    rows = outcomes.where(sf.col("what") == STATEMENT).select(sf.explode("outlines").alias("outline")).collect()
-    return [Change.from_avro(bytes(row["outline"])) for row in rows]
-
-
-def _merge_notes(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
+def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcomes:
     """Return the summaries of all tasks together.
 
     Raises `JobError` if one failed, or two read of one partition or file.
@@ -192,7 +210,7 @@ def _merge_notes(frame: DataFrame, notes: Sequence[dict[str, Any]]) -> Outcomes:
     numbers = {int(name): name for name in tables if name.isdecimal()}
     known = {number: tables.pop(name) for number, name in numbers.items()}
     return Outcomes(
-        frame, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables, sentences
+        store, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables, sentences
     )
 
 

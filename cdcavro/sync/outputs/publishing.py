@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.errors import RegistryError
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
-from cdcavro.spark.pipeline.outputs.writer import WriteResult
+from cdcavro.sync.outputs.writer import WriteResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable, Iterable, Sequence
 
     from cdcavro.avro.schema import Schema
     from cdcavro.registry import Registry
-    from cdcavro.spark.pipeline.outputs.writer import Rows, Waiting, Writer
-    from cdcavro.spark.pipeline.settings import RegistrySettings
+    from cdcavro.sync.outputs.writer import Rows, Waiting, Writer
+    from cdcavro.sync.settings import RegistrySettings
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
@@ -82,13 +80,15 @@ class PublishingWriter:
 
     writer: Writer
     publisher: Publisher
+    # Returns the versions of rows, as the runner holds them.
+    versions_of: Callable[[Any], Iterable[int]]
 
     @property
     def has_changes(self) -> bool:
         """Whether every change is wanted."""
         return self.writer.has_changes
 
-    def write(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
+    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Publish, and write the rows of the tables of which no schema was refused."""
         refused: list[WriteResult] = []
         steps: dict[int, list[str]] = {}
@@ -101,7 +101,7 @@ class PublishingWriter:
                     raise
                 refused.append(WriteResult(table.number, steps.pop(table.number, []), one_line(error)))
         numbers = {one.number for one in refused}
-        written = self.writer.write(spark, [one for one in tables if one[0].number not in numbers])
+        written = self.writer.write([one for one in tables if one[0].number not in numbers])
         return refused + [one._replace(steps=[*steps.get(one.number, []), *one.steps]) for one in written]
 
     def _new_versions(self, table: Table, waiting: Waiting) -> list[int]:
@@ -109,7 +109,7 @@ class PublishingWriter:
         known = self.publisher.known(table)
         if len(known) == len(table.versions):
             return []
-        found = {row["version"] for part in waiting for row in part.rows.select("version").distinct().collect()}
+        found = {version for part in waiting for version in self.versions_of(part.rows)}
         return sorted(found - known.keys())
 
 

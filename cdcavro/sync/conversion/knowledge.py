@@ -6,17 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.change.model import DDL
-from cdcavro.lake.learning import Learner, NewTables
-from cdcavro.spark.pipeline.conversion.outcome_rows import STATEMENT, message_row
-from cdcavro.spark.pipeline.settings import Chosen
-from cdcavro.spark.survey import outline_of
+from cdcavro.lake.learning import Learner, NewTables, outline_of
+from cdcavro.sync.conversion.outcome_rows import STATEMENT, message_row
+from cdcavro.sync.settings import Chosen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cdcavro.change.model import Change
-    from cdcavro.spark.pipeline.conversion.outcome_rows import Fault, Message
-    from cdcavro.spark.pipeline.settings import Formats, RegistrySettings
+    from cdcavro.sync.conversion.outcome_rows import Fault, Message
+    from cdcavro.sync.settings import Formats, RegistrySettings
     from cdcavro.table.tables import Tables
 
 
@@ -70,10 +69,10 @@ class Questions:
         if any(change.op in DDL for change in changes):
             # Behind a statement, the same may say more.
             self._asked.clear()
-        for outline in filter(None, map(outline_of, changes)):
+        for digest, outline in filter(None, map(outline_of, changes)):
             lane = message.place and (message.place.topic, message.place.partition, message.place.file)
-            same = outline["digest"] + repr(lane).encode()
-            outlines += [] if same in self._asked else [outline["outline"]]
+            same = digest + repr(lane).encode()
+            outlines += [] if same in self._asked else [outline.to_avro()]
             self._asked.add(same)
         if outlines and not self._is_all:
             self._unlearned += changes

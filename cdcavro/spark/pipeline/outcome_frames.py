@@ -1,0 +1,174 @@
+"""Outcome frames: the outcomes of a batch's tasks on Spark, and the rows of tables in frames and in Parquet files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import functions as sf
+
+from cdcavro.change.model import Change
+from cdcavro.spark.arrow_udf import in_worker
+from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
+from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
+from cdcavro.spark.source.line_frame import marked_files
+from cdcavro.spark.source.packed_lines import unpack_lines
+from cdcavro.sync.conversion.outcome_rows import COLUMNS, ROW, SCHEMA, STATEMENT, SUMMARY
+from cdcavro.sync.conversion.rounds import merge_notes
+from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.local.local_outcomes import ROWS, LocalFiles, LocalStore
+from cdcavro.sync.outputs.table_rows import OF_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from cdcavro.lake.report.account import RejectReason
+    from cdcavro.sync.conversion.knowledge import Knowledge
+    from cdcavro.sync.conversion.rounds import Outcomes
+
+# A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows; each table
+# reads all pieces with a row of its own. With 20 files and 20 tables, writing took a tenth longer.
+PIECES: Final = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
+# How many rows of one table are written by one task, if there are fewer than one reads.
+_ROWS_OF_TASK: Final = 100_000
+# As many times the room of one table is what all tables of a batch have.
+_TABLES: Final = 4
+
+
+@dataclass(frozen=True)
+class FrameBatch:
+    """The messages of a batch on Spark.
+
+    * `frame`: the messages, with the columns of `sources.COLUMNS`.
+    * `room` (int): how many bytes of outcomes are collected; more of them stay in a frame.
+    """
+
+    frame: DataFrame
+    room: int = 0
+
+    def convert(self, knowledge: Knowledge) -> Outcomes:
+        """Convert the messages; the frame of outcomes stays until it is freed. Raises as `merge_notes` does."""
+        task = in_worker(converter(knowledge, unpack_lines))
+        outcomes = self.frame.mapInArrow(task, COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            rows = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
+            notes = [json.loads(row["note"]) for row in rows]
+            # A task that failed has no size.
+            size = sum(note.get("bytes", self.room) for note in notes)
+            if size >= self.room:
+                count = sum(sum(one["ops"].values()) for note in notes for one in note.get("tables", {}).values())
+                return merge_notes(FrameStore(outcomes, self.room, _TABLES * self.room, size / max(1, count)), notes)
+            store = _collect(outcomes.where(sf.col("what") != SUMMARY))
+        except BaseException:
+            outcomes.unpersist()
+            raise
+        outcomes.unpersist()
+        return merge_notes(store, notes)
+
+    def marks(self, files: Iterable[str]) -> list[str]:
+        """Return what is to be said of byte order marks in files that Spark unpacks."""
+        return marked_files(self.frame.sparkSession, files)
+
+
+def _collect(outcomes: DataFrame) -> LocalStore:
+    """Return outcomes in the memory of this process."""
+    store = LocalStore()
+    for batch in _as_arrow(outcomes).cast(SCHEMA).to_batches():
+        store.add(batch)
+    return store
+
+
+def _as_arrow(frame: DataFrame) -> pa.Table:
+    # Before 4.0 the method has no public name.
+    return frame.toArrow() if hasattr(frame, "toArrow") else pa.Table.from_batches(frame._collect_as_arrow())  # type: ignore[operator]  # noqa: SLF001
+
+
+@dataclass
+class FrameStore:
+    """Outcomes in a frame that is kept, with the columns of `outcome_rows`.
+
+    * `room` and `left` (int): how many bytes of one table are collected, and how many of all together.
+    * `row_size` (float): how many bytes a row has on average.
+    """
+
+    frame: DataFrame
+    room: int = 0
+    left: int = 0
+    row_size: float = 0
+
+    @property
+    def files(self) -> FrameFiles:
+        """Reads and writes rows in the session of the frame."""
+        return FrameFiles(self.frame.sparkSession)
+
+    def questions(self) -> list[Change]:
+        """Return the changes that tasks ask to learn."""
+        rows = self.frame.where(sf.col("what") == STATEMENT).select(sf.explode("outlines").alias("outline")).collect()
+        return [Change.from_avro(bytes(row["outline"])) for row in rows]
+
+    def rows(self, name: str, count: int) -> DataFrame | pa.Table:
+        """Return the `count` rows of the table with a name, collected if they are small enough."""
+        own = self.frame.where((sf.col("what") == ROW) & (sf.col("number") == name)).select(*OF_ROWS)
+        size = int(count * self.row_size)
+        if size < min(self.room, self.left):
+            self.left -= size
+            return _as_arrow(own).cast(ROWS)
+        # A task and a file cost more than a few rows.
+        return own.coalesce(-(-count // _ROWS_OF_TASK))
+
+    def write_rows(self, folder: Path) -> int:
+        """Write the rows of all tables below a folder in one job; return how many there are."""
+        rows = self.frame.where(sf.col("what") == ROW).select("number", *OF_ROWS)
+        rows.write.partitionBy("number").parquet(f"file://{folder.resolve()}")
+        return rows.count()
+
+    def rejects(self) -> DataFrame:
+        """Return the rows of rejects."""
+        return rejects_of(self.frame)
+
+    def write_rejects(self, folder: str, batch: int, now: datetime, count: int) -> None:
+        """Write the rejects of a batch. Raises `JobError` if they are not all there."""
+        write_rejects(self.frame, folder, batch, now, count)
+
+    def reject_reasons(self) -> list[RejectReason]:
+        """Return the rejects by reason."""
+        return rejects_by_reason(self.frame)
+
+    def first_rejects(self, count: int) -> list[bytes]:
+        """Return the bytes of some rejects."""
+        return [bytes(row["raw"]) for row in rejects_of(self.frame).select("raw").take(count)]
+
+    def free(self) -> None:
+        """Let the frame go."""
+        self.frame.unpersist()
+
+
+@dataclass(frozen=True)
+class FrameFiles:
+    """Folders of Parquet files with the rows of a table, read and written as frames."""
+
+    spark: SparkSession
+
+    def read(self, folder: Path) -> DataFrame:
+        """Return the rows in a folder."""
+        return self.spark.read.parquet(f"file://{folder.resolve()}")
+
+    def write(self, rows: DataFrame | pa.Table, folder: Path) -> int:
+        """Write rows to a folder, also those that were collected; return how many there are."""
+        if isinstance(rows, pa.Table):
+            return LocalFiles().write(rows, folder)
+        rows.write.parquet(f"file://{folder.resolve()}")
+        return rows.count()
+
+    def versions(self, rows: DataFrame | pa.Table) -> list[int]:
+        """Return the versions of rows, also of those that were collected."""
+        if isinstance(rows, pa.Table):
+            return LocalFiles().versions(rows)
+        return [row["version"] for row in rows.select("version").distinct().collect()]

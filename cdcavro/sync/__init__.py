@@ -1,0 +1,1 @@
+"""The pipeline from topics and files to lake tables, whatever runs it."""

@@ -1,0 +1,148 @@
+"""Folder of Avro files: the changes of each table in object container files, in a folder for each batch.
+
+    ROOT/shop/orders/batch=7/table=3/v2-00000.avro
+
+The folders of a table have the names that they have in a lake; 3 is the number of the table among all that there ever
+were, and v2 its version. The payloads go into the files as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdcavro.avro.container import ContainerWriter
+from cdcavro.avro.schema import parse_schema
+from cdcavro.errors import FileError
+from cdcavro.lake.escaped_names import folder_names
+from cdcavro.lake.job_state import replace_file
+from cdcavro.sync.outputs.table_rows import check_written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from cdcavro.table.ddl.steps import TableName
+
+_JOB: Final = "_job.json"
+_NEW: Final = "_new"
+
+
+@dataclass
+class AvroFolder:
+    """A folder of Avro files: `root` (Path), which belongs to the pipeline `job` (str)."""
+
+    root: Path
+    job: str
+    _is_ours: bool = field(default=False)
+
+    def claim(self) -> None:
+        """Make the folder this pipeline's: another would replace its files. Raises `FileError`."""
+        if self._is_ours:
+            return
+        path = self.root / _JOB
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            replace_file(path, json.dumps({"job": self.job}))
+        try:
+            owner = json.loads(path.read_bytes())["job"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            owner = None
+        if owner != self.job:
+            raise FileError(str(path.parent), "a folder of this pipeline", "one that another pipeline has written to")
+        self._is_ours = True
+
+    def of_table(self, name: TableName) -> Path:
+        """Return the folder of a table. Raises `SchemaError` for a name that none can have."""
+        own, older = (self.root.joinpath(*folder_names(name, is_older=one)) for one in (False, True))
+        # A folder under its first name goes on being used.
+        return older if not own.exists() and any(older.glob("batch=*")) else own
+
+    def replace(self, table: Path, batch: int, number: int, write: Callable[[Path], int]) -> None:
+        """Write the files of a batch of the table with a number, instead of those that it wrote when it was run before.
+
+        `write` gets a new folder and returns how many files it has written there. Raises `JobError` if they are not
+        there.
+        """
+        target = table / f"batch={batch}" / f"table={number}"
+        fresh, gone = (self.root / _NEW / f"{target.parent.name}.{target.name}{suffix}" for suffix in ("", ".gone"))
+        for path in (fresh, gone):
+            shutil.rmtree(path, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        count = write(fresh)
+        check_written(fresh, len(list(fresh.glob("*.avro"))), count, "files")
+        if target.exists():
+            target.rename(gone)
+        if count:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            fresh.rename(target)
+        for path in (fresh, gone):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def write_versions(
+    batches: Iterable[pa.RecordBatch],
+    folder: Path,
+    schemas: Mapping[int, str],
+    codec: str,
+    *,
+    part: int = 0,
+    attempt: int = 0,
+) -> int:
+    """Write rows, sorted by their version, to a file for each version; return how many files there are.
+
+    `batches` have the columns version and payload, `schemas` the texts of the schemas by version. `part` is the number
+    of these rows among all of the batch, and `attempt` is unique to the attempt to write them.
+    """
+    files: dict[int, _File] = {}
+    for batch in batches:
+        for version, payloads in _version_runs(batch):
+            if version not in files:
+                for file in files.values():
+                    file.finish()
+                path = folder / f"v{version}-{part:05}.avro"
+                files[version] = _File(path, f"_{path.name}.{attempt}", schemas[version], codec)
+            files[version].write(payloads)
+    for file in files.values():
+        file.finish()
+    return len(files)
+
+
+def _version_runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Array]]:
+    """Yield the versions of a batch with their payloads, one run of equal versions after another."""
+    ends = pc.run_end_encode(batch.column("version"))
+    start = 0
+    for version, end in zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True):
+        yield version, batch.column("payload").slice(start, end - start)
+        start = end
+
+
+class _File:
+    """A container file, which gets its name once it is whole."""
+
+    def __init__(self, path: Path, hidden: str, schema: str, codec: str) -> None:
+        self._path, self._hidden = path, path.with_name(hidden)
+        self._stream: BinaryIO = self._hidden.open("wb")
+        self._writer = ContainerWriter(self._stream, parse_schema(schema), codec=codec)
+
+    def write(self, payloads: pa.Array) -> None:
+        """Write payloads as they are."""
+        values = payloads.cast(pa.large_binary())
+        _, offsets, data = values.buffers()
+        places = memoryview(offsets).cast("q")[values.offset : values.offset + len(values) + 1]
+        first = places[0]
+        self._writer.write_all(bytes(memoryview(data)[first : places[-1]]), [place - first for place in places[1:]])
+
+    def finish(self) -> None:
+        """Write what is left, and give the file its name."""
+        if not self._stream.closed:
+            self._writer.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+            self._hidden.replace(self._path)

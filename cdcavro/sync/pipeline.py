@@ -1,0 +1,146 @@
+"""Pipeline: messages of a source, in batches, into the tables of a lake, topics or files, whatever runner runs it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from cdcavro.errors import FileError
+from cdcavro.lake.job_state import JobState, replace_file
+from cdcavro.sync.outputs.lake_names import Job, LakeNames
+from cdcavro.sync.outputs.publishing import Publisher
+from cdcavro.sync.outputs.reject_places import RejectPlaces
+from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows
+from cdcavro.sync.secrets import Redaction
+from cdcavro.sync.settings import Settings
+from cdcavro.sync.sources import Files
+from cdcavro.table.ddl.steps import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+    from cdcavro.sync.settings import RegistrySettings
+    from cdcavro.sync.sources import Kafka
+
+JOB: Final = "job.json"
+_UNMARKED: Final = "unmarked"
+# The folder for rejects that are read again, and the one that says how far a pipeline has read.
+REPLAY: Final = "replay"
+CHECKPOINT: Final = "checkpoint"
+BATCHES: Final = "batches"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline from a source into a sink.
+
+    * `source` (`Kafka` or `Files`)
+    * `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`)
+    * `state` (str): a folder for all that it remembers: how far it has read, what it learned of tables, rows that wait,
+      and rejects. If Spark has several machines, all see it under the same path.
+    * `settings` (Settings)
+    * `registry` (RegistrySettings or None): where the schemas of tables are published.
+    * `redaction` (Redaction): what hides values of variables in errors and reports.
+    """
+
+    source: Kafka | Files
+    sink: LakeSettings | KafkaTopics | AvroFiles
+    state: str
+    settings: Settings = field(default_factory=Settings)
+    registry: RegistrySettings | None = None
+    redaction: Redaction = field(default_factory=Redaction, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for impossible subjects, places of rejects and sources of framed payloads."""
+        _ = self.places
+        if self.settings.framed is not None and isinstance(self.source, Files):
+            raise ValueError("framed payloads are read from Kafka: files hold lines of text")
+        if self.registry is None:
+            if self.sink.topic is not None:
+                raise ValueError("framed payloads need a registry, which has the ids of their schemas")
+            return
+        if self.sink.topic is not None and self.registry.topic is not None:
+            raise ValueError("subjects are named after the topics of Kafka: the registry takes no topic of its own")
+        self.registry.strategy_for(self.sink.topic or self.registry.topic)
+
+    @property
+    def rejects(self) -> str:
+        """The folder for rejects."""
+        return self.settings.rejects or str(Path(self.state) / "rejects")
+
+    @property
+    def places(self) -> RejectPlaces:
+        """Where rejects go beside their folder."""
+        return RejectPlaces.of(self.settings.rejects_table, self.settings.rejects_topic, self.source, self.sink)
+
+    @property
+    def waiting(self) -> int:
+        """How many tables have rows that wait."""
+        return len(WaitingRows(Path(self.state) / WAITING).tables())
+
+    def check_free(self) -> None:
+        """Check that no other job uses the state, before anything that takes a while. Raises `FileError`."""
+        with self.redaction.errors(), lock_state(Path(self.state)):
+            pass
+
+    @contextmanager
+    def publisher(self) -> Iterator[Publisher | None]:
+        """Yield what publishes the schemas of tables, None without a registry, and close it."""
+        if self.registry is None:
+            yield None
+            return
+        publisher = Publisher(self.registry, self.sink.topic)
+        try:
+            yield publisher
+        finally:
+            publisher.close()
+
+
+@contextmanager
+def lock_state(folder: Path) -> Iterator[None]:
+    """Keep other jobs out of a folder, which is created if there is none. Raises `FileError` if one is in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / "lock"
+    if lock.is_symlink() or (lock.exists() and not lock.is_file()):
+        raise FileError(str(lock), "a regular file", "something else")
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FileError(str(folder), "a state that no other job uses", "one that is in use") from error
+        yield
+
+
+def _facts_of_last_batch(folder: Path) -> dict[str, Any]:
+    """Return the facts of the last batch of a state."""
+    state = JobState(folder / BATCHES)
+    return state.facts(max(state.batches(), default=-1) + 1)
+
+
+def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
+    """Return the job of a folder, which is made if there is none; if `is_checked`, nothing is written.
+
+    Raises `FileError` if it writes to another sink.
+    """
+    path = folder / JOB
+    if not path.exists():
+        replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
+    names = LakeNames.of(_facts_of_last_batch(folder).get("names", [])).names.values()
+    try:
+        stated = json.loads(path.read_bytes())
+        # A state from before there were marks has none.
+        unmarked = stated.get(_UNMARKED, [[name.database, name.schema, name.table] for name in names])
+        job, other, known = str(stated["job"]), str(stated["sink"]), frozenset(TableName(*name) for name in unmarked)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(str(path), "what tells a job", type(error).__name__) from error
+    if _UNMARKED not in stated and other == sink and not is_checked:
+        replace_file(path, json.dumps({**stated, _UNMARKED: unmarked}))
+    if other != sink:
+        raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
+    return Job(job, known)

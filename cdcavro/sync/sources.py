@@ -1,0 +1,108 @@
+"""Sources of messages: Kafka topics, and files and folders of JSON lines."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cdcavro.errors import FileError, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The columns of messages as a runner reads them. `length` is that of the whole message, of which `raw` has the
+# beginning if it is longer than one may be. `line` and `clock` are those of a reject that is read again, whose lane was
+# left long ago. Files have `size` as well, that of each in bytes.
+COLUMNS: Final = ("raw", "length", "key", "topic", "partition", "offset", "file", "line", "clock")
+# Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
+_REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
+# What Kafka's client says of a topic that there is not, which it does not name.
+_UNKNOWN_TOPIC: Final = ("UnknownTopicOrPartition", "does not host this topic")
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """Topics of a Kafka cluster.
+
+    * `servers` (str): `host:port` of some brokers, separated by commas.
+    * `topics` (tuple of str) or `pattern` (str): names, or a regular expression of Java's that names match.
+    * `options` (dict): those of Spark's source of Kafka, such as `kafka.security.protocol`; their values are not shown.
+    * `most` (int or None): how many messages a batch has at most.
+    """
+
+    servers: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` unless there are topics or a pattern, and for options that would lose messages."""
+        if bool(self.topics) == (self.pattern is not None):
+            raise ValueError("Kafka needs either topics or a pattern of their names")
+        refused = sorted(name for name in self.options if name.lower() in _REFUSED)
+        if refused:
+            raise ValueError(f"the options {', '.join(refused)} of Spark's source of Kafka cannot be set")
+
+    @property
+    def name(self) -> str:
+        """What the source is called in messages."""
+        return f"Kafka at {self.servers}"
+
+    def explain(self, said: str) -> str:
+        """Return what is said of a failure, with the topics that were asked for if Kafka has one of them not."""
+        is_unknown = self.topics and any(word in said for word in _UNKNOWN_TOPIC)
+        return f"{said} Asked for were the topics {', '.join(map(plain, self.topics))}" if is_unknown else said
+
+    def check_path(self) -> None:
+        """Look at what is of this machine, which is nothing."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of JSON lines, plain or packed with gzip or Zstandard: one, a pattern of paths, or a folder with new ones.
+
+    A file must be complete when it appears, and its name must not begin with `_` or `.`.
+
+    * `path` (str): a path or an address that Spark reads.
+    * `most` (int or None): how many files a batch has at most.
+    """
+
+    path: str
+    most: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the source is called in messages."""
+        return self.path
+
+    def explain(self, said: str) -> str:
+        """Return what is said of a failure, which names its file."""
+        return said
+
+    def check_path(self) -> None:
+        """Raise `FileError` for a local path where nothing is."""
+        if "://" in self.path:
+            return
+        if Path(self.path).exists():
+            check_links(Path(self.path).resolve())
+        elif not any(mark in self.path for mark in "*?[{"):
+            raise FileError(self.path, "a file or folder", "none")
+
+
+def check_links(root: Path) -> None:
+    """Raise `FileError` for a folder to which links within another lead again: Spark would read it again."""
+    seen: set[str] = set()
+    waiting = [str(root)] if root.is_dir() else []
+    while waiting:
+        folder = waiting.pop()
+        real = os.path.realpath(folder)
+        if real in seen:
+            raise FileError(folder, "a folder that is read once", f"a link to {real}, which is read already")
+        seen.add(real)
+        # What somebody moves away meanwhile is not there.
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+            waiting += [entry.path for entry in entries if not entry.name.startswith(("_", ".")) and entry.is_dir()]

@@ -1,0 +1,185 @@
+"""Framed payloads of wire schemas as messages: opened by the registry's schemas, exactly, or rejects with their bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cdcavro
+from cdcavro import registry
+from cdcavro.change.model import Change
+from cdcavro.lake.learning import Learner
+from cdcavro.registry.framing import Fingerprint
+from cdcavro.sync.conversion import framed_messages as framed
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.outcome_rows import FAILURE, REJECT, ROW
+from cdcavro.sync.settings import Formats, RegistrySettings
+from cdcavro.table.tables import Tables
+from cdcavro.wire.formats import get_format
+from support.faulty_server import Answer, serving
+from support.messages import canal, golden_files
+from support.task_batches import batch_of, converted
+
+pytestmark = pytest.mark.timeout(600)
+MESSAGE = canal("INSERT", [{"id": "1", "a": "1"}], id=1)
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> RegistrySettings:
+    """A registry in a folder, with the wire schemas of two formats, and one of the first as it was once."""
+    settings = RegistrySettings(f"file:{tmp_path}/schemas")
+    older = json.loads(get_format("canal").schema.json)
+    older["fields"] = [field for field in older["fields"] if field["name"] != "gtid"]
+    with settings.connect() as schemas:
+        assert schemas.publish(get_format("canal").schema, "canal-value").id == 1
+        assert schemas.publish(get_format("oms_canal").schema, "oms-value").id == 2
+        assert schemas.publish(json.dumps(older), "older-value").id == 3
+        typed = '{"type":"record","name":"srv.d.t.Envelope","fields":[{"name":"op","type":"string"}]}'
+        assert schemas.publish(typed, "typed-value").id == 4
+    return settings
+
+
+def knowledge(access: RegistrySettings, values: Sequence[bytes | None], given: str = "mixed") -> Knowledge:
+    """Return what a task knows when all messages are learned."""
+    tables = Tables()
+    first = Knowledge(tables, [], Formats(given), None, framed=access)
+    rows, _ = converted(first, batch_of([(None, value) for value in values]))
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    return replace(first, is_all=True)
+
+
+def outcomes(access: RegistrySettings, values: Sequence[bytes | None], given: str = "mixed") -> tuple[Any, Any]:
+    """Return what becomes of framed values, and the counts."""
+    made = knowledge(access, values, given)
+    rows, summary = converted(made, batch_of([(None, value) for value in values]))
+    return rows, {name: count for name, count in summary["counts"].items() if count}
+
+
+def of_texts(messages: Sequence[bytes]) -> list[dict[str, Any]]:
+    """Return what becomes of the same messages as text."""
+    own = replace(knowledge_of_texts(messages), is_all=True)
+    return converted(own, batch_of([(None, message) for message in messages]))[0]
+
+
+def knowledge_of_texts(messages: Sequence[bytes]) -> Knowledge:
+    """Return what a task knows when all messages are learned."""
+    tables = Tables()
+    first = Knowledge(tables, [], Formats(), None)
+    rows, _ = converted(first, batch_of([(None, message) for message in messages]))
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    return first
+
+
+def test_framed_messages_become_the_rows_of_their_texts(access: RegistrySettings):
+    """Of two formats in one topic, told by their schemas, framed by id or fingerprint; tombstones are counted."""
+    other = golden_files("oms_canal")["insert"]
+    payloads = [cdcavro.encode(MESSAGE, "canal"), cdcavro.encode(other, "oms_canal")]
+    single = Fingerprint(get_format("canal").schema.fingerprint)
+    values = [registry.frame(payloads[0], 1), None, registry.frame(payloads[1], 2), registry.frame(payloads[0], single)]
+    rows, counts = outcomes(access, values)
+    assert counts == {"read": 4, "tombstones": 1, "written": 3}
+    wanted = [row for row in of_texts([MESSAGE, b"", other, MESSAGE]) if row["what"] == ROW]
+    facts = ("number", "version", "operation", "order", "key", "payload")
+    assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
+
+
+def test_what_another_version_of_the_wire_schema_wrote_is_read_by_it(access: RegistrySettings):
+    """As `decode` reads it; a format that is told counts, and takes no payload of another."""
+    older = registry.connect(access.url).fetch(id=3).schema
+    payload = framed_by(older)
+    rows, counts = outcomes(access, [registry.frame(payload, 3)])
+    assert (counts, [row["what"] for row in rows]) == ({"read": 1, "written": 1}, [ROW])
+    rows, _ = outcomes(access, [registry.frame(payload, 3)], "canal")
+    assert [row["what"] for row in rows] == [ROW]
+    (row,), _ = outcomes(access, [registry.frame(payload, 3)], "oms_canal")
+    assert row["what"] == REJECT
+    assert row["reason"].startswith("message: $: expected a payload that oms_canal reads, got one of id 3: ")
+
+
+def framed_by(schema: cdcavro.Schema) -> bytes:
+    """Return the message as a payload that an older schema wrote."""
+    return cdcavro.wire.format.Format("canal", schema).encode(MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (MESSAGE, "expected bytes that start with 00, 01 or c3 01, got 7b 22"),
+        (b"", "expected bytes that start with 00, 01 or c3 01, got none"),
+        (b"\x00\x00", "expected 5 bytes that tell the schema, got 2"),
+        (registry.frame(b"x", 99), "schemas has, got id 99"),
+        (registry.frame(b"\x02c", 4), "expected a payload of a wire schema, got one of 'srv.d.t.Envelope', id 4"),
+        (registry.frame(cdcavro.encode(MESSAGE, "canal") + b"\x00", 1), "canal: $: expected the end of the payload"),
+        (registry.frame(cdcavro.encode(MESSAGE, "canal")[:-3], 1), "canal: $: expected 8 bytes, got 7 at byte"),
+    ],
+    ids=["text", "nothing", "a cut prefix", "unknown", "no wire schema", "more bytes", "fewer bytes"],
+)
+def test_what_cannot_be_opened_is_a_reject_with_its_bytes(access: RegistrySettings, value: bytes, reason: str):
+    """Nothing is guessed, and its neighbours are rows; the next task gives the same."""
+    good = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)
+    rows, counts = outcomes(access, [good, value, good])
+    assert counts == {"read": 3, "written": 2, "rejected": 1}
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert (reject["raw"], reject["offset"]) == (value, 1)
+    assert reason in reject["reason"]
+    assert reject["format"] == ("canal" if reason.startswith("canal") else None)
+
+
+def test_a_batch_of_one_schema_is_opened_as_one_of_several_is(access: RegistrySettings):
+    """As a whole: texts, formats, and why a payload is none; a tombstone is nothing."""
+    good = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)
+    values = [good, None, good + b"\x00", good]
+    opener = framed.Opener(access, Formats())
+    whole = opener.open(batch_of([(None, value) for value in values]))
+    mixed = opener.open(batch_of([(None, value) for value in [*values, b"{"]]))
+    assert opener._open_alike(batch_of([(None, b"{"), (None, good)]), {}) is None
+    for name in framed.OPENED:
+        assert whole.column(name).to_pylist() == mixed.column(name).to_pylist()[:-1], name
+    assert whole.column("format").to_pylist() == ["canal", None, "canal", "canal"]
+    text = cdcavro.decode(cdcavro.encode(MESSAGE, "canal"), "canal")
+    assert whole.column(framed.TEXT).to_pylist() == [text, None, None, text]
+
+
+def test_a_message_that_is_too_long_is_a_reject(access: RegistrySettings):
+    """Of which the source hands over the beginning only."""
+    value = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)
+    made = Knowledge(Tables(), [], Formats(), None, framed=access, is_all=True)
+    (row,), _ = converted(made, batch_of([(None, value)], lengths=[1 << 30]))
+    assert (row["what"], row["reason"]) == (REJECT, "message: $: expected at most 67108864 bytes, got 1073741824")
+
+
+def test_a_schema_is_asked_for_once_by_all_tasks_of_a_process(
+    access: RegistrySettings, monkeypatch: pytest.MonkeyPatch
+):
+    """Also one that is not there, which anybody may make up."""
+    client = framed._client(access)
+    asked: list[int] = []
+    own = client._backend.by_id
+
+    def by_id(number: int) -> Any:
+        asked.append(number)
+        return own(number)
+
+    monkeypatch.setattr(client._backend, "by_id", by_id)
+    values = [registry.frame(cdcavro.encode(MESSAGE, "canal"), 1), registry.frame(b"", 77)] * 50
+    for _ in range(3):
+        outcomes(access, values)
+    assert sorted(asked) == [1, 77]
+
+
+def test_a_registry_that_is_down_fails_the_task_with_a_sentence():
+    """It is no reject, for no message is to blame; the driver is told why, and all messages are read."""
+    values = [registry.frame(b"", 1)] * 3
+    with serving([Answer(401, {"message": "who?"})]) as server:
+        access = RegistrySettings(server.url, auth=("me", "hunter2 behind seals"), patience=0.1)
+        made = Knowledge(Tables(), [], Formats(), None, framed=access)
+        batches = iter([batch_of([(None, value) for value in values]), batch_of([(None, values[0])], first=3)])
+        rows, summary = converted(made, *batches)
+    assert (rows, list(summary)) == ([], [FAILURE])
+    assert "401: user and password are missing or wrong" in summary[FAILURE]
+    assert "hunter2" not in summary[FAILURE]

@@ -1,0 +1,259 @@
+"""A task's part of a batch, without Spark: what becomes of messages, and what the driver is told."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from cdcavro.change.model import Change
+from cdcavro.lake.learning import Learner
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
+from cdcavro.sync.settings import Formats
+from cdcavro.table.tables import Tables
+from support.messages import canal
+from support.task_batches import Record, batch_of, converted
+
+
+def known(*messages: bytes, format: str = "canal", **facts: Any) -> Knowledge:
+    """Return what a task knows when all messages are learned."""
+    tables = Tables()
+    rows, _ = converted(Knowledge(tables, [], Formats(format), None), batch_of([(None, one) for one in messages]))
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    return Knowledge(tables, [], Formats(format), None, is_all=True, **facts)
+
+
+def whats(rows: Sequence[dict[str, Any]]) -> list[int]:
+    """Return what the rows are."""
+    return [row["what"] for row in rows]
+
+
+def test_messages_of_known_tables_are_rows_and_others_are_asked_for_once():
+    """Of messages that say the same, the first has an outline; where the task learned what it asked, all are rows."""
+    messages = [canal("INSERT", [{"id": str(i)}], id=i) for i in range(1, 6)]
+    batch = batch_of([(None, one) for one in messages])
+    rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), batch)
+    assert sorted(whats(rows)) == [ROW] * 5 + [STATEMENT]
+    assert summary["counts"] == {"read": 5, "tombstones": 0, "written": 5, "left out": 0}
+    (mark,) = summary["tables"]
+    assert not mark.isdecimal()
+    again, summary = converted(known(*messages), batch)
+    assert whats(again) == [ROW] * 5
+    assert summary["counts"] == {"read": 5, "tombstones": 0, "written": 5, "left out": 0}
+    assert summary["lanes"] == [["shop", 0, None, 0, 4]]
+    assert summary["tables"]["0"]["ops"] == {"c": 5}
+    assert [lane[1][2] for lane in summary["clock"]] == [4]
+    assert [row for row in rows if row["what"] == ROW] == [{**row, "number": mark} for row in again]
+
+
+def test_messages_that_contradict_their_table_are_asked_for_with_the_reason():
+    """They are rejects if nothing is learned of them."""
+    messages = [canal("INSERT", [{"id": "1"}], id=1), canal("INSERT", [{"id": "1"}], id=2, table=None)]
+    rows, summary = converted(
+        Knowledge(Tables(), [], Formats("canal"), None), batch_of([(None, one) for one in messages])
+    )
+    assert summary["counts"]["unplaced"] == 1
+    assert [row["reason"] is None for row in rows if row["what"] == STATEMENT] == [True, False]
+
+
+def batches_of(*messages: list[bytes]) -> list[pa.RecordBatch]:
+    """Return Arrow batches of one lane."""
+    starts = itertools.accumulate((len(some) for some in messages), initial=0)
+    return [batch_of([(None, one) for one in some], first=start) for some, start in zip(messages, starts, strict=False)]
+
+
+def test_a_task_that_knows_nothing_learns_what_it_asks():
+    """A first batch of a million messages is not asked for a million times, and not converted one message at a time."""
+    first = [canal("INSERT", [{"id": str(i)}], id=i, table=f"t{i % 3}") for i in range(1, 31)]
+    then = [canal("INSERT", [{"id": str(i)}], id=i, table=f"t{i % 3}") for i in range(31, 301)]
+    more = [canal("INSERT", [{"id": str(i), "b": "1"}], id=i, table="t0") for i in range(301, 311)]
+    rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), *batches_of(first, then, more, then))
+    assert summary["counts"] == {
+        "read": 580,
+        "tombstones": 0,
+        "written": 300,
+        "left out": 0,
+        "unplaced": 10,
+        "given up": 1,
+    }
+    assert sum(len(row["outlines"] or ()) for row in rows) == 4
+    tables = Tables()
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    assert sorted(len(table.versions) for table in tables.tables) == [1, 1, 2]
+
+
+def test_a_task_that_knows_nothing_learns_before_it_has_converted_the_whole_first_batch():
+    """An Arrow batch has 10,000 messages."""
+    messages = [canal("INSERT", [{"id": str(i)}], id=i, table=f"t{i % 3}") for i in range(1, 2001)]
+    rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), *batches_of(messages))
+    assert summary["counts"] == {"read": 2000, "tombstones": 0, "written": 2000, "left out": 0}
+    assert len([row for row in rows if row["what"] == STATEMENT]) == 3
+
+
+def test_a_task_may_have_any_number_of_batches():
+    """A partition may have a hundred million messages, in batches of 10,000."""
+    messages = [canal("INSERT", [{"id": str(i)}], id=i) for i in range(1, 81)]
+    _, summary = converted(known(messages[0]), *batches_of(*[[one] for one in messages]))
+    assert summary["counts"]["written"] == 80
+
+
+def test_rows_behind_a_drop_are_asked_for_again():
+    """They are of another table, though they say what rows before it said."""
+    row = canal("INSERT", [{"id": "1"}], id=1)
+    drop = canal("ERASE", [], id=2, isDdl=True, sql="DROP TABLE t")
+    again = canal("INSERT", [{"id": "1"}], id=3)
+    rows, _ = converted(
+        Knowledge(Tables(), [], Formats("canal"), None), *batches_of([row, row], [drop], [again, again])
+    )
+    asked = [row["outlines"] for row in rows if row["what"] == STATEMENT]
+    assert [len(outlines) for outlines in asked] == [1, 1, 1, 0]
+
+
+def test_only_the_last_change_of_a_key_goes_on_where_no_more_is_wanted():
+    """All are counted; of a table of which a version has no key, all go on."""
+    messages = [canal("INSERT", [{"id": str(i % 2), "a": str(i)}], id=i) for i in range(1, 7)]
+    batch = batch_of([(None, one) for one in messages])
+    rows, summary = converted(known(*messages, is_reduced=True), batch)
+    assert summary["counts"]["written"] == 6
+    assert summary["tables"]["0"]["ops"] == {"c": 6}
+    every, _ = converted(known(*messages), batch)
+    assert sorted(row["order"] for row in rows) == sorted(row["order"] for row in every)[4:]
+    keyless = [canal("INSERT", [{"id": "1"}], id=i, pkNames=None) for i in range(1, 4)]
+    batch = batch_of([(None, one) for one in keyless])
+    assert len(converted(known(*keyless, is_reduced=True), batch)[0]) == 3
+
+
+def test_the_beginning_of_a_message_that_is_too_long_is_no_message():
+    """Even if it is JSON of its format, and what follows is lost."""
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    rows, summary = converted(
+        known(message), batch_of([(None, message)] * 3, lengths=[len(message), 70 << 20, len(message)])
+    )
+    assert sorted(whats(rows)) == [ROW, ROW, REJECT]
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert (reject["offset"], reject["raw"]) == (1, message)
+    assert "67108864 bytes" in reject["reason"]
+    assert summary["counts"]["rejected"] == 1
+
+
+def test_tombstones_and_keys_of_records_count():
+    """A key that Debezium's format reads has to be JSON; for other formats it says nothing."""
+    value = b'{"op":"c","before":null,"after":{"id":1},"source":{"connector":"mysql","db":"d","table":"t","file":"b.1","pos":4,"row":0}}'
+    records: list[Record] = [(b'{"id":1}', value), (b'{"id":1}', None), (b"Struct{id=1}", value), (None, value)]
+    knowledge = known(value, format="debezium")
+    rows, summary = converted(knowledge, batch_of(records))
+    assert summary["counts"] == {"read": 4, "tombstones": 1, "written": 2, "left out": 0, "rejected": 1}
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert reject["reason"] == "debezium: $: expected JSON as the key of the Kafka record, got 'Struct{id=1}'"
+    assert (reject["offset"], reject["record_key"]) == (2, b"Struct{id=1}")
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    assert whats(converted(known(message), batch_of([(b"no JSON", message)]))[0]) == [ROW]
+
+
+def test_formats_are_told_of_each_message_where_none_is_given():
+    """Those of which none is known are rejects, and the others go on behind them."""
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    knowledge = known(message, format="mixed")
+    rows, summary = converted(knowledge, batch_of([(None, one) for one in (message, b"[]", None, message, b"{")]))
+    assert summary["counts"] == {"read": 5, "tombstones": 1, "written": 2, "left out": 0, "rejected": 2}
+    assert [row["offset"] for row in rows if row["what"] == REJECT] == [1, 4]
+
+
+def test_rows_of_tables_that_are_not_wanted_are_left_out():
+    """They are counted, and nothing else is made of them."""
+    messages = [canal("INSERT", [{"id": "1"}], id=i, table=f"t{i % 2}") for i in range(4)]
+    rows, summary = converted(known(*messages, left_out=frozenset([1])), batch_of([(None, one) for one in messages]))
+    assert {row["number"] for row in rows} == {"0"}
+    assert (summary["counts"]["written"], summary["counts"]["left out"]) == (2, 2)
+
+
+HOSTILE = [
+    b'%s,"headers":%s',
+    b'%s,"headers":{"x":%s}',
+    b"%s}%s",
+    b'%s,"timestamp":1',
+    b'%s,"headers":null',
+    b"%s %s",
+    b"%s/**/",
+    b"%s]",
+    b'%s,"value":%s',
+]
+
+
+def test_a_value_that_closes_its_member_is_a_reject_with_all_its_bytes():
+    """Beside a key, value and key become one text: what follows the first value would be dropped, or be another member."""
+    key = b'{"id":1}'
+    one, other = (
+        json.dumps({"op": "c", "source": {"connector": "mysql", "table": "t"}, "after": {"id": 1, "a": word}}).encode()
+        for word in "xy"
+    )
+    values = [form.replace(b"%s", one, 1).replace(b"%s", other) for form in HOSTILE]
+    keys = [
+        b'{"id":1},"headers":{}',
+        b'{"id":1},"headers":null,"offset":7',
+        b'1,"timestamp":2',
+        b"",
+        b"id",
+        b'{"id":1}}',
+    ]
+    good = [(key, one), (None, one), (key, None), (b' {"id":1}\n', b" " + one + b"\n"), (b"null", one)]
+    records = [*good, *((key, value) for value in values), *((name, one) for name in keys), (None, values[0]), *good]
+    knowledge = known_records(good)
+    for some in (records, records[::-1], [*records] * 2):
+        rows, summary = converted(knowledge, batch_of(some))
+        rejects = [row for row in rows if row["what"] == REJECT]
+        assert sorted((row["record_key"], row["raw"]) for row in rejects if row["record_key"] is not None) == sorted(
+            (name, value) for name, value in some if name is not None and (value in values or name in keys)
+        )
+        assert sum(row["what"] == ROW for row in rows) == summary["counts"]["written"] == 8 * len(some) // len(records)
+        assert (
+            summary["counts"]["read"]
+            == len(some)
+            == sum(summary["counts"].get(name, 0) for name in ("written", "rejected", "tombstones"))
+        )
+
+
+def known_records(records: Sequence[Record]) -> Knowledge:
+    """Return what a task knows when all records of Debezium are learned."""
+    tables = Tables()
+    rows, _ = converted(Knowledge(tables, [], Formats("debezium"), None), batch_of(records))
+    Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    return Knowledge(tables, [], Formats("debezium"), None, is_all=True)
+
+
+CLOCKS = [
+    "{}",
+    "[]",
+    "[1]",
+    '[1,["a"],2]',
+    "[9,[1],2]",
+    "[-1,[1],2]",
+    '"x"',
+    "7",
+    "{",
+    "",
+    "[" * 100_000,
+    '[1,[1],"2"]',
+    "true",
+    "[1,[1],2,3]",
+]
+
+
+def test_a_reject_whose_clock_is_no_clock_is_a_reject_again():
+    """Whoever wrote it; the others are read again, and the stream goes on."""
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    clocks = [*CLOCKS, "null", "[2,[1000,1],0]"]
+    for place in ({}, {"offset": None}):
+        batch = batch_of([(None, message)] * len(clocks)).to_pylist()
+        rows = [row | {"clock": clock} | place for row, clock in zip(batch, clocks, strict=True)]
+        schema = batch_of([(None, message)]).schema
+        made, summary = converted(known(message), pa.RecordBatch.from_pylist(rows, schema=schema))
+        rejects = [row for row in made if row["what"] == REJECT]
+        assert [row["raw"] for row in rejects] == [message] * len(rejects)
+        assert all(row["reason"] for row in rejects)
+        assert len(rejects) == len(CLOCKS) + (1 if place else 0)
+        assert summary["counts"]["read"] == len(clocks)

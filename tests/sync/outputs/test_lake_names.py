@@ -1,0 +1,37 @@
+"""Names of tables in the lake: no two tables share a folder or a topic."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from cdcavro.change.model import Change, Source
+from cdcavro.lake.escaped_names import topic_name
+from cdcavro.sync.outputs.lake_names import LakeNames
+from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
+from support.names import FORMS, paths, told
+
+
+@settings(max_examples=400)
+@given(st.lists(st.builds(TableName, st.none() | told, st.none() | told, told), min_size=2, max_size=5, unique=True))
+@example([TableName("d", None, "Orders"), TableName("D", None, "orders"), TableName("d", None, "orders~2")])
+@example([TableName("d", None, "\u00e9"), TableName("d", None, "e\u0301"), TableName("d", None, "\u00c9")])
+def test_tables_whose_names_differ_in_letter_case_only_have_other_folders_and_topics(named: list[TableName]):
+    """The first keeps its own: folders, topics, subjects and Avro files go by the names that these are given."""
+    known = Tables()
+    for i, name in enumerate(named):
+        source = Source(db_type="mysql", database=name.database, schema=name.schema, table=name.table or "x")
+        known.add(Change(op="INSERT", source=source, key=("id",), after={"id": i}, position=(i,)))
+    made = LakeNames()
+    given_names = [made.name(table, known.tables) for table in known.tables]
+    assert made.state == LakeNames.of(made.state).state
+    folders = [path for name in given_names for path in paths(name)]
+    for form in FORMS:
+        folded = [[unicodedata.normalize(form, part).casefold() for part in path] for path in folders]
+        for i, first in enumerate(folded):
+            assert not any(all(a == b for a, b in zip(first, second, strict=False)) for second in folded[:i])
+    topics = [topic_name("{name}", name).lower() for name in given_names]
+    assert len({*topics}) == len(topics)
