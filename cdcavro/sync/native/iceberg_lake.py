@@ -1,0 +1,451 @@
+"""The Iceberg lake of the local runner: tables of a warehouse folder that are read and changed without Spark.
+
+They are what Spark's SQL makes of them, in a catalog of type `hadoop`, and either runner goes on with the other's.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import random
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    ResolveError,
+    TableAlreadyExistsError,
+    ValidationError,
+    ValidationException,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
+
+from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError
+from cdcavro.lake.escaped_names import OWN, folder_names, quote
+from cdcavro.lake.evolution import KINDS, MARK, WIDEN, LakeColumn
+from cdcavro.lake.lake_columns import arrow_type, spark_name
+from cdcavro.lake.lakes import CHANGE, DEPTH, SUFFIXES, IcebergLake, Look, check_separate
+from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
+from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
+from cdcavro.sync.native.iceberg_files import Keys, TableFiles, arrow_schema, arrow_type_of, cast_rows, iceberg_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from pyiceberg.table import FileScanTask, Table
+    from pyiceberg.table.update.schema import UpdateSchema
+
+    from cdcavro.lake.evolution import Step
+    from cdcavro.sync.native.native_table import Mark
+    from cdcavro.table.ddl.steps import TableName
+
+_T = TypeVar("_T")
+_TRIES: Final = 5
+# So many seconds are waited, at most, before the second try.
+_WAIT: Final = 0.1
+# What Java gives a new table.
+_NEW: Final = {"write.parquet.compression-codec": "zstd"}
+
+
+@dataclass(frozen=True)
+class NativeIceberg(IcebergLake):
+    """Iceberg tables in a warehouse folder, which Spark has as a catalog of type `hadoop`.
+
+    * `catalog`, `is_older`, `owner`: as in `IcebergLake`.
+    * `warehouse` (str): the folder, a path or an address such as `file:/lake`.
+    """
+
+    warehouse: str = field(kw_only=True)
+
+    @cached_property
+    def files(self) -> HadoopCatalog:
+        """The catalog. Raises `FileError` for a warehouse that is not on this machine."""
+        try:
+            return HadoopCatalog(self.catalog, self.warehouse)
+        except ValueError:
+            raise FileError(self.warehouse, "a folder on this machine", "another address") from None
+
+    def table(self, name: TableName, suffix: str = "") -> NativeIcebergTable:
+        """Return a lake table of a table; `suffix` is one of `SUFFIXES`."""
+        return NativeIcebergTable(self, folder_names(name, suffix, is_older=self.is_older))
+
+    def tables(self) -> Iterator[NativeIcebergTable]:
+        """Yield all tables of the lake."""
+        spaces: list[tuple[str, ...]] = [()]
+        for _ in range(DEPTH):
+            spaces = [inner for space in spaces for inner in self.files.list_namespaces(space)]
+            for space in spaces:
+                for parts in self.files.list_tables(space):
+                    if self.files.table_exists(parts):
+                        yield NativeIcebergTable(self, parts)
+
+    def make_room(self, table: TableName) -> None:
+        """Create the namespace of a table. Raises `SchemaError` for a table whose folder is in another's, or around it."""
+        check_separate(self, table, Look(_has, _around, _within))
+        try:
+            self.files.create_namespace(folder_names(table, is_older=self.is_older)[:-1])
+        except NamespaceAlreadyExistsError:
+            pass
+        except OSError as error:
+            raise JobError(f"{self.name}: {error}") from error
+
+    def check(self) -> None:
+        """Check that the warehouse can be written to. Raises `FileError`."""
+        root = self.files.folder
+        there = next(path for path in (root, *root.parents) if path.exists())
+        if not (there.is_dir() and os.access(there, os.W_OK)):
+            raise FileError(self.warehouse, "a folder that can be written to", "none")
+
+
+def _has(lake: NativeIceberg, table: TableName) -> bool:
+    names = [folder_names(table, suffix, is_older=lake.is_older) for suffix in SUFFIXES]
+    return any(lake.files.table_exists(parts) for parts in names)
+
+
+def _around(lake: NativeIceberg, table: TableName) -> str | None:
+    parts = folder_names(table, is_older=lake.is_older)
+    above = [parts[:end] for end in range(2, len(parts))]
+    return next((quote(lake.catalog, *one) for one in above if lake.files.table_exists(one)), None)
+
+
+def _within(lake: NativeIceberg, table: TableName) -> str | None:
+    try:
+        inner = lake.files.list_tables(folder_names(table, is_older=lake.is_older))
+    except NoSuchNamespaceError:
+        return None
+    return quote(lake.catalog, *inner[0]) if inner else None
+
+
+class NativeIcebergTable:
+    """One Iceberg table of a lake, as `NativeTable` says; `parts` are its namespaces and its name."""
+
+    def __init__(self, lake: NativeIceberg, parts: Sequence[str]) -> None:
+        self._lake = lake
+        self._parts = tuple(parts)
+
+    @property
+    def identifier(self) -> str:
+        """The name of the table in Spark's SQL."""
+        return quote(self._lake.catalog, *self._parts)
+
+    def properties(self) -> dict[str, str] | None:
+        """Return the properties that the newest version of the table has; None if there is no table."""
+        with self._as_own_errors():
+            if not self._lake.files.table_exists(self._parts):
+                return None
+            return dict(self._load().metadata.properties)
+
+    def size(self) -> int:
+        """Return how many bytes the files of the newest snapshot have."""
+        with self._as_own_errors():
+            snapshot = self._load().metadata.current_snapshot()
+        summary = None if snapshot is None else snapshot.summary
+        return 0 if summary is None else int(summary.additional_properties.get("total-files-size", 0))
+
+    def columns(self) -> list[LakeColumn]:
+        """Return the columns, without this project's own."""
+        with self._as_own_errors():
+            fields = self._load().schema().fields
+        return [
+            LakeColumn(one.name, one.doc or "", spark_name(arrow_type_of(one.field_type)))
+            for one in fields
+            if not one.name.startswith(OWN)
+        ]
+
+    def schema(self) -> pa.Schema:
+        """Return the names and types of all columns, in the table's order."""
+        with self._as_own_errors():
+            return arrow_schema(self._load())
+
+    def create(self, columns: Sequence[LakeColumn], own: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        """Create the table unless there is one, as `sql_statements.create_table` does."""
+        named = [(one.name, one.type, one.field) for one in columns] + [(*pair, None) for pair in own.items()]
+        fields = [
+            NestedField(i + 1, name, iceberg_type(arrow_type(kind)), required=False, doc=doc)
+            for i, (name, kind, doc) in enumerate(named)
+        ]
+        with self._as_own_errors(), suppress(TableAlreadyExistsError):
+            if not self._lake.files.table_exists(self._parts):
+                schema = self._checked(lambda: Schema(*fields))
+                self._lake.files.create_table(self._parts, schema, properties=_NEW | _user() | dict(properties))
+
+    def _checked(self, change: Callable[[], _T], what: str = "") -> _T:
+        """Return what a function returns; what it finds wrong with columns is a `SchemaError`."""
+        try:
+            return change()
+        except (ValidationError, ResolveError, ValueError) as error:
+            raise SchemaError(self.identifier, f"{what}{error}") from error
+
+    def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
+        """Take steps, in order, and set properties, in one commit.
+
+        Raises `SchemaError` for a step that Iceberg does not allow.
+        """
+
+        def change(table: Table) -> None:
+            known = table.metadata.properties
+            new = {name: value for name, value in properties.items() if known.get(name) != value}
+            with table.transaction() as transaction:
+                for group in _groups(steps):
+                    self._checked(partial(_take, transaction.update_schema(), group), "; ".join(map(str, group)) + ": ")
+                if new:
+                    transaction.set_properties(new)
+
+        if steps or properties:
+            self._try(lambda files: change(files.table))
+
+    def append(self, rows: pa.Table, mark: Mark | None = None) -> None:
+        """Append rows, unless their batch is there, whichever runner appended it: the snapshots name their batches."""
+
+        def change(files: TableFiles) -> None:
+            stated = {} if mark is None else {f"cdcavro.batch.{mark.job}": str(mark.batch)}
+            if mark is None or not _is_appended(files, rows, next(iter(stated)), mark):
+                files.add(rows)
+                files.append(stated)
+
+        self._try(change)
+
+    def merge(self, rows: pa.Table, present: Sequence[str]) -> None:
+        """Merge rows as `sql_statements.merge_state` does with is_guarded=True and is_partial=False."""
+        keys, source = Keys(rows.column(KEY)), rows.combine_chunks()
+
+        def change(files: TableFiles) -> None:
+            merging = _Merge(files, source, keys, {*present, ORDER, UNPARSED, OLDER})
+            files.rewrite(files.within(keys, KEY), merging.change)
+            files.add(merging.left())
+            files.overwrite()
+
+        if rows.num_rows:
+            self._try(change)
+
+    def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows that have one of these keys, by default all their columns."""
+        wanted = Keys(keys)
+        with self._as_own_errors():
+            files = TableFiles(self._load())
+            schema = files.schema if names is None else pa.schema([files.schema.field(name) for name in names])
+            found = []
+            for task in files.within(wanted, KEY):
+                is_found = pc.is_valid(wanted.positions(files.read(task, [KEY]).column(KEY)))
+                if pc.any(is_found).as_py():
+                    found.append(files.read(task, schema.names).filter(is_found))
+            return pa.concat_tables([schema.empty_table(), *found])
+
+    def replace(self, keys: pa.Array, rows: pa.Table) -> None:
+        """Remove the rows with these keys, and add rows, in one commit."""
+        gone = Keys(keys)
+
+        def change(files: TableFiles) -> None:
+            def without(task: FileScanTask) -> pa.Table | None:
+                is_gone = pc.is_valid(gone.positions(files.read(task, [KEY]).column(KEY)))
+                return files.read(task).filter(pc.invert(is_gone)) if pc.any(is_gone).as_py() else None
+
+            files.rewrite(files.within(gone, KEY), without)
+            files.add(rows)
+            files.overwrite()
+
+        self._try(change)
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """Return columns of all rows."""
+        with self._as_own_errors():
+            files = TableFiles(self._load())
+            schema = pa.schema([files.schema.field(name) for name in names])
+            return pa.concat_tables([schema.empty_table(), *[files.read(task, names) for task in files.tasks]])
+
+    def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
+        """Delete the rows whose value in a column is not above a bound."""
+
+        def change(files: TableFiles) -> None:
+            limit = pa.scalar(bound, files.schema.field(column).type)
+
+            def above(task: FileScanTask) -> pa.Table | None:
+                held = files.read(task, [column]).column(column)
+                is_gone = pc.fill_null(pc.less_equal(held, limit), fill_value=False)
+                return files.read(task).filter(pc.invert(is_gone)) if pc.any(is_gone).as_py() else None
+
+            files.rewrite(files.tasks, above)
+            files.overwrite()
+
+        self._try(change)
+
+    def rewrite(self, transform: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
+        """Replace all rows by what a function returns for them, some at a time, in one commit."""
+
+        def change(files: TableFiles) -> None:
+            for task in files.tasks:
+                for batch in files.read(task).to_batches():
+                    files.add(pa.Table.from_batches([transform(batch)]))
+                files.remove(task)
+            files.overwrite()
+
+        self._try(change)
+
+    def _load(self) -> Table:
+        return self._lake.files.load_table(self._parts)
+
+    def _try(self, change: Callable[[TableFiles], None]) -> None:
+        """Make a change of the newest version; again if another writer was faster."""
+        with self._as_own_errors():
+            for tried in range(_TRIES):
+                files = TableFiles(self._load())
+                try:
+                    change(files)
+                except (CommitFailedException, ValidationException):
+                    files.discard()
+                    if tried + 1 == _TRIES:
+                        raise
+                    time.sleep(random.uniform(0, _WAIT * 2**tried))  # noqa: S311  writers are to wait for different times
+                except Exception:
+                    if not files.is_committing:
+                        files.discard()
+                    raise
+                else:
+                    return
+
+    @contextmanager
+    def _as_own_errors(self) -> Iterator[None]:
+        """Raise what libraries raise as errors of this project that name the table."""
+        try:
+            yield
+        except (CdcAvroError, TableAlreadyExistsError):
+            raise
+        except NoSuchTableError as error:
+            raise JobError(f"there is no table {self.identifier}") from error
+        except (CommitFailedException, ValidationException) as error:
+            raise JobError(f"{self.identifier}: other writers were faster, {_TRIES} times: {error}") from error
+        except (ValidationError, ResolveError) as error:
+            raise SchemaError(self.identifier, str(error)) from error
+        # What Arrow and pyiceberg raise for values and files that they cannot read or write.
+        except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, pa.ArrowException) as error:
+            raise JobError(f"{self.identifier}: {type(error).__name__}: {error}") from error
+
+
+class _Merge:
+    """A merge of rows, one for each key, into the files of a table; `put` are the columns that an update changes."""
+
+    def __init__(self, files: TableFiles, rows: pa.Table, keys: Keys, put: set[str]) -> None:
+        self._files, self._rows, self._keys, self._put = files, rows, keys, put
+        # Where in the rows the keys are that the table has.
+        self._met: list[pa.Array] = []
+
+    def change(self, task: FileScanTask) -> pa.Table | None:
+        """Return the rows of a file behind the merge; None if they stay as they are."""
+        held = self._files.read(task, [KEY, ORDER])
+        at = self._keys.positions(held.column(KEY))
+        if at.null_count == len(at):
+            return None
+        self._met.append(at.drop_null())
+        order, deleted = (self._rows.column(name).take(at) for name in (ORDER, DELETED))
+        stands = held.column(ORDER)
+        is_newer = pc.fill_null(pc.greater(order, stands), fill_value=False)
+        is_deleted = pc.and_(pc.greater_equal(deleted, stands), pc.is_null(order))
+        is_gone = pc.fill_null(is_deleted, fill_value=False)
+        is_changed = pc.or_(is_newer, is_gone)
+        if not pc.any(is_changed).as_py():
+            return None
+        whole = self._files.read(task)
+        old, new = whole.filter(is_newer), self._rows.take(pc.filter(at, is_newer.combine_chunks()))
+        columns = {name: (new if name in self._put else old).column(name) for name in whole.schema.names}
+        updated = cast_rows(pa.table(columns), whole.schema)
+        return pa.concat_tables([whole.filter(pc.invert(is_changed)), updated])
+
+    def left(self) -> pa.Table:
+        """Return the rows that are new in the table."""
+        numbers = pa.array(range(self._rows.num_rows), pa.int32())
+        met = pa.chunked_array(self._met, pa.int32())
+        is_new = pc.and_(pc.invert(pc.is_in(numbers, value_set=met)), pc.is_valid(self._rows.column(ORDER)))
+        inserted = [name for name in self._rows.schema.names if name in {*self._put, KEY}]
+        return self._rows.select(inserted).filter(is_new)
+
+
+def _take(update: UpdateSchema, steps: Sequence[Step]) -> None:
+    with update:
+        for step in steps:
+            _take_one(update, step)
+
+
+def _take_one(update: UpdateSchema, step: Step) -> None:
+    column, path = step.column, (step.name,)
+    match step.kind:
+        case "add":
+            update.add_column((column.name,), iceberg_type(arrow_type(column.type)), doc=column.field)
+        case "rename":
+            update.rename_column(path, column.name)
+        case "widen":
+            update.update_column(path, field_type=iceberg_type(arrow_type(column.type)))
+        case "mark":
+            update.update_column(path, doc=column.field)
+        case "drop":
+            update.delete_column(path)
+        case _:
+            raise ValueError(f"{step.kind} is none of {', '.join(KINDS)}")
+
+
+def _groups(steps: Sequence[Step]) -> list[list[Step]]:
+    """Return steps in groups of which each can be taken at once: none begins with a name that another one changed."""
+    groups: list[list[Step]] = []
+    touched: set[str] = set()
+    moved: set[str] = set()
+    for step in steps:
+        names, is_moving = {step.name, step.column.name}, step.kind not in (WIDEN, MARK)
+        if not groups or names & (touched if is_moving else moved):
+            groups.append([])
+            touched, moved = set(), set()
+        groups[-1].append(step)
+        touched |= names
+        moved |= names if is_moving else set()
+    return groups
+
+
+def _is_appended(files: TableFiles, rows: pa.Table, name: str, mark: Mark) -> bool:
+    """Return whether the rows of a batch are in a table, as `cdcavro.spark.lake.sinks.is_appended` does.
+
+    If the snapshots do not say it, the rows are looked for, unless the batch is surely new.
+    """
+    is_looked_for = mark.since is not None
+    whole = files.whole
+    snapshot = whole.current_snapshot()
+    while snapshot is not None:
+        named = snapshot.summary.get(name) if snapshot.summary is not None else None
+        if named is not None:
+            return int(named) >= mark.batch
+        if snapshot.parent_snapshot_id is None:
+            # Pyiceberg, if it forgets a snapshot, says of the next one that there was none before it; Java does not.
+            is_first = (snapshot.sequence_number or 0) <= 1
+            return is_looked_for and not is_first and _are_there(files, rows)
+        snapshot = whole.snapshot_by_id(snapshot.parent_snapshot_id)
+        if snapshot is None:
+            return is_looked_for and _are_there(files, rows)
+    return False
+
+
+def _are_there(files: TableFiles, rows: pa.Table) -> bool:
+    """Return whether a table has all of these rows, by what identifies a change."""
+    identity = [name for name in CHANGE if name in files.schema.names]
+    left = set(_tuples(rows, identity))
+    for task in files.within(Keys(rows.column(identity[0])), identity[0]):
+        left.difference_update(_tuples(files.read(task, identity), identity))
+    return not left
+
+
+def _tuples(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    return zip(*[rows.column(name).to_pylist() for name in names], strict=True)
+
+
+def _user() -> dict[str, str]:
+    """Return the property in which Spark says who created a table."""
+    try:
+        return {"owner": os.environ.get("SPARK_USER") or getpass.getuser()}
+    except (KeyError, OSError):
+        return {}

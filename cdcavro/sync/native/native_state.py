@@ -1,0 +1,395 @@
+"""The current state of a table in a native lake: the rules of `cdcavro.lake.merge` in Arrow.
+
+Of each key, only the payload of the last change is read. Where changes lack columns, `stated_columns` puts rows
+together from all that state them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdcavro.errors import SchemaError
+from cdcavro.lake import sql_statements as sql
+from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.lake_columns import held_columns
+from cdcavro.lake.lakes import name_property
+from cdcavro.lake.merge import check_keys
+from cdcavro.lake.ownership_rules import adopted_columns
+from cdcavro.lake.row_facts import (
+    CREATED,
+    DELETES_TABLE,
+    FILLED,
+    GUARDED,
+    PARTIAL,
+    RowFacts,
+    first_properties,
+    stated_properties,
+)
+from cdcavro.lake.sql_statements import AT, DELETED, KEY, OLDER, ORDER, STATE, UNPARSED
+from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
+from cdcavro.sync.native.native_columns import fill, prepare
+from cdcavro.sync.native.row_images import (
+    ImageReader,
+    absent_of,
+    binary,
+    last_of_each,
+    lengths,
+    look_up,
+    parts,
+    read_envelopes,
+    texts_of,
+)
+from cdcavro.sync.native.stated_columns import RowParts, combine, keys_with_older_values
+from cdcavro.table.table_schema import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.sync.native.native_table import NativeLake, NativeTable
+    from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.table_schema import TableSchema
+
+_NOTHING: Final = pa.scalar(b"", pa.binary())
+
+
+@dataclass
+class NativeCache:
+    """What is known of one lake table without looking at it. It belongs to the only writer of the table."""
+
+    # None if they are not known.
+    properties: dict[str, str] | None = None
+    # Whether the table is surely empty, and whether its table of deletes is.
+    is_empty: bool = False
+    has_no_deletes: bool = False
+
+    def look(self, table: NativeTable) -> dict[str, str]:
+        """Return the properties of a lake table, and know them from now on."""
+        self.properties = dict(table.properties() or {})
+        return self.properties
+
+    def put(self, table: NativeTable, properties: Mapping[str, str]) -> None:
+        """Set those properties of a lake table that it does not have yet."""
+        known = self.look(table) if self.properties is None else self.properties
+        missing = dict(properties.items() - known.items())
+        if missing:
+            table.alter([], missing)
+        known.update(properties)
+
+
+@dataclass(frozen=True)
+class NativeState:
+    """The current state of a table in a native lake.
+
+    * `lake` (`NativeLake`)
+    * `table` (TableName): what the table is called in the lake.
+    * `behavior` (str): how the lake table follows the table's statements, as in `cdcavro.lake.evolution`.
+    * `guard` (timedelta): how long deletes are kept against late changes.
+    * `known` (`NativeCache`): what is known of the lake table from call to call, if nobody else writes it; one that is
+      made anew for each call looks.
+    """
+
+    lake: NativeLake
+    table: TableName
+    behavior: str = LENIENT
+    guard: timedelta = timedelta(days=7)
+    known: NativeCache = field(default_factory=NativeCache)
+
+    @property
+    def identifier(self) -> str:
+        """The name of the lake table in messages."""
+        return self._state.identifier
+
+    @property
+    def _state(self) -> NativeTable:
+        return self.lake.table(self.table)
+
+    @property
+    def _deletes(self) -> NativeTable:
+        return self.lake.table(self.table, DELETES_TABLE)
+
+    def prepare(self, versions: Sequence[TableSchema], *, facts: RowFacts | None = None) -> list[Step]:
+        """Make the lake table have the columns of the newest version; return what was done to it.
+
+        `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then
+        says at once what it is to say of it. Raises `SchemaError` for a table without a primary key, which has a
+        changelog only, for a key that does not find older rows, and for a step that the behavior or the lake does not
+        allow.
+        """
+        if any(schema.key is None for schema in versions):
+            raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
+        check_keys(versions)
+        self.lake.make_room(self.table)
+        version, own, table = versions[-1].version, uuid4().hex, self._state
+        stated = first_properties(facts)
+        if GUARDED in stated:
+            # Whoever reads that there is a table of deletes finds it.
+            self._create_deletes()
+        filled = {FILLED: str(version)}
+        first = {**filled, **name_property(self.table), CREATED: own, **stated}
+        steps = prepare(self.lake, table, versions[-1], STATE, self.behavior, first)
+        properties = self.known.look(table)
+        self.known.is_empty = properties.get(CREATED) == own
+        before = int(properties.get(FILLED, "0"))
+        if before < version:
+            fill(table, versions[-1], before, adopted_columns(properties) or ())
+        # A table that was made again begins with its first version.
+        self.known.put(table, filled)
+        return steps
+
+    def merge(
+        self,
+        rows: pa.Table,
+        versions: Sequence[TableSchema],
+        *,
+        facts: RowFacts | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        """Merge a batch of the table's typed rows; nothing changes if it is merged again. Nothing else may write.
+
+        `rows` has the columns version, operation, order, key and payload of `placing.ROWS`, in any order; `versions`
+        are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts` (`RowFacts`
+        or None) what is known of it already. If the lake table is known to have just been created for them, the rows
+        are appended. Raises `OrderError`, and merges nothing, if different things order the changes, and `SchemaError`
+        for a row without a key; and as `to_arrow` does.
+        """
+        known, table = self.known, self._state
+        properties = known.properties or known.look(table)
+        facts = facts_of(rows, versions) if facts is None else facts
+        stated = stated_properties(self.table.table, facts, properties)
+        if facts.deletes and GUARDED not in properties:
+            self._create_deletes()
+        known.put(table, stated)
+        is_empty, known.is_empty = known.is_empty, False
+        floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
+        if facts.floor is not None and not is_empty:
+            table.delete_up_to(ORDER, floor)
+        batch = _KeyedRows(rows, floor)
+        deletes = self._put_deletes(batch, now or datetime.now(UTC)) if GUARDED in stated else _Deletes()
+        present = table.columns()
+        if PARTIAL in stated:
+            has_floor = facts.floor is not None
+            self._replace(batch, deletes, versions, present, is_empty=is_empty, has_floor=has_floor)
+        else:
+            self._merge(batch, deletes, versions, present, is_empty=is_empty)
+
+    def forget_deletes(self, *, now: datetime | None = None) -> None:
+        """Forget the deletes whose guard is over at a time, by default now."""
+        if GUARDED in (self.known.properties or self.known.look(self._state)):
+            self._deletes.delete_up_to(AT, (now or datetime.now(UTC)) - self.guard)
+
+    def _create_deletes(self) -> None:
+        """Create the table of deletes unless there is one."""
+        table = self._deletes
+        if table.properties() is None:
+            table.create([], sql.DELETES, self.lake.properties(list(sql.DELETES)))
+            self.known.has_no_deletes = True
+
+    def _put_deletes(self, batch: _KeyedRows, now: datetime) -> _Deletes:
+        """Append the last deletes of a batch, and return those of its keys that stand."""
+        is_new, self.known.has_no_deletes = self.known.has_no_deletes, False
+        came, table = batch.deletes, self._deletes
+        keys, orders = came
+        if not is_new:
+            looked_for = pc.unique(pa.concat_arrays([batch.upserts[0], keys]))
+            held = table.find(looked_for, [KEY, ORDER]) if len(looked_for) else None
+            if held is not None and len(held):
+                keys, orders = _last(
+                    pa.concat_arrays([binary(held.column(KEY)), keys]),
+                    pa.concat_arrays([binary(held.column(ORDER)), orders]),
+                )
+                known = _last(binary(held.column(KEY)), binary(held.column(ORDER)))
+                is_newer = pc.greater(came[1], look_up(came[0], *known).fill_null(_NOTHING))
+                came = came[0].filter(is_newer), came[1].filter(is_newer)
+        if len(came[0]):
+            moments = pa.repeat(pa.scalar(now, pa.timestamp("us", "UTC")), len(came[0]))
+            table.append(pa.table(dict(zip(sql.DELETES, [*came, moments], strict=True))))
+        return _Deletes(keys, orders, batch.deletes[0])
+
+    def _merge(
+        self,
+        batch: _KeyedRows,
+        deletes: _Deletes,
+        versions: Sequence[TableSchema],
+        present: Sequence[LakeColumn],
+        *,
+        is_empty: bool,
+    ) -> None:
+        """Merge the last change of each key."""
+        keys, orders = batch.upserts
+        last = last_of_each(keys, orders)
+        keys, orders = keys.take(last), orders.take(last)
+        is_alive = deletes.are_above(keys, orders)
+        keys, orders, last = keys.filter(is_alive), orders.filter(is_alive), last.filter(is_alive)
+        table, pairs = self._state, held_columns(versions[-1], present)
+        kinds = table.schema()
+        reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
+        read = []
+        for _, envelopes in read_envelopes(batch.rows, batch.places.take(last), versions):
+            image = envelopes.column("after")
+            read.append(pa.table({**reader.columns(image), UNPARSED: texts_of(image)}))
+        names = [held.name for _, held in pairs]
+        source = pa.concat_tables(read) if read else pa.table({})
+        columns = {name: source.column(name) for name in source.column_names}
+        found = _with_types({**columns, KEY: keys, ORDER: orders}, kinds, len(keys))
+        if is_empty:
+            if len(found):
+                table.append(found)
+        else:
+            found = found.select([*names, *STATE]).append_column(DELETED, deletes.of_batch(keys))
+            gone = deletes.without(keys)
+            if len(gone):
+                found = pa.concat_tables([found, gone], promote_options="default")
+            if len(found):
+                table.merge(found, names)
+
+    def _replace(
+        self,
+        batch: _KeyedRows,
+        deletes: _Deletes,
+        versions: Sequence[TableSchema],
+        present: Sequence[LakeColumn],
+        *,
+        is_empty: bool,
+        has_floor: bool,
+    ) -> None:
+        """Put the last value of each column into the rows of a batch's keys."""
+        keys, orders = batch.upserts
+        alive = pc.indices_nonzero(deletes.are_above(keys, orders))
+        table, pairs = self._state, held_columns(versions[-1], present)
+        kinds = table.schema()
+        changes = _changes(
+            batch, alive, versions, ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
+        )
+        touched = pc.unique(pa.concat_arrays([keys.take(alive), deletes.batch]))
+        if has_floor and not is_empty:
+            below = keys_with_older_values(table.read([KEY, OLDER]), batch.floor)
+            touched = pc.unique(pa.concat_arrays([touched, below]))
+        held = kinds.empty_table() if is_empty or not len(touched) else table.find(touched)
+        absent = {held_one.name: _names_of(wanted, versions) for wanted, held_one in pairs}
+        floors = pc.max_element_wise(
+            deletes.standing(binary(held.column(KEY))).fill_null(_NOTHING), pa.scalar(batch.floor, pa.binary())
+        )
+        replaced, found = combine(RowParts(held.cast(kinds), floors), changes, absent)
+        found = _with_types({name: found.column(name) for name in found.column_names}, kinds, len(found))
+        if is_empty and len(found):
+            table.append(found)
+        elif len(replaced) or len(found):
+            table.replace(pc.unique(pa.concat_arrays([replaced, binary(found.column(KEY))])), found)
+
+
+class _KeyedRows:
+    """The rows of a batch above a floor that upsert a key, and the last deletes of its keys."""
+
+    def __init__(self, rows: pa.Table, floor: bytes) -> None:
+        self.rows, self.floor = rows, floor
+        operation, order, key = (binary(rows.column(name)) for name in ("operation", "order", "key"))
+        is_upsert = pc.is_in(operation, pa.array(UPSERTS))
+        if floor:
+            is_upsert = pc.and_(is_upsert, pc.greater(order, pa.scalar(floor, pa.binary())))
+        # The places of the upserts among all rows.
+        self.places = pc.indices_nonzero(is_upsert)
+        is_whole = len(self.places) == len(rows)
+        # Keys and orders of the upserts, and of the last delete of each key.
+        self.upserts = (key, order) if is_whole else (key.take(self.places), order.take(self.places))
+        is_delete = pc.equal(operation, DELETE)
+        self.deletes = _last(key.filter(is_delete), order.filter(is_delete))
+
+
+class _Deletes:
+    """The last deletes of keys that stand, and the keys of which a batch has deletes."""
+
+    def __init__(
+        self, keys: pa.Array | None = None, orders: pa.Array | None = None, batch: pa.Array | None = None
+    ) -> None:
+        none = pa.array([], pa.binary())
+        self._keys = none if keys is None else keys
+        self._orders = none if orders is None else orders
+        self.batch = none if batch is None else batch
+
+    def standing(self, keys: pa.Array) -> pa.Array:
+        """Return the order of the last delete of each key, null if none stands."""
+        return look_up(keys, self._keys, self._orders)
+
+    def are_above(self, keys: pa.Array, orders: pa.Array) -> pa.Array:
+        """Return whether the change of each key, with its order, is above the last delete."""
+        if not len(self._keys):
+            return pa.repeat(True, len(keys))  # noqa: FBT003  the value that is repeated
+        return pc.greater(orders, self.standing(keys).fill_null(_NOTHING))
+
+    def of_batch(self, keys: pa.Array) -> pa.Array:
+        """Return the order of the last delete of each key of which the batch has one, otherwise null."""
+        return look_up(keys, self.batch, self.standing(self.batch))
+
+    def without(self, keys: pa.Array) -> pa.Table:
+        """Return the deletes of the batch, as `merge_state` takes them, of keys that are not among others."""
+        left = self.batch.filter(pc.invert(pc.is_in(self.batch, keys)))
+        return pa.table({KEY: left, DELETED: self.standing(left)})
+
+
+def _last(keys: pa.Array, orders: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return each key once, with its highest order."""
+    last = last_of_each(keys, orders)
+    return keys.take(last), orders.take(last)
+
+
+def _changes(batch: _KeyedRows, chosen: pa.Array, versions: Sequence[TableSchema], reader: ImageReader) -> pa.Table:
+    """Return changes of rows, as `stated_columns.combine` takes them; `chosen` are their places among the upserts."""
+    keys, orders = (one.take(chosen) for one in batch.upserts)
+    read = []
+    for places, envelopes in read_envelopes(batch.rows, batch.places.take(chosen), versions):
+        image = envelopes.column("after")
+        numbers = binary(batch.rows.column("version")).take(places)
+        own = {UNPARSED: texts_of(image), sql.ABSENT: absent_of(image), sql.VERSION: numbers}
+        read.append(pa.table({**reader.columns(image), **own}))
+    if not read:
+        read = [_no_changes(versions, reader)]
+    return pa.concat_tables(read).append_column(KEY, keys).append_column(ORDER, orders)
+
+
+def _no_changes(versions: Sequence[TableSchema], reader: ImageReader) -> pa.Table:
+    none = pa.table({"version": pa.array([None], pa.int32()), "payload": pa.array([None], pa.binary())})
+    ((_, envelopes),) = read_envelopes(none, None, versions)
+    image = envelopes.column("after")
+    own = {UNPARSED: texts_of(image), sql.ABSENT: absent_of(image), sql.VERSION: none.column("version")}
+    return pa.table({**reader.columns(image), **own}).slice(0, 0)
+
+
+def _names_of(wanted: LakeColumn, versions: Sequence[TableSchema]) -> dict[int, str]:
+    """Return what a column is called in each version, as changes name those that they lack."""
+    return {
+        schema.version: column.name
+        for schema in versions
+        for column in schema.columns
+        if column.field in (wanted.field, *wanted.aliases)
+    }
+
+
+def _with_types(columns: Mapping[str, Any], kinds: pa.Schema, count: int) -> pa.Table:
+    """Return columns as all those of a lake table, in its order; those that are not given are null."""
+    arrays = [columns[one.name].cast(one.type) if one.name in columns else pa.nulls(count, one.type) for one in kinds]
+    return pa.table(arrays, names=[one.name for one in kinds])
+
+
+def facts_of(rows: pa.Table, versions: Sequence[TableSchema]) -> RowFacts:
+    """Return what a batch holds. Raises as `to_arrow` does."""
+    operation, order, key = (binary(rows.column(name)) for name in ("operation", "order", "key"))
+    is_end = pc.is_in(operation, pa.array([TRUNCATE, DROP]))
+    upserts = pc.indices_nonzero(pc.is_in(operation, pa.array(UPSERTS)))
+    partial = 0
+    for _, envelopes in read_envelopes(rows, upserts, versions):
+        absent = parts(envelopes.column("after"))[MISSING]
+        partial += pc.sum(pc.greater(lengths(absent), 0)).as_py() or 0
+    return RowFacts(
+        pc.max(order.filter(is_end)).as_py(),
+        pc.sum(pc.equal(operation, DELETE)).as_py() or 0,
+        pc.sum(pc.and_(pc.invert(is_end), key.is_null())).as_py() or 0,
+        partial,
+        pc.unique(pc.binary_slice(order, 0, 2)).to_pylist(),
+    )

@@ -1,0 +1,107 @@
+"""Native lakes: what the libraries that need no Java do with lake tables, the same for Delta Lake and Iceberg."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.table.ddl.steps import TableName
+
+
+class Mark(NamedTuple):
+    """The mark of an append: a batch of a job that has one is not appended again."""
+
+    # What is unique to the writer.
+    job: str
+    # The number of the batch, which goes up.
+    batch: int
+    # When the batch was first attempted; None if this attempt is surely the first.
+    since: datetime | None = None
+
+
+class NativeTable(Protocol):
+    """One lake table, which need not be there; its methods but `create` need it to be there.
+
+    Each change is one commit. A commit that loses against another writer's is tried again, up to five times.
+    """
+
+    @property
+    def identifier(self) -> str:
+        """The name of the table in messages, the same as Spark's SQL has for it."""
+
+    def properties(self) -> dict[str, str] | None:
+        """Return the properties that the newest version of the table has; None if there is no table."""
+
+    def size(self) -> int:
+        """Return how many bytes the files of the newest version have."""
+
+    def columns(self) -> list[LakeColumn]:
+        """Return the columns, without this project's own, as `cdcavro.spark.lake.columns.present_columns` does."""
+
+    def schema(self) -> pa.Schema:
+        """Return the names and types of all columns, this project's own among them, in the table's order."""
+
+    def create(self, columns: Sequence[LakeColumn], own: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        """Create the table unless there is one, as `sql_statements.create_table` does."""
+
+    def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
+        """Take steps, in order, and set properties; nothing for none of both. Raises `SchemaError` for a step that the library cannot take."""
+
+    def append(self, rows: pa.Table, mark: Mark | None = None) -> None:
+        """Append rows, unless their batch is there, whichever runner appended it; without a mark nothing is looked for."""
+
+    def merge(self, rows: pa.Table, present: Sequence[str]) -> None:
+        """Merge rows as `sql_statements.merge_state` does with is_guarded=True and is_partial=False.
+
+        `rows` has one row for each key, with the columns of `present`, those of `sql_statements.STATE`, and DELETED.
+        """
+
+    def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows that have one of these keys in the column `sql_statements.KEY`; `names` are the columns, by default all."""
+
+    def replace(self, keys: pa.Array, rows: pa.Table) -> None:
+        """Remove the rows with these keys, and add rows, which have all columns of the table, in one commit."""
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """Return columns of all rows."""
+
+    def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
+        """Delete the rows whose value in a column is not above a bound."""
+
+    def rewrite(self, transform: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
+        """Replace all rows by what a function returns for them, some at a time, in one commit."""
+
+
+class NativeLake(Protocol):
+    """A lake of native tables."""
+
+    @property
+    def name(self) -> str:
+        """What the lake is called in messages, the same as on Spark: a state is bound to it."""
+
+    def table(self, name: TableName, suffix: str = "") -> NativeTable:
+        """Return a lake table of a table; `suffix` is one of `SUFFIXES`."""
+
+    def tables(self) -> Iterator[NativeTable]:
+        """Yield all tables of the lake."""
+
+    def properties(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return what a table with columns of such names is created with."""
+
+    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
+        """Return the properties that a table needs for steps."""
+
+    def can_widen(self, old: str, new: str) -> bool:
+        """Return whether a column of a type can become one of another, as Spark spells types."""
+
+    def make_room(self, table: TableName) -> None:
+        """Prepare the place of a table, as Spark's sinks do. Raises `SchemaError` as `check_separate` does."""
+
+    def check(self) -> None:
+        """Check that the lake can be reached and written to. Raises `FileError` or `JobError`."""

@@ -1,0 +1,534 @@
+"""Native Iceberg tables: what each method does to rows, columns, files and versions, without Java."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyiceberg")
+
+from cdcavro.errors import FileError, JobError, SchemaError
+from cdcavro.lake.evolution import ADD, DROP, MARK, RENAME, WIDEN, LakeColumn, Step
+from cdcavro.lake.sql_statements import (
+    AT,
+    CHANGELOG,
+    DELETED,
+    DELETES,
+    KEY,
+    OLDER,
+    OPERATION,
+    ORDER,
+    STATE,
+    UNPARSED,
+)
+from cdcavro.sync.native import iceberg_files
+from cdcavro.sync.native.hadoop_catalog import HadoopCatalog, version_of
+from cdcavro.sync.native.iceberg_files import TableFiles
+from cdcavro.sync.native.iceberg_lake import NativeIceberg, NativeIcebergTable
+from cdcavro.sync.native.native_table import Mark
+from cdcavro.table import TableName
+
+NOW = datetime(2026, 11, 24, 1, 2, 3, 456_789, tzinfo=UTC)
+# Types as Spark spells them, each with a value.
+VALUES: Mapping[str, Any] = {
+    "boolean": True,
+    "int": -(2**31),
+    "bigint": 2**63 - 1,
+    "float": 0.5,
+    "double": -1e300,
+    "decimal(9,2)": Decimal("-1234567.89"),
+    "decimal(18,0)": Decimal(10**18 - 1),
+    "decimal(38,10)": Decimal("9" * 28 + ".1234567890"),
+    "date": date(1, 1, 1),
+    "timestamp": NOW,
+    "timestamp_ntz": NOW.replace(tzinfo=None),
+    "string": "ünïcode\0",
+    "binary": bytes(range(256)),
+    "array<string>": ["a", None],
+    "array<array<int>>": [[1], None, []],
+    "map<string,binary>": [("k", b"\xff\x00"), ("n", None)],
+    "struct<a:int,b:array<string>>": {"a": 1, "b": ["x"]},
+}
+# Names that are none in other places.
+NAMES = ("a.b", "c d", "`", "ü", "*", "1", "x=y;", "'", '"', "\\", "_c", "{}", "a", "A_", "#", "..", "-")
+COLUMNS = [LakeColumn(name, f"field_{i}", type) for i, (name, type) in enumerate(zip(NAMES, VALUES, strict=True))]
+PLAIN = [LakeColumn("v", "v", "int"), LakeColumn("kept", "kept", "string")]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> NativeIceberg:
+    """An empty lake."""
+    return NativeIceberg("ice", owner="me", warehouse=str(tmp_path / "ware house"))
+
+
+def made(
+    lake: NativeIceberg, columns: Sequence[LakeColumn] = PLAIN, own: Mapping[str, str] = STATE
+) -> NativeIcebergTable:
+    """Return a table that is created."""
+    name = TableName("shop", "s", "t")
+    lake.make_room(name)
+    table = lake.table(name)
+    table.create(columns, own, lake.properties([]))
+    return table
+
+
+def rows_of(table: NativeIcebergTable, rows: Sequence[Mapping[str, Any]], *more: str) -> pa.Table:
+    """Return rows as Arrow has them; `more` are names of binary columns beside those of the table."""
+    schema = table.schema()
+    for name in more:
+        schema = schema.append(pa.field(name, pa.binary()))
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+
+
+def state(table: NativeIcebergTable) -> dict[bytes, tuple[Any, ...]]:
+    """Return what each key has."""
+    rows = table.read([KEY, "v", "kept", ORDER, UNPARSED, OLDER]).to_pylist()
+    assert len({row[KEY] for row in rows}) == len(rows)
+    return {row[KEY]: tuple(row.values())[1:] for row in rows}
+
+
+def files_of(table: NativeIcebergTable) -> list[str]:
+    """Return the names of the data files."""
+    return sorted(task.file.file_path for task in TableFiles(table._load()).tasks)
+
+
+def versions(table: NativeIcebergTable) -> int:
+    """Return the number of the newest version."""
+    return version_of(table._load().metadata_location)
+
+
+def test_a_table_has_the_columns_and_properties_it_is_created_with(lake: NativeIceberg):
+    """Each type, hostile names, comments; again, nothing happens."""
+    table = made(lake, COLUMNS)
+    made(lake, PLAIN)
+    assert table.identifier == "`ice`.`shop`.`s~~`.`t`"
+    assert table.columns() == COLUMNS
+    assert table.schema().names == [*NAMES, *STATE]
+    found = table.properties()
+    assert found is not None
+    assert found.pop("owner")
+    assert found == {"cdcavro.pipeline": "me", "write.parquet.compression-codec": "zstd"}
+    assert (versions(table), table._load().format_version) == (1, 2)
+    assert lake.table(TableName("shop", None, "t"), "deletes").properties() is None
+
+
+def test_values_come_back_exactly(lake: NativeIceberg):
+    """Those of each type, nulls, and NaN."""
+    table = made(lake, COLUMNS)
+    row = dict(zip(NAMES, VALUES.values(), strict=True)) | {KEY: b"\x00\xff", ORDER: b"\xff" * 40}
+    row |= {OLDER: [("a", b"\x80")], UNPARSED: [("b", "text")]}
+    others = [dict.fromkeys(row), dict.fromkeys(row) | {"ü": float("inf")}]
+    table.append(rows_of(table, [row, *others]), Mark("j", 0))
+    table.append(rows_of(table, [dict.fromkeys(row) | {"*": float("nan")}]), Mark("j", 1))
+    found = table.read(table.schema().names)
+    assert found.schema == table.schema()
+    # The newest rows are read first.
+    assert found.slice(1).equals(rows_of(table, [row, *others]))
+    assert str(found.column("*")[0].as_py()) == "nan"
+
+
+FAR: Mapping[str, Sequence[Any]] = {
+    "timestamp": (253_402_300_800_000_000, -62_135_596_800_000_001, 2**63 - 1, -(2**63) + 1),
+    "timestamp_ntz": (253_402_300_800_000_000, -62_135_596_800_000_001),
+    "date": (2_932_897, -719_163),
+    "string": ("\ud7ff" * 17,),
+}
+
+
+@pytest.mark.parametrize("type", FAR)
+def test_values_of_which_pyiceberg_finds_no_bounds_are_written(lake: NativeIceberg, type: str):
+    """Times that are not Python's, as PostgreSQL's are; the keys beside them have bounds, and no file is left over."""
+    table = made(lake, [LakeColumn("v", "v", type)])
+    numbers = pa.array(FAR[type])
+    values = (numbers.cast(pa.int32()) if type == "date" else numbers).cast(table.schema().field("v").type)
+    keys = pa.array([b"%d" % i for i in range(len(values))])
+    table.append(pa.table({"v": values, KEY: keys, ORDER: keys}), Mark("j", 0))
+    assert table.read(["v"]).column("v").combine_chunks().equals(values)
+    (task,) = TableFiles(table._load()).tasks
+    assert len(task.file.lower_bounds) == len(task.file.upper_bounds) == 2
+    assert len(list(lake.files.folder.rglob("*.parquet"))) == 1
+
+
+def test_a_batch_is_appended_once(lake: NativeIceberg):
+    """Also an empty one, also behind another job's, and after older snapshots are forgotten."""
+    table = made(lake, [], CHANGELOG)
+
+    def append(job: str, batch: int, *orders: bytes) -> int:
+        rows = [{ORDER: one, OPERATION: "c", KEY: None} for one in orders]
+        table.append(rows_of(table, rows), Mark(job, batch, NOW))
+        return table.read([ORDER]).num_rows
+
+    assert append("it's", 3, b"a", b"b") == 2
+    assert append("it's", 3, b"a", b"b") == append("it's", 2, b"0") == 2
+    assert append("other", 3, b"c") == 3
+    assert append("it's", 4) == append("it's", 4, b"x") == 3
+    assert append("it's", 5, b"d") == 4
+    current = table._load().current_snapshot()
+    assert current is not None
+    assert current.summary is not None
+    assert current.summary["cdcavro.batch.it's"] == "5"
+    append("other", 4, b"e")
+    whole = table._load()
+    kept = whole.current_snapshot()
+    expire = whole.maintenance.expire_snapshots()
+    for snapshot in whole.snapshots():
+        if snapshot != kept:
+            expire.by_id(snapshot.snapshot_id)
+    expire.commit()
+    assert append("it's", 5, b"d") == 5
+    assert append("it's", 6, b"d", b"f") == 7
+
+
+def merged_by_hand(
+    held: dict[bytes, tuple[Any, ...]], rows: Sequence[Mapping[str, Any]]
+) -> dict[bytes, tuple[Any, ...]]:
+    """Return what `sql_statements.merge_state` makes of rows, of which the column `kept` is not in the batch."""
+    found = dict(held)
+    for row in rows:
+        own = row["v"], row[ORDER], row[UNPARSED], row[OLDER]
+        there = found.get(row[KEY])
+        if there is None:
+            if row[ORDER] is not None:
+                found[row[KEY]] = (own[0], None, *own[1:])
+        elif row[ORDER] is None and row[DELETED] is not None and row[DELETED] >= there[2]:
+            del found[row[KEY]]
+        elif row[ORDER] is not None and row[ORDER] > there[2]:
+            found[row[KEY]] = (own[0], there[1], *own[1:])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_merges_are_those_of_the_statement(lake: NativeIceberg, seed: int):
+    """Keys and orders of any bytes, with the same beginning, and longer than bounds are."""
+    chance = random.Random(seed)
+    table = made(lake)
+    keys = [
+        bytes(chance.choice(b"\x00\x7f\x80\xff") for _ in range(chance.choice([1, 2, 16, 17, 20]))) for _ in range(40)
+    ]
+    orders = [bytes([one]) for one in (0, 1, 0x7F, 0x80, 0xFF)] + [b"\x80\x00", b"\x7f\xff"]
+    first = [{KEY: key, ORDER: b"\x01", "v": i, "kept": "k"} for i, key in enumerate(set(keys[:20]))]
+    table.append(rows_of(table, first), Mark("j", 0))
+    wanted = state(table)
+    for _ in range(6):
+        rows = [
+            {
+                KEY: key,
+                ORDER: chance.choice([None, *orders]),
+                DELETED: chance.choice([None, *orders]),
+                "v": chance.randrange(100),
+                UNPARSED: chance.choice([None, [("v", "x")]]),
+                OLDER: chance.choice([None, [("v", b"\x80")]]),
+            }
+            for key in set(chance.sample(keys, chance.randrange(1, 20)))
+        ]
+        wanted = merged_by_hand(wanted, rows)
+        batch = rows_of(table, rows, DELETED).drop_columns(["kept"])
+        for _ in range(chance.choice([1, 2])):
+            table.merge(batch, ["v"])
+            assert state(table) == wanted
+
+
+def test_only_files_that_hold_keys_are_rewritten(lake: NativeIceberg):
+    """And none, without a new version, if nothing changes."""
+    table = made(lake)
+    for number in range(3):
+        rows = [{KEY: b"%d%d" % (number, i), ORDER: b"1", "v": i} for i in range(3)]
+        table.append(rows_of(table, rows), Mark("j", number))
+    before = files_of(table)
+    table.merge(rows_of(table, [{KEY: b"11", ORDER: b"2", "v": 7}, {KEY: b"9", ORDER: b"1"}], DELETED), ["v"])
+    after = files_of(table)
+    assert len({*before} - {*after}) == len({*after} - {*before}) == 1
+    assert state(table)[b"11"][0] == 7
+    count = versions(table)
+    table.merge(rows_of(table, [{KEY: b"11", ORDER: b"2", "v": 8}, {KEY: b"x", DELETED: b"9"}], DELETED), ["v"])
+    table.merge(rows_of(table, [], DELETED), ["v"])
+    table.replace(pa.array([b"none"]), rows_of(table, []))
+    table.delete_up_to(ORDER, b"0")
+    assert (versions(table), files_of(table)) == (count, after)
+
+
+def test_many_small_files_are_put_together(lake: NativeIceberg, monkeypatch: pytest.MonkeyPatch):
+    """And their manifests: a table that is merged into for ever does not become slower for ever."""
+    monkeypatch.setattr(iceberg_files, "_MANY", 4)
+    table = made(lake)
+    table.alter([], {"commit.manifest.min-count-to-merge": "3"})
+    for number in range(12):
+        table.merge(rows_of(table, [{KEY: b"%02d" % number, ORDER: b"1", "v": number}], DELETED), ["v"])
+        assert len(files_of(table)) <= 5
+    assert [state(table)[b"%02d" % number][0] for number in range(12)] == list(range(12))
+    for number in range(9):
+        table.append(rows_of(table, [{KEY: b"a%d" % number, ORDER: b"1"}]), Mark("j", number))
+    whole = table._load()
+    snapshot = whole.current_snapshot()
+    assert snapshot is not None
+    assert len(snapshot.manifests(whole.io)) <= 4
+    assert len(state(table)) == 21
+
+
+def test_manifests_without_files_are_forgotten(lake: NativeIceberg):
+    """Each change of a row would leave one, which each later change would read."""
+    table = made(lake)
+    for number in range(8):
+        table.merge(rows_of(table, [{KEY: b"k", ORDER: b"%d" % number, "v": number}], DELETED), ["v"])
+    whole = table._load()
+    snapshot = whole.current_snapshot()
+    assert snapshot is not None
+    assert len(snapshot.manifests(whole.io)) == 2
+    assert state(table)[b"k"][0] == 7
+
+
+def test_columns_are_changed_by_their_numbers(lake: NativeIceberg):
+    """In one commit, with properties; older rows have what they had."""
+    columns = [
+        LakeColumn(name, name, type)
+        for name, type in {"a": "int", "b": "float", "c": "decimal(5,2)", "d.": "int"}.items()
+    ]
+    table = made(lake, columns)
+    row = {"a": 1, "b": 0.5, "c": Decimal("1.25"), "d.": 4, KEY: b"k", ORDER: b"1"}
+    table.append(rows_of(table, [row]), Mark("j", 0))
+    steps = [
+        Step(DROP, "d.", columns[3]),
+        Step(RENAME, "a", LakeColumn("~~moving", "a", "int")),
+        Step(RENAME, "b", LakeColumn("a", "b", "float")),
+        Step(RENAME, "~~moving", LakeColumn("b", "a", "int")),
+        Step(WIDEN, "b", LakeColumn("b", "x", "bigint")),
+        Step(MARK, "b", LakeColumn("b", "x", "bigint")),
+        Step(WIDEN, "a", LakeColumn("a", "b", "double")),
+        Step(WIDEN, "c", LakeColumn("c", "c", "decimal(30,2)")),
+        Step(ADD, "d.", LakeColumn("d.", "e", "map<string,string>")),
+        Step(MARK, "d.", LakeColumn("d.", "it's", "map<string,string>")),
+    ]
+    table.alter(steps, {"cdcavro.floor": "00ff", "p": "`"})
+    assert versions(table) == 3
+    assert table.columns() == [
+        LakeColumn("b", "x", "bigint"),
+        LakeColumn("a", "b", "double"),
+        LakeColumn("c", "c", "decimal(30,2)"),
+        LakeColumn("d.", "it's", "map<string,string>"),
+    ]
+    assert (table.properties() or {})["cdcavro.floor"] == "00ff"
+    names = ["b", "a", "c", "d."]
+    assert table.read(names).to_pylist() == [{"b": 1, "a": 0.5, "c": Decimal("1.25"), "d.": None}]
+    table.append(rows_of(table, [{"b": 2**40, "a": 1e300, "c": Decimal(10**20), "d.": [("k", "v")]}]), Mark("j", 1))
+    assert table.read(["d.", "b"]).to_pylist() == [{"d.": [("k", "v")], "b": 2**40}, {"d.": None, "b": 1}]
+    table.alter([], {})
+    table.alter([], {"p": "`"})
+    assert versions(table) == 4
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (Step(WIDEN, "v", LakeColumn("v", "v", "string")), "Cannot change column type"),
+        (Step(WIDEN, "v", LakeColumn("v", "v", "tape")), "no type of a lake"),
+        (Step(ADD, "v", LakeColumn("v", "v", "int")), "already exists"),
+        (Step(RENAME, "none", LakeColumn("w", "v", "int")), "none"),
+        (Step("turn", "v", LakeColumn("w", "v", "int")), "turn is none of"),
+    ],
+)
+def test_a_step_that_cannot_be_taken_changes_nothing(lake: NativeIceberg, step: Step, reason: str):
+    """Nor do those before it."""
+    table = made(lake)
+    with pytest.raises(SchemaError, match=reason):
+        table.alter([Step(ADD, "w", LakeColumn("new", "new", "int")), step], {"p": "q"})
+    assert (versions(table), table.columns()) == (1, PLAIN)
+
+
+def test_names_that_iceberg_does_not_tell_apart_are_refused(lake: NativeIceberg):
+    """A column that is called as the inside of another one is."""
+    columns = [LakeColumn("m", "m", "map<string,int>"), LakeColumn("m.key", "k", "int")]
+    with pytest.raises(SchemaError, match=r"`t`: .*multiple fields for name m\.key"):
+        made(lake, columns)
+    table = made(lake, columns[:1])
+    with pytest.raises(SchemaError, match=r"m\.key"):
+        table.alter([Step(ADD, "m.key", columns[1])], {})
+    assert table.columns() == columns[:1]
+
+
+def test_rows_are_found_and_replaced_by_their_keys(lake: NativeIceberg):
+    """In one commit."""
+    table = made(lake)
+    table.append(rows_of(table, [{KEY: bytes([i]), ORDER: b"1", "v": i} for i in range(250, 256)]), Mark("j", 0))
+    table.append(rows_of(table, [{KEY: None, "v": 9}, {KEY: b"", ORDER: b"1", "v": 8}]), Mark("j", 1))
+    found = table.find(pa.array([b"\xff", b"", b"none"]), ["v", KEY])
+    assert sorted(found.to_pylist(), key=str) == [{"v": 255, KEY: b"\xff"}, {"v": 8, KEY: b""}]
+    assert table.find(pa.array([b"none"])).schema == table.schema()
+    table.replace(pa.array([b"\xff", b"\xfe"]), rows_of(table, [{KEY: b"\xff", "v": 1}, {KEY: b"n", "v": 2}]))
+    assert versions(table) == 4
+    assert {row[KEY]: row["v"] for row in table.read([KEY, "v"]).to_pylist()} == {
+        **{bytes([i]): i for i in range(250, 254)},
+        None: 9,
+        b"": 8,
+        b"\xff": 1,
+        b"n": 2,
+    }
+
+
+def test_rows_up_to_a_bound_are_deleted(lake: NativeIceberg):
+    """By bytes, without a sign, and by time; those without a value stay."""
+    table = made(lake, [], DELETES)
+    moments = [NOW + timedelta(microseconds=i) for i in range(4)]
+    rows = [{KEY: b"%d" % i, ORDER: bytes([i * 80]), AT: one} for i, one in enumerate(moments)]
+    table.append(rows_of(table, [*rows, {KEY: b"n"}]), Mark("j", 0))
+    table.delete_up_to(ORDER, b"\x50")
+    assert [row[KEY] for row in table.read([KEY]).to_pylist()] == [b"2", b"3", b"n"]
+    table.delete_up_to(AT, moments[2])
+    assert [row[KEY] for row in table.read([KEY]).to_pylist()] == [b"3", b"n"]
+    table.replace(pa.array([b"n"]), rows_of(table, []))
+    table.delete_up_to(ORDER, b"\xff")
+    assert (table.read([KEY]).num_rows, files_of(table)) == (0, [])
+    table.append(rows_of(table, rows), Mark("j", 1))
+    assert table.read([KEY]).num_rows == 4
+
+
+def test_all_rows_are_rewritten_in_one_commit(lake: NativeIceberg):
+    """Or none, if that fails: then no file is left of it."""
+    table = made(lake)
+    for number in range(3):
+        table.append(rows_of(table, [{KEY: b"%d" % number, ORDER: b"1", "v": number}]), Mark("j", number))
+
+    def double(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([row | {"v": row["v"] * 2} for row in batch.to_pylist()], schema=batch.schema)
+
+    table.rewrite(double)
+    assert sorted(row["v"] for row in table.read(["v"]).to_pylist()) == [0, 2, 4]
+    assert versions(table) == 5
+    before = sorted(lake.files.folder.rglob("*.parquet"))
+    with pytest.raises(JobError, match=r"`ice`\.`shop`\.`s~~`\.`t`: .*not today"):
+        table.rewrite(fail)
+    assert (versions(table), sorted(lake.files.folder.rglob("*.parquet"))) == (5, before)
+
+
+def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Fail."""
+    raise ValueError("not today")
+
+
+def test_writers_at_the_same_time_lose_nothing(lake: NativeIceberg):
+    """Each merge is planned again on what the others have written, and files of lost tries are gone."""
+    table = made(lake)
+    errors: list[JobError] = []
+
+    def write(writer: int) -> None:
+        own = NativeIceberg("ice", warehouse=lake.warehouse).table(TableName("shop", "s", "t"))
+        try:
+            for number in range(4):
+                rows = [{KEY: b"all", ORDER: b"%d%d" % (number, writer), "v": writer}]
+                rows += [{KEY: b"%d %d" % (writer, number), ORDER: b"1", "v": number}]
+                own.merge(rows_of(own, rows, DELETED), ["v"])
+        except JobError as error:
+            errors.append(error)
+
+    writers = [threading.Thread(target=write, args=(writer,)) for writer in range(2)]
+    for one in writers:
+        one.start()
+    for one in writers:
+        one.join()
+    assert errors == []
+    found = state(table)
+    assert len(found) == 9
+    assert found[b"all"][2] == b"31"
+    whole = table._load()
+    known = {
+        entry.data_file.file_path
+        for snapshot in whole.snapshots()
+        for manifest in snapshot.manifests(whole.io)
+        for entry in manifest.fetch_manifest_entry(whole.io, discard_deleted=False)
+    }
+    assert {str(path) for path in lake.files.folder.rglob("*.parquet")} == known
+
+
+def test_a_commit_that_always_loses_is_an_error(lake: NativeIceberg, monkeypatch: pytest.MonkeyPatch):
+    """After five tries, each of which another writer overtakes; it names the table."""
+    table, tries = made(lake), []
+    commit = HadoopCatalog.commit_table
+
+    def overtaken(self: HadoopCatalog, *arguments: Any) -> Any:
+        tries.append(versions(table))
+        self._put(("shop", "s~~", "t"), self.load_table(("shop", "s~~", "t")).metadata, tries[-1] + 1)
+        rows = made(lake)._load()
+        monkeypatch.setattr(HadoopCatalog, "commit_table", commit)
+        files = TableFiles(rows)
+        files.append({})
+        monkeypatch.setattr(HadoopCatalog, "commit_table", overtaken)
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(HadoopCatalog, "commit_table", overtaken)
+    with pytest.raises(JobError, match=r"`t`: other writers were faster, 5 times"):
+        table.append(rows_of(table, [{KEY: b"k"}]), Mark("j", 0))
+    assert len(tries) == 5
+    assert list(lake.files.folder.rglob("*.parquet")) == []
+
+
+def test_errors_name_the_table(lake: NativeIceberg):
+    """One that is not there, one whose file is gone, and a value that does not fit."""
+    missing = lake.table(TableName("shop", None, "none"))
+    for call in (missing.columns, missing.schema, lambda: missing.read([KEY]), lambda: missing.alter([], {"p": "q"})):
+        with pytest.raises(JobError, match=r"there is no table `ice`\.`shop`\.`none`"):
+            call()
+    table = made(lake)
+    with pytest.raises(JobError, match=r"`t`: ArrowInvalid"):
+        table.append(pa.table({KEY: pa.array([b"k"]), "v": pa.array(["no number"])}), Mark("j", 0))
+    table.append(rows_of(table, [{KEY: b"k"}]), Mark("j", 0))
+    next(lake.files.folder.rglob("*.parquet")).unlink()
+    with pytest.raises(JobError, match=r"`t`: FileNotFoundError"):
+        table.read([KEY])
+
+
+def test_a_lake_knows_its_tables(lake: NativeIceberg, tmp_path: Path):
+    """Those of databases and schemas; it can be checked before there are any."""
+    lake.check()
+    assert list(lake.tables()) == []
+    for name in (TableName("shop", "s", "t"), TableName("shop", None, "u"), TableName(None, None, "v")):
+        lake.make_room(name)
+        lake.table(name, "changes").create([], CHANGELOG, {})
+    assert sorted(one.identifier for one in lake.tables()) == [
+        "`ice`.`shop`.`s~~`.`t~~changes`",
+        "`ice`.`shop`.`u~~changes`",
+        "`ice`.`~~`.`v~~changes`",
+    ]
+    lake.check()
+    assert lake.name == "Iceberg's catalog ice"
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(FileError, match="can be written to"):
+        NativeIceberg("ice", warehouse=str(file)).check()
+    with pytest.raises(FileError, match="a folder on this machine"):
+        NativeIceberg("ice", warehouse="s3://bucket/lake").check()
+
+
+def test_tables_do_not_lie_in_each_other(lake: NativeIceberg, tmp_path: Path):
+    """As with Spark's sinks: what was made under first names is said, and where it is to go."""
+    older = NativeIceberg("ice", is_older=True, warehouse=lake.warehouse)
+    name = TableName("shop", "s", "t")
+    older.make_room(name)
+    older.table(name).create(PLAIN, STATE, {})
+    with pytest.raises(SchemaError, match="under the name that it had at first"):
+        lake.make_room(name)
+    with pytest.raises(SchemaError, match="would be around another"):
+        older.make_room(TableName("shop", None, "s"))
+    other = NativeIceberg("ice", is_older=True, warehouse=str(tmp_path / "other"))
+    other.make_room(TableName("shop", None, "s"))
+    other.table(TableName("shop", None, "s")).create(PLAIN, STATE, {})
+    with pytest.raises(SchemaError, match="in the folder of another"):
+        other.make_room(name)
+
+
+@pytest.mark.slow
+def test_nothing_of_spark_is_imported():
+    """Nor anything else that is slow and not needed."""
+    code = (
+        "import sys, cdcavro.sync.native.iceberg_lake as _; print({'pyspark', 'py4j', 'sqlalchemy'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "set()\n"

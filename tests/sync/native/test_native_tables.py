@@ -1,0 +1,224 @@
+"""Batches to the tables of a native lake: each table by itself, each lake table its pipeline's."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from cdcavro import to_changes
+from cdcavro.errors import FileError
+from cdcavro.lake import TypedRows
+from cdcavro.lake.lakes import NAME, OWNER, Attempt
+from cdcavro.lake.row_facts import RowFacts
+from cdcavro.sync.native.delta_lake import NativeDelta
+from cdcavro.sync.native.native_state import NativeState, facts_of
+from cdcavro.sync.native.native_tables import NO_KEY, NativeTables, TableResult
+from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
+from support.keyed_changes import canal
+from support.lake_values import table_of
+
+FIRST = Attempt(is_first=True)
+
+
+class Part(NamedTuple):
+    """A table's rows of a batch."""
+
+    batch: int
+    rows: pa.Table
+    facts: RowFacts
+    attempt: Attempt = FIRST
+
+
+class Pipeline:
+    """Writes messages to native tables, as a pipeline does that goes on, and one that has just started."""
+
+    def __init__(self, folder: Path, job: str = "the job", **settings: Any) -> None:
+        self.maker, self.batch = TypedRows(Tables()), 0
+        self.lake, self.job, self.settings = NativeDelta(str(folder)), job, settings
+        self.tables = self.start()
+
+    def start(self) -> NativeTables:
+        """Return tables that know nothing of the lake's."""
+        self.tables = NativeTables(self.lake, self.job, **self.settings)
+        return self.tables
+
+    def parts(self, messages: Sequence[bytes], attempt: Attempt = FIRST) -> list[tuple[Any, TableName, list[Part]]]:
+        """Return the rows of a batch of messages."""
+        rows = self.maker.of_batch([to_changes(one, "canal") for one in messages]).rows
+        self.batch += 1
+        found = []
+        for table in self.maker.tables.tables:
+            own = table_of([row for row in rows if row.table == table.number])
+            part = Part(self.batch, own, facts_of(own, table.versions), attempt)
+            found.append((table, table.versions[0].table, [part] if len(own) else []))
+        return found
+
+    def write(self, *messages: bytes) -> list[TableResult]:
+        """Write a batch of messages."""
+        return self.tables.write(self.parts(messages))
+
+    def rows(self, *names: str, table: str = "t", suffix: str = "") -> list[tuple[Any, ...]]:
+        """Return columns of the rows of a lake table."""
+        held = self.lake.table(TableName("d", None, table), suffix).read(names)
+        return sorted((tuple(row.values()) for row in held.to_pylist()), key=repr)
+
+
+ROWS = [
+    canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+    canal("INSERT", [{"id": "2", "a": "2"}], id=2),
+    canal("UPDATE", [{"id": "1", "a": "3"}], id=3, old=[{"a": "1"}]),
+    canal("DELETE", [{"id": "2", "a": "2"}], id=4),
+]
+ADD_COLUMN = canal("ALTER", [], id=5, isDdl=True, sql="ALTER TABLE t ADD COLUMN b INT NOT NULL DEFAULT 7")
+MORE = canal("INSERT", [{"id": "3", "a": "4", "b": "5"}], id=6)
+LAST = canal("INSERT", [{"id": "4", "a": "4", "b": "6"}], id=7)
+
+
+def test_batches_of_several_tables_are_written_and_what_changes_is_said(tmp_path: Path):
+    """Each to its current state and its changelog; a batch that is written again changes nothing."""
+    pipeline = Pipeline(tmp_path, is_changelog=True, parallel=2)
+    others = [canal("INSERT", [{"id": str(n), "x": "1"}], id=n, table=f"u{n}") for n in range(4)]
+    assert {(one.error, *one.steps) for one in pipeline.write(*ROWS, *others)} == {(None,)}
+    assert pipeline.rows("id", "a") == [(1, 3)]
+    assert pipeline.rows("_cdc_op", "id", "a", suffix="changes") == [
+        ("b", 1, 1), ("c", 1, 1), ("c", 2, 2), ("d", 2, 2), ("u", 1, 3),
+    ]  # fmt: skip
+    assert [pipeline.rows("id", table=f"u{n}") for n in range(4)] == [[(n,)] for n in range(4)]
+    parts = pipeline.parts([ADD_COLUMN, MORE])
+    for attempt in (FIRST, Attempt(), Attempt(since=None)):
+        written = pipeline.tables.write(
+            [(table, name, [one._replace(attempt=attempt) for one in own]) for table, name, own in parts]
+        )
+        assert {one.error for one in written} == {None}
+        if attempt is FIRST:
+            (number,) = [table.number for table, name, _ in parts if name.table == "t"]
+            assert [one.steps for one in written if one.number == number] == [["column 'b' is added"] * 2]
+        pipeline.start()
+    assert pipeline.rows("id", "a", "b") == [(1, 3, 7), (3, 4, 5)]
+    assert len(pipeline.rows("id", suffix="changes")) == 6
+    properties = pipeline.lake.table(TableName("d", None, "t"), "changes").properties() or {}
+    assert (properties[OWNER], properties[NAME]) == ("the job", '["d", null, "t"]')
+
+
+def test_a_fault_of_a_table_keeps_only_its_own_rows_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """They are written with the next batch, from the oldest on."""
+    pipeline = Pipeline(tmp_path, is_changelog=True, behavior="exception")
+    pipeline.write(*ROWS, canal("INSERT", [{"id": "1"}], id=9, table="u"))
+    parts = pipeline.parts([ADD_COLUMN, MORE, canal("INSERT", [{"id": "2"}], id=10, table="u")])
+    written = {one.number: one.error for one in pipeline.tables.write(parts)}
+    assert written == {0: "schema t: its lake table would change: column 'b' is added", 1: None}
+    assert (pipeline.rows("id"), pipeline.rows("id", table="u")) == ([(1,)], [(1,), (2,)])
+    later = pipeline.parts([LAST])
+    pipeline.tables.behavior = "lenient"
+    (table, name, waiting), (_, _, [new]) = parts[0], later[0]
+    assert pipeline.tables.write([(table, name, [*waiting, new])])[0].error is None
+    assert pipeline.rows("id", "b") == [(1, 7), (3, 5), (4, 6)]
+    # What is none of a table's own is raised.
+    monkeypatch.setattr(NativeState, "merge", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pipeline.write(canal("INSERT", [{"id": "9"}], id=99))
+
+
+def test_a_table_without_a_key_has_a_changelog_only_which_is_said_once(tmp_path: Path):
+    """Also if it gets its key later."""
+    pipeline = Pipeline(tmp_path)
+    keyless = [canal("INSERT", [{"id": "1"}], id=n, pkNames=[]) for n in (1, 2)]
+    assert [pipeline.write(one)[0].steps for one in keyless] == [[NO_KEY], []]
+    assert pipeline.rows("_cdc_op", "id", suffix="changes") == [("c", 1)] * 2
+    assert pipeline.lake.table(TableName("d", None, "t")).properties() is None
+
+
+def test_a_table_that_goes_on_with_the_lake_table_of_one_that_is_gone_loses_nothing_to_late_rows(tmp_path: Path):
+    """A DROP empties it; what comes late of the old one takes no column from the new one."""
+    pipeline = Pipeline(tmp_path, behavior="evolve")
+    old = pipeline.parts(ROWS[:1])
+    pipeline.tables.write(old)
+    pipeline.write(canal("ERASE", [], id=2, isDdl=True, sql="DROP TABLE t"))
+    assert pipeline.rows("id") == []
+    pipeline.write(canal("INSERT", [{"id": "7", "z": "1"}], id=3))
+    assert [one.steps for one in pipeline.write(canal("INSERT", [{"id": "8", "z": "2"}], id=4))] == [[], []]
+    assert pipeline.start().write(old)[0].error is None
+    assert pipeline.rows("id", "z") == [(7, 1), (8, 2)]
+
+
+def test_a_lake_table_of_another_pipeline_is_refused_and_once_adopted_has_nothing_twice(tmp_path: Path):
+    """Whose it is stands in its properties; a pipeline that begins anew reads all again."""
+    first = Pipeline(tmp_path, "first", is_changelog=True)
+    first.write(*ROWS)
+    first.write(ADD_COLUMN, MORE)
+    before = [
+        first.rows("_cdc_op", "id", "_cdc_order", suffix="changes"),
+        first.rows("_cdc_key", "_cdc_order", suffix="deletes"),
+    ]
+    second = Pipeline(tmp_path, "second", is_changelog=True, behavior="try_evolve")
+    with pytest.raises(FileError, match=r"expected a lake table of this pipeline, got one of another .*--adopt"):
+        second.write(*ROWS)
+    assert (first.lake.table(TableName("d", None, "t")).properties() or {})[OWNER] == "first"
+    second = Pipeline(tmp_path, "second", is_changelog=True, behavior="try_evolve", is_adopting=True)
+    assert [one.error for one in second.write(*ROWS)] == [None]
+    second.write(ADD_COLUMN, MORE, LAST)
+    log = second.rows("_cdc_op", "id", "_cdc_order", suffix="changes")
+    assert [row for row in log if row[1] != 4] == before[0]
+    assert len(log) == len(before[0]) + 1
+    assert second.rows("_cdc_key", "_cdc_order", suffix="deletes") == before[1]
+    assert second.rows("id", "a", "b") == [(1, 3, 7), (3, 4, 5), (4, 4, 6)]
+    # It is the second's now.
+    first.start()
+    with pytest.raises(FileError, match=r"got one of another pipeline \(second\)"):
+        first.write(LAST)
+
+
+def test_a_lake_table_that_says_nobodys_name_is_that_of_the_pipeline_that_wrote_it(tmp_path: Path):
+    """As all were at first; any other pipeline is refused."""
+    name = TableName("d", None, "t")
+    nobody = Pipeline(tmp_path)
+    table = nobody.parts(ROWS[:1])[0]
+    NativeState(nobody.lake, name).prepare(table[0].versions)
+    with pytest.raises(FileError, match="got one that another pipeline, or nobody known, has written"):
+        nobody.tables.write([table])
+    nobody.tables.unmarked = frozenset({name})
+    assert [one.error for one in nobody.tables.write([table])] == [None]
+    assert (nobody.lake.table(name).properties() or {})[OWNER] == "the job"
+
+
+def test_a_table_that_is_there_under_its_older_name_goes_on_under_it(tmp_path: Path):
+    """There is never a second one, which would be empty."""
+    pipeline, name = Pipeline(tmp_path), TableName("shop", "orders", "x")
+    (table, _, own) = pipeline.parts(ROWS[:1])[0]
+    older = replace(pipeline.lake, is_older=True)
+    assert NativeTables(older, "the job").write([(table, name, own)])[0].error is None
+    (table, _, own) = pipeline.parts(ROWS[1:2])[0]
+    assert pipeline.tables.write([(table, name, own)])[0].error is None
+    assert sorted(older.table(name).read(["id"]).column("id").to_pylist()) == [1, 2]
+    assert pipeline.lake.table(name).properties() is None
+
+
+def test_a_name_that_no_lake_table_can_have_and_one_that_is_around_another_wait(tmp_path: Path):
+    """They say why, and where the table belongs."""
+    pipeline = Pipeline(tmp_path)
+    (table, _, own) = pipeline.parts(ROWS[:1])[0]
+    written = pipeline.tables.write([(table, TableName("d", None, "t" * 300), own)])
+    assert "is longer than 200 bytes" in (written[0].error or "")
+    inner, outer = TableName("shop", "orders", "x"), TableName("shop", None, "orders")
+    assert NativeTables(replace(pipeline.lake, is_older=True), "the job").write([(table, inner, own)])[0].error is None
+    assert "would be around another" in (pipeline.tables.write([(table, outer, own)])[0].error or "")
+
+
+def test_deletes_are_forgotten_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Not with each batch; and what is known of a lake table is thrown away behind a fault."""
+    calls: list[str] = []
+    own = NativeState.forget_deletes
+    monkeypatch.setattr(NativeState, "forget_deletes", lambda self: (calls.append(self.table.table), own(self)))
+    pipeline = Pipeline(tmp_path)
+    for one in ROWS:
+        pipeline.write(one)
+    assert calls == ["t"]
+    shutil.rmtree(pipeline.lake.path(TableName("d", None, "t")))
+    assert pipeline.write(canal("INSERT", [{"id": "9", "a": "1"}], id=8))[0].error is not None
