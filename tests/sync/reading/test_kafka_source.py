@@ -1,0 +1,315 @@
+"""Kafka without Java's client: offsets, messages and errors of a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from cdcavro.errors import JobError
+from cdcavro.files.lines import KEPT
+from cdcavro.sync.reading import kafka_source
+from cdcavro.sync.reading.kafka_source import KafkaLane, KafkaReader
+from cdcavro.sync.reading.message_columns import SCHEMA
+from support.kafka_server import Broker, Record, broker
+
+JAAS = "kafka.sasl.jaas.config"
+
+
+def rows_of(source: KafkaReader, start: dict | None = None, end: dict | None = None) -> list[dict]:
+    """Return the messages between some offsets, by default all."""
+    lanes = source.lanes(start or source.first_offsets(), end or source.latest())
+    found = []
+    for lane in lanes:
+        for batch in source.batches(lane):
+            assert batch.schema == SCHEMA
+            found += batch.to_pylist()
+    return found
+
+
+def values(rows: list[dict]) -> list[bytes | None]:
+    """Return what messages hold."""
+    return [row["raw"] for row in rows]
+
+
+def delete(kafka: Broker, before: TopicPartition) -> None:
+    """Delete the messages before an offset, as the end of their retention does."""
+    admin = AdminClient({"bootstrap.servers": kafka.servers})
+    for future in admin.delete_records([before]).values():
+        future.result(60)
+
+
+def test_messages_with_their_places(kafka: Broker):
+    """Messages with their places."""
+    kafka.create("places", 2)
+    kafka.send([Record("places", i % 2, b"k" if i else None, None if i == 2 else b"v%d" % i) for i in range(4)])
+    source = KafkaReader(kafka.servers, ("places",))
+    none = {"topic": "places", "file": None, "size": None, "line": None, "clock": None}
+    expected = [
+        {"raw": b"v0", "length": 2, "key": None, "partition": 0, "offset": 0},
+        {"raw": None, "length": None, "key": b"k", "partition": 0, "offset": 1},
+        {"raw": b"v1", "length": 2, "key": b"k", "partition": 1, "offset": 0},
+        {"raw": b"v3", "length": 2, "key": b"k", "partition": 1, "offset": 1},
+    ]
+    assert rows_of(source) == [{**none, **row} for row in expected]
+    # A batch may be read again.
+    assert values(rows_of(source)) == [b"v0", None, b"v1", b"v3"]
+    source.close()
+
+
+def test_a_batch_has_what_is_between_its_offsets(kafka: Broker):
+    """A batch has what is between its offsets."""
+    kafka.create("between")
+    kafka.send([Record("between", 0, None, b"%d" % i) for i in range(50)])
+    source = KafkaReader(kafka.servers, ("between",))
+    for start, end in ((0, 1), (7, 9), (49, 50), (0, 50), (10, 10)):
+        found = rows_of(source, {"between": {"0": start}}, {"between": {"0": end}})
+        assert values(found) == [b"%d" % i for i in range(start, end)]
+    source.close()
+
+
+def test_first_offsets(kafka: Broker):
+    """First offsets."""
+    kafka.create("first", 2)
+    kafka.send([Record("first", 0, None, b"%d" % i) for i in range(5)])
+
+    def first(text: str) -> dict:
+        return KafkaReader(kafka.servers, ("first",), options={"startingOffsets": text}).first_offsets()
+
+    assert first("earliest") == {"first": {"0": 0, "1": 0}}
+    assert first("latest") == {"first": {"0": 5, "1": 0}}
+    assert first('{"first":{"0":-1,"1":-2}}') == {"first": {"0": 5, "1": 0}}
+    assert first('{"first":{"0":3,"1":0}}') == {"first": {"0": 3, "1": 0}}
+    with pytest.raises(JobError, match="topic first partition 1"):
+        first('{"first":{"0":3}}')
+    with pytest.raises(JobError, match="startingOffsets must be"):
+        first("yesterday")
+
+
+def test_topics_by_a_pattern(kafka: Broker):
+    """Topics by a pattern."""
+    for name in ("pattern.a", "pattern.b", "pattern"):
+        kafka.create(name)
+    assert {*KafkaReader(kafka.servers, pattern=r"pattern\..").latest()} == {"pattern.a", "pattern.b"}
+    assert KafkaReader(kafka.servers, pattern="nothing.*").latest() == {}
+    assert not [name for name in KafkaReader(kafka.servers, pattern=".*").latest() if name.startswith("__")]
+
+
+def test_several_topics_in_one_text(kafka: Broker):
+    """Several topics in one text."""
+    for name in ("several.a", "several.b"):
+        kafka.create(name)
+    assert {*KafkaReader(kafka.servers, ("several.a,several.b",)).latest()} == {"several.a", "several.b"}
+
+
+@pytest.mark.parametrize(
+    ("most", "ends"), [(None, [100, 10, 0]), (11, [10, 1, 0]), (3, [2, 1, 0]), (1, [1, 1, 0]), (1_000, [100, 10, 0])]
+)
+def test_partitions_share_what_a_batch_has_at_most(kafka: Broker, most: int | None, ends: list[int]):
+    """Partitions share what a batch has at most."""
+    if "shares" not in kafka.topics():
+        kafka.create("shares", 3)
+        kafka.send([Record("shares", 0, None, b"x")] * 100 + [Record("shares", 1, None, b"x")] * 10)
+    source = KafkaReader(kafka.servers, ("shares",), most=most)
+    latest = source.latest()
+    end = source.plan(source.first_offsets(), latest)
+    assert [end["shares"][number] for number in "012"] == ends
+    assert source.left(end, latest) == 110 - sum(ends)
+
+
+def test_marks_of_transactions_are_passed_over(kafka: Broker):
+    """Marks of transactions are passed over."""
+    kafka.create("transactions")
+    producer = Producer({"bootstrap.servers": kafka.servers, "transactional.id": "t"})
+    producer.init_transactions(30)
+    for i, ends in enumerate((producer.commit_transaction, producer.abort_transaction, producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce("transactions", b"%d" % i)
+        # Else one that is given up is never sent.
+        producer.flush(30)
+        ends(30)
+    committed = {"kafka.isolation.level": "read_committed"}
+    for options, expected in (({}, [b"0", b"1", b"2"]), (committed, [b"0", b"2"])):
+        source = KafkaReader(kafka.servers, ("transactions",), options=options)
+        assert source.latest() == {"transactions": {"0": 6}}
+        assert values(rows_of(source)) == expected
+        # A batch may end before a mark, behind one, and have nothing but one.
+        for start, end in ((0, 1), (0, 2), (1, 2), (5, 6), (4, 6)):
+            found = rows_of(source, {"transactions": {"0": start}}, {"transactions": {"0": end}})
+            assert values(found) == [one for one in expected if start <= 2 * int(one) < end]
+        source.close()
+
+
+def test_offsets_that_are_compacted_are_passed_over(kafka: Broker):
+    """Offsets that are compacted are passed over."""
+    admin = AdminClient({"bootstrap.servers": kafka.servers})
+    config = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.001",
+        "segment.ms": "100",
+        "delete.retention.ms": "0",
+    }
+    admin.create_topics([NewTopic("compacted", 1, 1, config={**config, "max.compaction.lag.ms": "100"})])[
+        "compacted"
+    ].result(60)
+    for i in range(30):
+        kafka.send([Record("compacted", 0, b"same", b"%d" % i)])
+        time.sleep(0.01)
+    source = KafkaReader(kafka.servers, ("compacted",))
+    until = time.monotonic() + 60
+    while len(found := rows_of(source)) > 20 and time.monotonic() < until:
+        time.sleep(1)
+        kafka.send([Record("compacted", 0, b"same", b"more")])
+    assert len(found) <= 20
+    end = source.latest()["compacted"]["0"]
+    assert rows_of(source)[-1]["offset"] == end - 1
+    # One that ends within a gap.
+    gap = min({*range(end)} - {row["offset"] for row in rows_of(source)})
+    assert all(
+        row["offset"] < gap + 1 for row in rows_of(source, {"compacted": {"0": 0}}, {"compacted": {"0": gap + 1}})
+    )
+    source.close()
+
+
+def test_messages_that_are_gone(kafka: Broker):
+    """Messages that are gone."""
+    kafka.create("gone")
+    kafka.send([Record("gone", 0, None, b"%d" % i) for i in range(10)])
+    source = KafkaReader(kafka.servers, ("gone",))
+    start, end = source.first_offsets(), source.latest()
+    delete(kafka, TopicPartition("gone", 0, 4))
+    said = "topic gone partition 0 begins at offset 4 and is to be read from offset 0"
+    with pytest.raises(JobError, match=said):
+        source.lanes(start, end)
+    with pytest.raises(JobError, match=said):
+        next(source.batches(KafkaLane("gone", 0, 0, 10)))
+    assert values(rows_of(source, {"gone": {"0": 4}}, end)) == [b"%d" % i for i in range(4, 10)]
+
+
+def test_partitions_that_are_not_what_they_were(kafka: Broker):
+    """Partitions that are not what they were."""
+    kafka.create("changed")
+    source = KafkaReader(kafka.servers, ("changed",))
+    latest = source.latest()
+    with pytest.raises(JobError, match="topic changed partition 0 ends at offset 0 and was read up to offset 9"):
+        source.plan({"changed": {"0": 9}}, latest)
+    with pytest.raises(JobError, match="topic other partition 3, of which messages may be unread"):
+        source.plan({"changed": {"0": 0}, "other": {"3": 1}}, latest)
+    kafka.create("changed.new", 2)
+    kafka.send([Record("changed.new", 1, None, b"x")])
+    new = KafkaReader(kafka.servers, ("changed", "changed.new"))
+    end = new.plan(latest, new.latest())
+    assert [(row["topic"], row["partition"]) for row in rows_of(new, latest, end)] == [("changed.new", 1)]
+    delete(kafka, TopicPartition("changed.new", 1, 1))
+    with pytest.raises(JobError, match=r"topic changed.new partition 1 is new and begins at offset 1"):
+        new.plan(latest, new.latest())
+
+
+def test_a_topic_that_is_not_there(kafka: Broker):
+    """A topic that is not there."""
+    kafka.create("there")
+    for ask in (KafkaReader.check, KafkaReader.latest, KafkaReader.first_offsets):
+        with pytest.raises(JobError, match=r"has no topic missing[.] Asked for were the topics there, missing"):
+            ask(KafkaReader(kafka.servers, ("there", "missing")))
+    assert "missing" not in kafka.topics()
+
+
+@pytest.mark.parametrize("servers", ["no.such.host.invalid:9092", "127.0.0.1:1"])
+@pytest.mark.timeout(60)
+def test_a_broker_that_does_not_answer(servers: str, capfd):
+    """A broker that does not answer."""
+    for ask in (KafkaReader.check, lambda one: one.lanes({"t": {"0": 0}}, {"t": {"0": 1}})):
+        with pytest.raises(JobError, match=f"Kafka at {servers} does not answer: .*(resolve|refused)"):
+            ask(KafkaReader(servers, ("t",)))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.jvm
+def test_a_broker_that_stops_while_it_is_read(tmp_path: Path, monkeypatch, capfd):
+    """A broker that stops while it is read."""
+    monkeypatch.setattr(kafka_source, "_FIRST", 1)
+    monkeypatch.setattr(kafka_source, "_BYTES", 1)
+    with broker(tmp_path) as made:
+        made.create("stops")
+        made.send([Record("stops", 0, None, b"x" * 900_000) for _ in range(150)])
+        source = KafkaReader(made.servers, ("stops",))
+        (lane,) = source.lanes(source.first_offsets(), source.latest())
+        batches = source.batches(lane)
+        next(batches)
+        made.stop()
+        capfd.readouterr()
+        with pytest.raises(JobError, match=f"Kafka at {made.servers} does not answer"):
+            deque(batches, maxlen=0)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_errors_have_no_secrets(kafka: Broker, capfd):
+    """Errors have no secrets."""
+    secret = "hunter2"
+    login = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="{secret}";'
+    sasl = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN", JAAS: login}
+    for options in (
+        sasl,
+        {"kafka.ssl.key.password": secret, "kafka.security.protocol": "SSL"},
+        {"kafka.ssl.keystore.key": secret, "kafka.security.protocol": "SSL"},
+    ):
+        source = KafkaReader(kafka.servers, ("t",), options=options)
+        with pytest.raises(JobError, match=f"Kafka at {kafka.servers}") as raised:
+            source.check()
+        assert secret not in str(raised.value)
+        assert secret not in repr(source)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("option", ["kafka.no.such.option", "kafka.fetch.min.bytes"])
+def test_options_that_are_not_known(kafka: Broker, option: str):
+    """Options that are not known."""
+    with pytest.raises(JobError, match="cannot be read with these options"):
+        KafkaReader(kafka.servers, ("t",), options={option: "many"}).check()
+
+
+def test_a_message_that_is_too_long_has_its_beginning(kafka: Broker, monkeypatch):
+    """A message that is too long has its beginning."""
+    most = 2 * KEPT
+    monkeypatch.setattr(kafka_source, "MAX_LENGTH", most)
+    kafka.create("long")
+    kafka.send([Record("long", 0, None, b"x" * size) for size in (most, most + 1)] + [Record("long", 0, None, None)])
+    found = rows_of(KafkaReader(kafka.servers, ("long",)))
+    assert [(row["raw"] and len(row["raw"]), row["length"]) for row in found] == [
+        (most, most),
+        (KEPT, most + 1),
+        (None, None),
+    ]
+
+
+def test_large_messages_come_few_at_a_time(kafka: Broker, monkeypatch):
+    """Large messages come few at a time."""
+    monkeypatch.setattr(kafka_source, "_BYTES", 4 << 20)
+    monkeypatch.setattr(kafka_source, "_FIRST", 8)
+    kafka.create("large")
+    kafka.send([Record("large", 0, None, b"x" * 900_000) for _ in range(60)])
+    source = KafkaReader(kafka.servers, ("large",))
+    (lane,) = source.lanes(source.first_offsets(), source.latest())
+    sizes = [batch.num_rows for batch in source.batches(lane)]
+    assert sum(sizes) == 60
+    assert max(sizes[1:]) <= 8
+
+
+def test_many_messages_are_read_in_their_order(kafka: Broker):
+    """Many messages are read in their order, none twice."""
+    count = 100_000
+    kafka.create("many")
+    kafka.send(Record("many", 0, b"key", b"%0600d" % i) for i in range(count))
+    source = KafkaReader(kafka.servers, ("many",))
+    (lane,) = source.lanes(source.first_offsets(), source.latest())
+    last = 0
+    for batch in source.batches(lane):
+        assert batch.column("offset")[0].as_py() == last
+        last += batch.num_rows
+    assert last == count
+    assert json.loads(batch.column("raw")[-1].as_py().lstrip(b"0")) == count - 1
