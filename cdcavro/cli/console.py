@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, TypeVar
 
@@ -241,6 +243,61 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
         self._label, self._total, self._read, self._bar = label, total, 0, None
+
+
+# Seconds between two lines on how far work is: on a terminal, where each replaces the one before, and elsewhere.
+_LIVE: Final = 0.5
+_SLOW: Final = 5.0
+ERASE: Final = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Says on standard error how far work is: on a terminal on one line, elsewhere on a line every 5 seconds.
+
+    Several threads may call it. `is_quiet` says that nothing is wanted but sentences.
+    """
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        self._is_live, self._is_quiet = _is_terminal(sys.stderr), is_quiet
+        self._lock = threading.Lock()
+        self._next = time.monotonic() + (_LIVE if self._is_live else _SLOW)
+        self._is_shown = False
+
+    def show(self, what: str) -> None:
+        """Say how far the work is, unless that was said a moment ago."""
+        if self._is_quiet or time.monotonic() < self._next:
+            return
+        with self._lock:
+            now = time.monotonic()
+            if now < self._next:
+                return
+            self._next = now + (_LIVE if self._is_live else _SLOW)
+            if not self._is_live:
+                say(what)
+                return
+            # The last column stays free: a line that reaches it is two.
+            sys.stderr.write(ERASE + plain(what)[: shutil.get_terminal_size().columns - 1])
+            sys.stderr.flush()
+            self._is_shown = True
+
+    def clear(self) -> None:
+        """Take away what stands on the line; the next is due after a while."""
+        with self._lock:
+            self._next = time.monotonic() + (_LIVE if self._is_live else _SLOW)
+            if self._is_shown:
+                sys.stderr.write(ERASE)
+                sys.stderr.flush()
+                self._is_shown = False
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence above the line."""
+        self.clear()
+        say(sentence)
+
+    def finish(self, result: T) -> T:
+        """Take away what stands on the line, and return what the work gave."""
+        self.clear()
+        return result
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

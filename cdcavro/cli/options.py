@@ -19,12 +19,12 @@ from cdcavro.change.modes import (
     Modes,
 )
 from cdcavro.cli.console import say
-from cdcavro.errors import FileError, UnknownFormatError
+from cdcavro.errors import FileError, UnknownFormatError, hide_credentials
 from cdcavro.exact.instants import find_zone
 from cdcavro.files.inputs import Inputs
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.rejects import MaxRejects
-from cdcavro.files.streams import STANDARD, shown_name
+from cdcavro.files.streams import STANDARD, local_folder, shown_name
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.sniff import AUTO, MIXED
@@ -118,6 +118,12 @@ from_option: Final = click.option(
     default=AUTO,
     help=f"The format of the input. Default: auto, which detects it from the first {HEAD_LINES} messages.",
 )
+local_option: Final = click.option(
+    "--local", is_flag=True, help="Run in this process, without Spark and Java, for what one machine can hold."
+)
+verbose_option: Final = click.option(
+    "--verbose", is_flag=True, help="Show what Spark and its fetching of jars say while it starts."
+)
 zone_option: Final = click.option(
     "--zone", metavar="ZONE", callback=parse_zone, help="The time zone of times without one, e.g. Asia/Shanghai."
 )
@@ -128,6 +134,21 @@ inputs_argument: Final = click.argument(
     metavar="[INPUT]...",
     callback=lambda _ctx, _param, paths: Inputs(paths, say),
 )
+
+
+def check_runner(*, is_local: bool, master: str | None, is_verbose: bool) -> None:
+    """Check that options of Spark are not given for what runs without it. Raises `click.UsageError`."""
+    if is_local and master is not None:
+        raise click.UsageError("--master is of Spark, and --local runs without it: give one of them")
+    if is_local and is_verbose:
+        raise click.UsageError("--verbose shows what Spark says, and --local runs without it: give one of them")
+
+
+def check_local(address: str | None) -> None:
+    """Check that an address is one of this machine's files. Raises `click.UsageError`."""
+    if address is not None and local_folder(address) is None:
+        shown = hide_credentials(address)
+        raise click.UsageError(f"--local reads and writes files of this machine, and {shown} is reached by Spark only")
 
 
 class ConnectorSettings(NamedTuple):

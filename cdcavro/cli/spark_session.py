@@ -20,12 +20,15 @@ T = TypeVar("T")
 
 
 @contextmanager
-def spark_session(master: str | None, config: Mapping[str, str]) -> Iterator[Any]:
-    """Start a session with these settings, and stop it. Raises `SetupError`; what uses it belongs in `in_thread`."""
+def spark_session(master: str | None, config: Mapping[str, str], *, is_verbose: bool = False) -> Iterator[Any]:
+    """Start a session with these settings, and stop it. Raises `SetupError`; what uses it belongs in `in_thread`.
+
+    What Java says while it starts is shown if that fails, or if `is_verbose`.
+    """
+    say("starting Spark")
     # pyspark takes a second to import and may not be installed; the other commands do not need it.
     from cdcavro.spark.session import session, stop  # noqa: PLC0415
 
-    say("starting Spark")
     defaults = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
@@ -35,8 +38,9 @@ def spark_session(master: str | None, config: Mapping[str, str]) -> Iterator[Any
     spark = None
     is_over: AbstractContextManager[Any] = nullcontext()
     try:
-        spark = in_thread(partial(session, master=master, config={**defaults, **config}))
-        spark.sparkContext.setLogLevel("ERROR")
+        with nullcontext(_start_loudly) if is_verbose else _quiet_start() as launch:
+            spark = in_thread(partial(session, master=master, config={**defaults, **config}, launch=launch))
+            spark.sparkContext.setLogLevel("ERROR")
         yield spark
     except KeyboardInterrupt:
         # Running tasks end in errors that are of no interest.
@@ -51,6 +55,32 @@ def spark_session(master: str | None, config: Mapping[str, str]) -> Iterator[Any
         with is_over:
             if spark is not None:
                 stop(spark)
+
+
+def _start_loudly(settings: Mapping[str, str]) -> None:
+    """Leave the start to Spark."""
+
+
+@contextmanager
+def _quiet_start() -> Iterator[Callable[[Mapping[str, str]], None]]:
+    """Yield what starts a JVM whose words are passed on from the end of the block, or shown if it ends with an error."""
+    heard: list[Any] = []
+
+    def launch(settings: Mapping[str, str]) -> None:
+        from cdcavro.spark.session import JvmOutput  # noqa: PLC0415  pyspark may be missing, which `session` tells
+
+        heard.append(JvmOutput(partial(say, "fetching jars, which is done once")))
+        heard[0].launch(settings)
+
+    is_faulty = False
+    try:
+        yield launch
+    except Exception:
+        is_faulty = True
+        raise
+    finally:
+        for one in heard:
+            one.pass_on(with_kept=is_faulty)
 
 
 def in_thread(function: Callable[[], T]) -> T:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import threading
+import time
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cdcavro.cli.console import say, table
+from cdcavro.cli.console import ERASE, ProgressLine, say, table
 from cdcavro.cli.group import REJECTED, example
+from cdcavro.cli.interrupts import second_signal_ends
+from cdcavro.cli.options import check_local, check_runner, local_option, verbose_option
 from cdcavro.cli.spark_session import in_thread, spark_session
-from cdcavro.errors import FileError, number_of, plain
+from cdcavro.errors import FileError, SetupError, number_of, plain
 from cdcavro.files.rejects import is_all_rejected
-from cdcavro.files.streams import check_folder
+from cdcavro.files.streams import check_folder, local_folder
 
 if TYPE_CHECKING:
-    from cdcavro.spark.pipeline import BatchReport
-    from cdcavro.spark.pipeline.config import Config
-    from cdcavro.spark.pipeline.pipeline import Pipeline
+    from collections.abc import Iterator
+
+    from cdcavro.sync.batches import BatchReport, Lag
+    from cdcavro.sync.config import Config
+    from cdcavro.sync.pipeline import Pipeline
 
 SHOW: Final = "show"
+LOCAL: Final = "local"
+# The object stores in which delta-rs reaches a lake.
+_STORES: Final = frozenset({"s3", "s3a", "gs", "az", "adl", "abfs", "abfss", "azure"})
+# In seconds: how often it is looked whether something is to be said of a batch that takes long.
+_BEAT: Final = 0.5
 
 
 @click.command(
@@ -53,6 +64,8 @@ SHOW: Final = "show"
     metavar="N|P%",
     help="Stop once more than N messages are rejected, or P percent of all. Default: never.",
 )
+@local_option
+@verbose_option
 @click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
 @click.option("--check", is_flag=True, help="Check the configuration and the connections, and do nothing.")
 @click.option(
@@ -63,6 +76,13 @@ SHOW: Final = "show"
     help="Write a page in HTML on all batches so far, after each; with show, now.",
 )
 @click.option("--quiet", is_flag=True, help="Say nothing of each batch but which rows wait.")
+@click.option(
+    "--log",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    metavar="text|json",
+    help="How batches are told on standard error: a sentence, or a line of JSON. Default: text.",
+)
 @click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
 @click.pass_context
 def sync(
@@ -75,12 +95,15 @@ def sync(
     check: bool,
     page: str | None,
     quiet: bool,
+    log: str,
+    local: bool,
+    verbose: bool,
     master: str | None,
     **flags: Any,
 ) -> None:
     """Keep lake tables in step with the databases whose changes arrive in topics or files.
 
-    Messages are read in batches; each table gets its current state (by MERGE), its changelog, or both, or Avro files of
+    Messages are read in batches, on Spark or in this process; each table gets its current state, its changelog, or both, or Avro files of
     its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
     what a pipeline remembers.
     """
@@ -88,29 +111,94 @@ def sync(
     if action == SHOW:
         _show(flags["state"], page, None if config is None else _config(config, flags))
         return
-    configuration = _config(config, flags)
-    pipeline, redaction = configuration.pipeline(config or "the options"), configuration.redaction
-    _check_places(configuration, pipeline)
-    with redaction.errors(), spark_session(master, {"spark.driver.memory": "2g", **configuration.settings()}) as spark:
-        if check:
-            in_thread(partial(pipeline.check, spark))
-            has_registry = pipeline.registry is not None or pipeline.settings.framed is not None
-            parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if has_registry else [])]
-            reached = f"{', '.join(parts[:-1])} and {parts[-1]} can be reached"
-            click.echo(redaction.of(f"{reached}, and {configuration.state} is free"))
-            return
-        called, is_whole = redaction.of(configuration.state), False
-        progress = BatchLines(configuration.state, page, is_quiet=quiet, called=called)
-        try:
-            in_thread(partial(pipeline.run, spark, once=once, every=configuration.every, say=progress.add))
-            is_whole = True
-        finally:
-            # A stream without an end is stopped by Ctrl-C, or by an error that no message caused.
-            progress.finish(redaction.of(pipeline.rejects), is_whole=is_whole)
+    configuration = _config(config, {**flags, "local": local})
+    check_runner(is_local=configuration.run == LOCAL, master=master, is_verbose=verbose)
+    redaction = configuration.redaction
+    called = redaction.of(configuration.state)
+    progress = BatchLines(configuration.state, page, is_quiet=quiet, called=called, is_json=log == "json")
+    runner = _run_locally if configuration.run == LOCAL else partial(_run_on_spark, master=master, verbose=verbose)
+    try:
+        with second_signal_ends(partial(progress.interrupt, called)):
+            pipeline = runner(configuration, config or "the options", progress, once=once, check=check)
+    except KeyboardInterrupt:
+        progress.interrupt(called)
+        raise
+    if pipeline is None:
+        return
     if pipeline.waiting:
         rows = f"rows of {number_of(pipeline.waiting, 'table')} wait in {configuration.state}"
         say(redaction.of(f"{rows}, and are tried again with the next batch"))
     ctx.exit(REJECTED if pipeline.waiting or progress.is_all_rejected else 0)
+
+
+def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool, check: bool) -> Pipeline | None:
+    """Run a pipeline in this process, or check it; return it if it was run."""
+    _check_reached(config)
+    try:
+        from cdcavro.sync.local.local_runner import Pipeline as LocalPipeline  # noqa: PLC0415  it takes a while
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
+
+    pipeline, redaction = config.pipeline(file, LocalPipeline), config.redaction
+    _check_places(config, pipeline)
+    pipeline.check_free()
+    _check_brokers(config)
+    with redaction.errors():
+        if check:
+            pipeline.check()
+            _say_checked(config, pipeline)
+            return None
+        with _account(config, pipeline, progress):
+            room = config.memory << 20
+            run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see)
+            run(once=once, every=config.every, room=room)
+    return pipeline
+
+
+def _run_on_spark(
+    config: Config, file: str, progress: BatchLines, *, once: bool, check: bool, master: str | None, verbose: bool
+) -> Pipeline | None:
+    """Run a pipeline on Spark, or check it; return it if it was run."""
+    stated = config.pipeline(file)
+    _check_places(config, stated)
+    stated.check_free()
+    _check_brokers(config)
+    from cdcavro.spark.pipeline import Pipeline as SparkPipeline  # noqa: PLC0415  pyspark takes a second to import
+    from cdcavro.spark.pipeline.session_settings import session_settings  # noqa: PLC0415
+
+    pipeline, redaction = config.pipeline(file, SparkPipeline), config.redaction
+    settings = {"spark.driver.memory": "2g", **session_settings(config)}
+    with redaction.errors(), spark_session(master, settings, is_verbose=verbose) as spark:
+        if check:
+            in_thread(partial(pipeline.check, spark))
+            _say_checked(config, pipeline)
+            return None
+        with _account(config, pipeline, progress):
+            run = partial(pipeline.run, spark, say=progress.add, begin=progress.begin)
+            in_thread(partial(run, once=once, every=config.every))
+    return pipeline
+
+
+@contextmanager
+def _account(config: Config, pipeline: Pipeline, progress: BatchLines) -> Iterator[None]:
+    """Print what was done when a run ends, also if it is interrupted: it goes on with the next one."""
+    is_whole = False
+    try:
+        yield
+        is_whole = True
+    except KeyboardInterrupt:
+        progress.interrupt(config.redaction.of(config.state))
+        raise
+    finally:
+        # A stream without an end is stopped by Ctrl-C, or by an error that no message caused.
+        progress.finish(config.redaction.of(pipeline.rejects), is_whole=is_whole)
+
+
+def _say_checked(config: Config, pipeline: Pipeline) -> None:
+    has_registry = pipeline.registry is not None or pipeline.settings.framed is not None
+    parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if has_registry else [])]
+    reached = f"{', '.join(parts[:-1])} and {parts[-1]} can be reached"
+    click.echo(config.redaction.of(f"{reached}, and {config.state} is free"))
 
 
 def _check_page(page: str | None) -> None:
@@ -120,8 +208,6 @@ def _check_page(page: str | None) -> None:
 
 def _check_places(config: Config, pipeline: Pipeline) -> None:
     """Check what can be checked before Spark starts, which takes a while. Raises `FileError`."""
-    from cdcavro.spark.pipeline.shared_folders import local_folder  # noqa: PLC0415  pyspark takes a second to import
-
     places = [config.state, config.rejects]
     if config.lake is not None:
         places += [config.lake.delta, config.lake.warehouse]
@@ -135,9 +221,30 @@ def _check_places(config: Config, pipeline: Pipeline) -> None:
                 check_folder(str(folder))
 
 
+def _check_reached(config: Config) -> None:
+    """Raise `click.UsageError` for places that a runner without Spark does not reach; its lake knows what it does."""
+    places = [config.source.files, config.state, config.rejects, None if config.avro is None else config.avro.folder]
+    delta = None if config.lake is None else config.lake.delta
+    places += [] if delta is None or delta.partition("://")[0] in _STORES else [delta]
+    with config.redaction.errors():
+        for place in places:
+            check_local(place)
+
+
+def _check_brokers(config: Config) -> None:
+    """Raise `JobError` if the brokers of the source or of the sink do not answer: Spark would ask them for minutes."""
+    from cdcavro.sync.reading.broker_answers import check_brokers  # noqa: PLC0415  only pipelines need it
+
+    with config.redaction.errors():
+        if config.source.kafka is not None:
+            check_brokers(config.source.kafka, config.source.options)
+        if config.kafka is not None:
+            check_brokers(config.kafka.servers, config.kafka.options)
+
+
 def _config(file: str | None, flags: dict[str, Any]) -> Config:
     """Return the configuration: that of the file, with what the options say instead."""
-    from cdcavro.spark.pipeline.config import read_config  # noqa: PLC0415  pyspark takes a second to import
+    from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
 
     source = _source_of(flags)
     if flags["delta"] and flags["avro"]:
@@ -156,6 +263,8 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
     if flags["zone"]:
         sections["tables"]["zone"] = flags["zone"]
     top = {name: flags[name] for name in ("format", "state", "max_rejects") if flags[name]}
+    if flags.get("local"):
+        top["run"] = LOCAL
     if file is None:
         missing = [
             name
@@ -206,8 +315,17 @@ def _show(state: str | None, page: str | None, config: Config | None) -> None:
         click.echo(line and plain(line))
 
 
+def _facts_of(report: BatchReport) -> dict[str, Any]:
+    """Return what a batch did, as a value of JSON."""
+    facts = {name: getattr(report, name) for name in ("counts", "operations", "steps", "waiting", "seconds", "notes")}
+    rejects = [
+        {name: getattr(one, name) for name in ("format", "path", "reason", "count", "place")} for one in report.rejects
+    ]
+    lag = None if report.lag is None else {report.lag.unit: report.lag.left}
+    return {"batch": report.number, **facts, "rejects": rejects, "lag": lag}
+
+
 _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", "t": "truncates", "x": "drops"}
-_ERASE: Final = "\r\x1b[K"
 # How many tables, steps and reasons are listed, or kept.
 _MOST: Final = 200
 _REASONS: Final = 20
@@ -221,12 +339,16 @@ class BatchLines:
     another.
     """
 
-    def __init__(self, state: str, page: str | None, *, is_quiet: bool, called: str) -> None:
-        self._called = called
+    def __init__(self, state: str, page: str | None, *, is_quiet: bool, called: str, is_json: bool = False) -> None:
+        self._called, self._is_json = called, is_json
         self._state, self._page, self._is_quiet = state, page, is_quiet
-        self._is_live = not is_quiet and sys.stderr is not None and sys.stderr.isatty()
+        self._is_live = not is_quiet and not is_json and sys.stderr is not None and sys.stderr.isatty()
         self._lock = threading.Lock()
-        self._is_over = False
+        self._is_over = self._is_interrupted = False
+        self._progress = ProgressLine(is_quiet=is_quiet or is_json)
+        # The batch that runs: its number, what it reads, and when it began; how many messages are converted.
+        self._running: tuple[int, Lag | None, float] | None = None
+        self._seen, self._is_converted, self._is_again = 0, False, False
         self._counts: Counter[str] = Counter()
         self._operations: dict[str, Counter[str]] = {}
         self._rejects: Counter[tuple[str, str, str]] = Counter()
@@ -235,6 +357,7 @@ class BatchLines:
         self._steps: list[str] = []
         self._step_count = 0
         self._look: str | None = None
+        self._last: int | None = None
 
     @property
     def is_all_rejected(self) -> bool:
@@ -246,7 +369,14 @@ class BatchLines:
         with self._lock:
             if self._is_over:
                 return
+            self._running = None
             self._count(report)
+            self._last = report.number
+            if self._is_json:
+                say(json.dumps(_facts_of(report), ensure_ascii=False))
+                self._waiting = report.waiting
+                self._write_page()
+                return
             notes = [] if self._is_quiet else [*report.notes, *report.steps]
             waits = [
                 f"the rows of {name} wait: {reason}"
@@ -255,7 +385,7 @@ class BatchLines:
             ]
             self._waiting = report.waiting
             if self._is_live:
-                sys.stderr.write(_ERASE)
+                sys.stderr.write(ERASE)
             elif not self._is_quiet:
                 say(self._line(report))
             for note in (*notes, *waits):
@@ -266,6 +396,59 @@ class BatchLines:
                 sys.stderr.flush()
             self._write_page()
 
+    def begin(self, number: int, lag: Lag | None) -> None:
+        """Say which batch begins, and how much it reads, if that is known; then, while it runs, how far it is."""
+        if self._is_quiet or self._is_json:
+            return
+        what = "" if lag is None else f": {number_of(lag.left, lag.unit.removesuffix('s'))}"
+        with self._lock:
+            if self._is_live:
+                sys.stderr.write(f"{ERASE}batch {number}{what}")
+                sys.stderr.flush()
+            else:
+                say(f"batch {number}{what}")
+            self._running = number, lag, time.monotonic()
+            self._seen, self._is_converted, self._is_again = 0, False, False
+        threading.Thread(target=self._beat, args=(self._running,), daemon=True).start()
+        self._progress.clear()
+
+    def see(self, count: int, *, is_all: bool) -> None:
+        """Take note of how many messages of a batch are converted, and whether these are all."""
+        self._is_again = count < self._seen or self._is_again
+        self._seen, self._is_converted = count, is_all
+
+    def _beat(self, own: tuple[int, Lag | None, float]) -> None:
+        """Say from time to time how far a batch is."""
+        while True:
+            time.sleep(_BEAT)
+            with self._lock:
+                if self._running is not own or self._is_over:
+                    return
+                self._progress.show(self._words(*own))
+
+    def _words(self, number: int, lag: Lag | None, began: float) -> str:
+        """Return how far a batch is."""
+        seconds = f"after {time.monotonic() - began:.0f} s"
+        if not self._seen:
+            return f"batch {number}: {seconds}"
+        seen = number_of(self._seen, "message")
+        if lag is not None and not self._is_converted:
+            seen += f" of {f'{lag.left:,}' if lag.unit == 'messages' else number_of(lag.left, 'file')}"
+        # What was learned of tables on the way is used from the first message on.
+        seen += " converted again" if self._is_again else " converted"
+        return f"batch {number}: {seen}{', writing' if self._is_converted else ''} {seconds}"
+
+    def interrupt(self, state: str) -> None:
+        """Say that a run was interrupted, and how it goes on; once."""
+        with self._lock:
+            if self._is_interrupted:
+                return
+            self._is_interrupted, self._running = True, None
+            if self._is_live and (self._counts or self._seen):
+                sys.stderr.write("\n")
+            done = "no batch was done" if self._last is None else f"batch {self._last} was the last that was done"
+            say(f"interrupted: {done}. The same command goes on from there, with what {state} remembers")
+
     def finish(self, rejects: str, *, is_whole: bool) -> None:
         """Print the rows by table and operation, why messages were rejected, and an account of all messages.
 
@@ -273,7 +456,7 @@ class BatchLines:
         """
         with self._lock:
             self._is_over = True
-            if self._is_live and self._counts:
+            if self._is_live and self._counts and not self._is_interrupted:
                 sys.stderr.write("\n")
             if not (is_whole or self._counts):
                 return
@@ -288,6 +471,8 @@ class BatchLines:
             click.echo(f"read {counts.get('read', 0):,} = {' + '.join(others)}")
             if counts["rejected"]:
                 say(f"rejected messages are in {rejects}, with the reason of each")
+            if counts.get("left out") and not any(counts[name] for name in ("written", "rejected")):
+                say("all rows were left out: no table is one of those that include and exclude in [tables] choose")
             if self.is_all_rejected and self._look is not None:
                 say(f"all of them look like {plain(self._look)}: --format says otherwise")
             if is_whole:
@@ -388,10 +573,9 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     They are moved to where `cdcavro sync` finds them with its next batch. Each is taken at the place at which it
     arrived, so that changes made after it still win. What is refused again is a reject again.
     """
-    from cdcavro.spark.pipeline.config import read_config  # noqa: PLC0415  pyspark takes a second to import
-    from cdcavro.spark.pipeline.pipeline import REPLAY  # noqa: PLC0415
-    from cdcavro.spark.pipeline.pipeline_rejects import replay as replay_batches  # noqa: PLC0415
-    from cdcavro.spark.pipeline.shared_folders import local_folder  # noqa: PLC0415
+    from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
+    from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
+    from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
 
     read = None if config is None else read_config(Path(config))
     folder = state or (None if read is None else read.state)

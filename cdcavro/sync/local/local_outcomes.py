@@ -1,0 +1,275 @@
+"""Outcomes of a batch's tasks in this process: rows by table and all others, in memory up to a bound, then in files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdcavro.change.model import Change
+from cdcavro.errors import JobError
+from cdcavro.files.streams import local_folder
+from cdcavro.lake.report.account import RejectReason
+from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT, SUMMARY
+from cdcavro.sync.outputs.reject_places import PLACE
+from cdcavro.sync.outputs.table_rows import OF_ROWS, check_written
+from cdcavro.sync.reject_reasons import MOST_REASONS, kind_of, place_of, reason_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+# The name under which all that is no row of a table is kept: no table has it.
+_OTHERS: Final = ""
+_REJECTS: Final = "part-00000.json"
+_PIECE: Final = 1 << 16
+
+
+class LocalStore:
+    """Keeps the outcomes of a batch. If they take more than `room` bytes, what there is goes to files in a folder.
+
+    `folder` (Path) is where a folder of its own is made for them, by default among all temporary ones. Several threads
+    may add outcomes.
+    """
+
+    def __init__(self, folder: Path | None = None, room: int = sys.maxsize) -> None:
+        self._folder, self._room = folder, room
+        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._size = 0
+        self._spilled: Path | None = None
+        # The files of rows and of all others: one for each table would be more than a process may have.
+        self._paths: dict[bool, str] = {}
+        self._writers: dict[bool, Any] = {}
+        self._readers: dict[bool, Any] = {}
+        # Which batches of its file are those of a name.
+        self._numbers: dict[str, list[int]] = {}
+        self._counts: Counter[bool] = Counter()
+        self._lock = Lock()
+        # The summaries of tasks.
+        self.notes: list[dict[str, Any]] = []
+
+    @property
+    def files(self) -> LocalFiles:
+        """Reads and writes rows such as these."""
+        return LocalFiles()
+
+    def add(self, outcomes: pa.RecordBatch) -> None:
+        """Add outcomes of a task, whose rows of one table stand one behind another."""
+        what = outcomes.column("what")
+        is_row = pc.equal(what, ROW)
+        count = pc.sum(is_row).as_py() or 0
+        if count < outcomes.num_rows:
+            others = outcomes.filter(pc.invert(is_row))
+            summaries = others.filter(pc.equal(others.column("what"), SUMMARY)).column("note").to_pylist()
+            others = others.filter(pc.not_equal(others.column("what"), SUMMARY))
+            with self._lock:
+                self.notes += map(json.loads, summaries)
+                self._keep(_OTHERS, others)
+            outcomes = outcomes.filter(is_row) if count else outcomes.slice(0, 0)
+        if count:
+            with self._lock:
+                for name, rows in _runs(outcomes):
+                    self._keep(name, rows)
+
+    def _keep(self, name: str, rows: pa.RecordBatch) -> None:
+        if not rows.num_rows:
+            return
+        self._held.setdefault(name, []).append(rows)
+        self._size += rows.nbytes
+        if self._size > self._room:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Write to files what is held."""
+        if self._spilled is None:
+            if self._folder is not None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            self._spilled = Path(tempfile.mkdtemp(prefix="batch-", dir=self._folder))
+        for name, batches in self._held.items():
+            is_row = name != _OTHERS
+            whole = pa.Table.from_batches(batches).combine_chunks()
+            if is_row not in self._writers:
+                self._paths[is_row] = str(self._spilled / ("rows.arrow" if is_row else "others.arrow"))
+                self._writers[is_row] = pa.ipc.new_file(self._paths[is_row], whole.schema)
+            for batch in whole.to_batches():
+                self._writers[is_row].write_batch(batch)
+                self._numbers.setdefault(name, []).append(self._counts[is_row])
+                self._counts[is_row] += 1
+        self._held.clear()
+        self._size = 0
+
+    def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Yield what is kept under a name, in the order in which it came."""
+        if name in self._numbers:
+            is_row = name != _OTHERS
+            if is_row not in self._readers:
+                self._writers[is_row].close()
+                self._readers[is_row] = pa.ipc.open_file(pa.memory_map(self._paths[is_row]))
+            yield from map(self._readers[is_row].get_batch, self._numbers[name])
+        yield from self._held.get(name, ())
+
+    def _table(self, name: str, schema: pa.Schema) -> pa.Table:
+        return pa.Table.from_batches(list(self._batches(name)), schema)
+
+    def questions(self) -> list[Change]:
+        """Return the changes that tasks ask to learn."""
+        found: list[Change] = []
+        for batch in self._batches(_OTHERS):
+            asked = batch.filter(pc.equal(batch.column("what"), STATEMENT)).column("outlines")
+            found += map(Change.from_avro, pc.list_flatten(asked).to_pylist())
+        return found
+
+    def rows(self, name: str, count: int) -> pa.Table:  # noqa: ARG002  as that of Spark
+        """Return the rows of the table with a name."""
+        return self._table(name, ROWS)
+
+    def write_rows(self, folder: Path) -> int:
+        """Write the rows of all tables below a folder, those of each to `number=NAME`; return how many there are."""
+        names = sorted({*self._held, *self._numbers} - {_OTHERS})
+        return sum(self.files.write(self._table(name, ROWS), folder / f"number={name}") for name in names)
+
+    def rejects(self) -> pa.Table:
+        """Return the rejects, with the columns of `outcome_rows.SCHEMA`."""
+        batches = [batch.filter(_are_rejects(batch)) for batch in self._batches(_OTHERS)]
+        return pa.Table.from_batches(batches) if batches else pa.table({})
+
+    def write_rejects(self, folder: str, batch: int, now: datetime, count: int) -> None:
+        """Write the `count` rejects of a batch, instead of those that it wrote when it was run before.
+
+        Raises `JobError` for a folder that is not of this machine.
+        """
+        local = local_folder(f"{folder}/batch={batch}")
+        if local is None:
+            raise JobError(f"rejects are written to a folder of this machine, and {folder} is none: run it on Spark")
+        new = local.with_name(f"_{local.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        written = 0
+        with (new / _REJECTS).open("wb") as file:
+            for line in self.reject_lines(now):
+                file.write(line + b"\n")
+                written += 1
+        check_written(new, written, count)
+        shutil.rmtree(local, ignore_errors=True)
+        new.rename(local)
+
+    def reject_lines(self, now: datetime) -> Iterator[bytes]:
+        """Yield the rejects as lines of JSON, as Spark writes them."""
+        for row in self._reject_rows():
+            yield reject_line(row, now)
+
+    def _reject_rows(self) -> Iterator[dict[str, Any]]:
+        for batch in self._batches(_OTHERS):
+            for start in range(0, batch.num_rows, _PIECE):
+                piece = batch.slice(start, _PIECE)
+                yield from piece.filter(_are_rejects(piece)).to_pylist()
+
+    def reject_reasons(self) -> list[RejectReason]:
+        """Return the rejects by reason, at most 200 reasons, each with an example."""
+        counts: Counter[tuple[str, str, str]] = Counter()
+        examples: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        for row in self._reject_rows():
+            format, path, sentence = reason_key(row["format"], row["path"], row["reason"])
+            key = format, path, kind_of(sentence)
+            counts[key] += 1
+            example = (*[(row[name] is not None, row[name]) for name in PLACE], sentence)
+            examples[key] = min(examples.get(key, example), example, key=_comparable)
+        found = []
+        for key, count in counts.most_common(MOST_REASONS):
+            *at, sentence = examples[key]
+            place = dict(zip(PLACE, [value for _, value in at], strict=True))
+            found.append(RejectReason(*key, count, place_of(place), sentence))
+        return found
+
+    def first_rejects(self, count: int) -> list[bytes]:
+        """Return the bytes of some rejects, at most `count`."""
+        rows = self._reject_rows()
+        return [row["raw"] for row, _ in zip(rows, range(count), strict=False)]
+
+    def free(self) -> None:
+        """Let the outcomes go, and remove their files."""
+        self._held.clear()
+        for writer in self._writers.values():
+            writer.close()
+        for one in (self._writers, self._readers, self._numbers):
+            one.clear()
+        if self._spilled is not None:
+            shutil.rmtree(self._spilled, ignore_errors=True)
+
+
+ROWS: Final = pa.schema(
+    [
+        ("version", pa.int32()),
+        ("operation", pa.string()),
+        ("order", pa.binary()),
+        ("key", pa.binary()),
+        ("payload", pa.binary()),
+    ]
+)
+"""The columns of the rows of a table, those of `OF_ROWS`."""
+
+
+class LocalFiles:
+    """Folders of Parquet files with the rows of a table, as Arrow's tables."""
+
+    def read(self, folder: Path) -> pa.Table:
+        """Return the rows in a folder, whichever runner wrote them."""
+        found = [
+            pq.read_table(path, columns=list(OF_ROWS), partitioning=None).cast(ROWS)
+            for path in sorted(folder.rglob("*.parquet"))
+        ]
+        return pa.concat_tables(found) if found else ROWS.empty_table()
+
+    def write(self, rows: pa.Table, folder: Path) -> int:
+        """Write rows to a folder that is not there; return how many there are."""
+        folder.mkdir(parents=True)
+        pq.write_table(rows, folder / "part-00000.parquet", use_dictionary=["operation", "version"])
+        return int(rows.num_rows)
+
+    def versions(self, rows: pa.Table) -> list[int]:
+        """Return the versions of rows."""
+        found: list[int] = pc.unique(rows.column("version")).to_pylist()
+        return found
+
+
+def reject_line(row: Mapping[str, Any], now: datetime, *, has_bytes: bool = True) -> bytes:
+    """Return a reject as a line of JSON, as Spark writes it; its message and key only with `has_bytes`."""
+    raw, key = (_base64(row[name]) if has_bytes else None for name in ("raw", "record_key"))
+    facts = {name: row[name] for name in (*PLACE, "format", "path", "reason")}
+    return orjson.dumps({"raw": raw, "record_key": key, **facts, "time": now.isoformat(), "clock": row["note"]})
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+def _are_rejects(batch: pa.RecordBatch) -> pa.Array:
+    what = batch.column("what")
+    return pc.or_(pc.equal(what, REJECT), pc.and_(pc.equal(what, STATEMENT), batch.column("reason").is_valid()))
+
+
+def _runs(outcomes: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the names of tables with their rows, one behind another."""
+    ends = pc.run_end_encode(outcomes.column("number"))
+    rows = pa.RecordBatch.from_arrays([outcomes.column(name) for name in OF_ROWS], schema=ROWS)
+    start = 0
+    for name, end in zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True):
+        yield name, rows.slice(start, end - start)
+        start = end
+
+
+def _comparable(example: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an example so that nulls come first, as on Spark."""
+    *at, sentence = example
+    return (*[pair if pair[0] else (False,) for pair in at], sentence)

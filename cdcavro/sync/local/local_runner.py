@@ -1,0 +1,289 @@
+"""Local runner of a pipeline: its batches one after another, in this process, from a checkpoint that Spark reads, too."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from cdcavro.errors import JobError
+from cdcavro.lake.job_state import JobState
+from cdcavro.lake.report.account import AccountFile
+from cdcavro.sync import pipeline
+from cdcavro.sync.batches import Batches
+from cdcavro.sync.conversion.rounds import merge_notes
+from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
+from cdcavro.sync.local.local_sinks import LocalLakeSink, reject_outputs, sink_of
+from cdcavro.sync.local.local_sources import check_source, replay_source, source_of
+from cdcavro.sync.outputs.lake_names import LakeNames
+from cdcavro.sync.outputs.publishing import PublishingWriter
+from cdcavro.sync.outputs.reject_places import SeparatingWriter
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lock_state
+from cdcavro.sync.reading.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from cdcavro.sync.batches import BatchReport, Lag
+    from cdcavro.sync.conversion.knowledge import Knowledge
+    from cdcavro.sync.conversion.rounds import Outcomes
+    from cdcavro.sync.local.local_sources import Lane
+    from cdcavro.sync.outputs.lake_names import Job
+    from cdcavro.sync.outputs.writer import Writer
+
+# How many bytes of a batch's rows are held in memory before they go to files.
+ROOM: Final = 256 << 20
+_SPILL: Final = "spill"
+_UNITS: Final = {
+    "microsecond": 1e-6,
+    "millisecond": 1e-3,
+    "second": 1.0,
+    "minute": 60.0,
+    "hour": 3600.0,
+    "day": 86400.0,
+    "week": 604800.0,
+}
+_PART: Final = re.compile(r"([0-9.]+)\s+([a-z]+?)s?(?=\s|\Z)", re.IGNORECASE)
+
+
+class Seen(Protocol):
+    """Is told how many messages of a batch are converted, and whether these are all."""
+
+    def __call__(self, count: int, /, *, is_all: bool) -> None:
+        """Take note of it."""
+
+
+@dataclass(frozen=True)
+class LocalBatch:
+    """The messages of a batch in this process: `lanes`, each of which can be read more than once.
+
+    * `spill` (Path): the folder for what does not fit in memory; `room` (int): how many bytes do.
+    * `threads` (int): how many lanes are converted at a time.
+    * `seen`: is called with how many messages are converted, and whether these are all.
+    * `notes` (list[str]): what was said of files.
+    """
+
+    lanes: Sequence[Lane]
+    spill: Path
+    room: int = ROOM
+    threads: int = 1
+    seen: Seen = lambda _, *, is_all: None  # noqa: ARG005
+    notes: list[str] = field(default_factory=list)
+
+    def convert(self, knowledge: Knowledge) -> Outcomes:
+        """Convert the messages with what is known. Raises `JobError` and others, for what is no message's fault."""
+        store = LocalStore(self.spill, self.room)
+        self.notes.clear()
+        # As each task of Spark's has, a task has knowledge of its own, to which it adds what it learns.
+        given = pickle.dumps(knowledge)
+        shares = _shares(self.lanes, self.threads)
+
+        counts = [0] * len(shares)
+
+        def batches(own: int) -> Iterator[pa.RecordBatch]:
+            for lane in shares[own]:
+                for batch in lane.batches(self.notes.append):
+                    yield batch
+                    counts[own] += batch.num_rows
+                    self.seen(sum(counts), is_all=False)
+
+        def run(own: int) -> None:
+            convert = converter(pickle.loads(given))  # noqa: S301  it was dumped some lines above
+            for outcomes in convert(batches(own)):
+                store.add(outcomes)
+
+        try:
+            if len(shares) == 1:
+                run(0)
+            else:
+                with ThreadPoolExecutor(max(1, len(shares))) as pool:
+                    list(pool.map(run, range(len(shares))))
+            self.seen(sum(counts), is_all=True)
+            return merge_notes(store, store.notes)
+        except BaseException:
+            store.free()
+            raise
+
+    def marks(self, files: Iterable[str]) -> list[str]:  # noqa: ARG002  the lanes say it themselves
+        """Return what was said of files while they were read."""
+        return sorted(set(self.notes))
+
+
+def _shares(lanes: Sequence[Lane], count: int) -> list[list[Lane]]:
+    """Return lanes in at most `count` shares of about the same size."""
+    shares: list[list[Lane]] = [[] for _ in range(max(1, min(count, len(lanes))))]
+    sizes = [0] * len(shares)
+    for lane in sorted(lanes, key=lambda lane: -lane.size):
+        least = sizes.index(min(sizes))
+        shares[least].append(lane)
+        sizes[least] += lane.size
+    return shares
+
+
+@dataclass(frozen=True)
+class Pipeline(pipeline.Pipeline):
+    """A pipeline that this process runs; it has the fields of `cdcavro.sync.pipeline.Pipeline`."""
+
+    def check(self) -> None:
+        """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
+
+        Also that lake tables are no other pipeline's, if their names are known. Raises `FileError`, `JobError` and
+        `RegistryError`.
+        """
+        with self.redaction.errors(), lock_state(Path(self.state)):
+            sink = sink_of(self.sink)
+            check_source(self.source, self.places)
+            sink.check()
+            for registry in (self.settings.framed, self.registry):
+                if registry is not None:
+                    registry.check()
+            state = JobState(Path(self.state) / BATCHES)
+            last = max(state.batches(), default=-1) + 1
+            state.resume(last, self.settings.tables())
+            job = None
+            if (Path(self.state) / JOB).exists():
+                job = job_of(Path(self.state), sink.identity(), is_checked=True)
+            if isinstance(sink, LocalLakeSink):
+                names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
+                sink.check_owner(job, names, self.settings.chosen)
+
+    def run(
+        self,
+        *,
+        once: bool = False,
+        every: str = "10 seconds",
+        say: Callable[[BatchReport], None] = lambda _: None,
+        begin: Callable[[int, Lag | None], None] = lambda _, __: None,
+        seen: Seen = lambda _, *, is_all: None,  # noqa: ARG005
+        stop: threading.Event | None = None,
+        room: int = ROOM,
+    ) -> None:
+        """Run batches: with `once` until all that there is now is read, else until `stop` is set.
+
+        * `every` is how often a batch begins, in Spark's words.
+        * `say` is called with the report of each batch, `begin` with the number of each before it is read, and with what it
+          reads, and `seen` meanwhile with how many of its messages are converted, and whether these are all.
+        * `room` is how many bytes of a batch's rows are held in memory.
+
+        A run goes on where the one before, on whichever runner, stopped or was killed. Raises `JobError` for faults of
+        no message, and `FileError` for a folder of another job.
+        """
+        folder = Path(self.state)
+        with self.redaction.errors(), lock_state(folder), self.publisher() as publisher:
+            sink = sink_of(self.sink)
+            job = job_of(folder, sink.identity())
+            writer: Writer = sink.writer(job, publisher)
+            if publisher is not None:
+                writer = PublishingWriter(writer, publisher, LocalFiles().versions)
+            writer = SeparatingWriter(writer, self.places, self.sink.topic)
+            run = _Run(self, job, writer, say, begin, seen, room)
+            run.all_batches(once=once, every=seconds_of(every), stop=stop or threading.Event())
+
+
+class _Run:
+    """One run of a pipeline."""
+
+    def __init__(
+        self,
+        own: Pipeline,
+        job: Job,
+        writer: Writer,
+        say: Callable[[BatchReport], None],
+        begin: Callable[[int, Lag | None], None],
+        seen: Seen,
+        room: int,
+    ) -> None:
+        folder = Path(own.state)
+        self._pipeline, self._room, self._begin, self._seen = own, room, begin, seen
+        self._spill = folder / _SPILL
+        self._checkpoint = Checkpoint(folder / CHECKPOINT)
+        self._source = source_of(own.source, own.places, self._checkpoint)
+        self._replay = replay_source(folder / REPLAY, self._checkpoint)
+        self._account = AccountFile(folder, own.redaction.of)
+        self._say = say
+        self._reports: list[BatchReport] = []
+        outputs = reject_outputs(own.places, job.id)
+        state = JobState(folder / BATCHES)
+        self._batches = Batches(own.settings, state, writer, self._account, self._reports.append, outputs)
+
+    def all_batches(self, *, once: bool, every: float, stop: threading.Event) -> None:
+        """Run batches."""
+        last = self._checkpoint.last
+        if last is not None and not last.is_committed:
+            self._run(last.number)
+        while not stop.is_set():
+            began = time.monotonic()
+            self._look()
+            while not stop.is_set() and self._next():
+                if not once:
+                    self._look()
+            self._source.check_unchanged()
+            if once:
+                break
+            stop.wait(max(0.0, every - (time.monotonic() - began)))
+        self._batches.finish(LocalFiles())
+        self._tell(None)
+
+    def _look(self) -> None:
+        self._source.look()
+        self._replay.look()
+
+    def _next(self) -> bool:
+        """Plan and run the next batch; return whether there was anything to read."""
+        number = self._checkpoint.next
+        start = self._checkpoint.start_of(number)
+        ends = [self._source.plan(start[0]), self._replay.plan(start[1])]
+        if ends == start:
+            return False
+        self._checkpoint.plan(number, ends)
+        self._run(number)
+        return True
+
+    def _run(self, number: int) -> None:
+        start, end = self._checkpoint.start_of(number), self._checkpoint.end_of(number)
+        lanes = [*self._source.lanes(start[0], end[0]), *self._replay.lanes(start[1], end[1])]
+        self._begin(number, self._source.size(start[0], end[0]))
+        threads = max(1, len(os.sched_getaffinity(0)))
+        with _failed_writes(number):
+            self._batches.run(LocalBatch(lanes, self._spill, self._room, threads, self._seen), number)
+            self._checkpoint.commit(number)
+        self._tell(self._source.left(end[0]))
+
+    def _tell(self, lag: Lag | None) -> None:
+        """Pass on the reports of batches that are done."""
+        reports, self._reports[:] = list(self._reports), []
+        for report in reports:
+            report.lag = lag
+            if lag is not None:
+                self._account.note_lag(report.number, *lag)
+            self._say(self._pipeline.redaction.of(report))
+
+
+@contextmanager
+def _failed_writes(number: int) -> Iterator[None]:
+    """Let an error that does not say which file failed, as one of a full disk, say which batch did."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise JobError(f"batch {number} cannot be written: {error.strerror or error}") from error
+
+
+def seconds_of(interval: str) -> float:
+    """Return the seconds of an interval in Spark's words.
+
+    >>> seconds_of("1 minute 2.5 seconds")
+    62.5
+    """
+    return sum(float(count) * _UNITS[unit.lower()] for count, unit in _PART.findall(interval))

@@ -1,0 +1,210 @@
+"""Sinks of a pipeline as the local runner writes to them: lakes, topics of Kafka, Avro files, and places of rejects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+import pyarrow as pa
+
+from cdcavro.errors import FileError, SetupError, shown
+from cdcavro.lake.lake_columns import arrow_type
+from cdcavro.lake.lakes import NAME, OWNER, DeltaLake
+from cdcavro.lake.ownership_rules import foreign_table_error
+from cdcavro.sync.local.avro_sink import AvroFileSink
+from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate
+from cdcavro.sync.outputs.reject_places import COLUMNS, dotted_name
+from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.table.ddl.steps import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cdcavro.sync.native.native_table import NativeLake, NativeTable
+    from cdcavro.sync.outputs.lake_names import Job
+    from cdcavro.sync.outputs.publishing import Publisher
+    from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
+    from cdcavro.sync.outputs.writer import Writer
+    from cdcavro.sync.settings import Chosen
+
+_EXTRA: Final = "pip install 'cdcavro[local]'"
+_NO_JOB: Final = ""
+
+
+class LocalSink(Protocol):
+    """A sink as this process writes to it."""
+
+    def identity(self) -> str:
+        """Return what identifies the sink, the same as on Spark: a state is bound to it."""
+
+    def check(self) -> None:
+        """Check that the sink can be reached and written to. Raises `FileError` and `JobError`."""
+
+    def writer(self, job: Job, publisher: Publisher | None) -> Writer:
+        """Return what writes batches of a pipeline."""
+
+
+@dataclass(frozen=True)
+class LocalLakeSink:
+    """The lake of a pipeline; `settings` are its own."""
+
+    settings: LakeSettings
+
+    @property
+    def lake(self) -> NativeLake:
+        """The lake. Raises `SetupError` if its library is not installed."""
+        return native_lake(self.settings)
+
+    def identity(self) -> str:
+        """Return what identifies the lake."""
+        return self.settings.name
+
+    def check(self) -> None:
+        """Look for the lake. Raises `FileError` and `JobError`."""
+        self.lake.check()
+
+    def check_owner(self, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
+        """Look for lake tables of other pipelines: of tables with these names, or without names of all that are chosen.
+
+        If such tables are to be adopted, nothing is looked for. Raises `FileError`, and `SchemaError` for a table whose
+        folder is around another's.
+        """
+        if self.settings.is_adopting:
+            return
+        own_id, unmarked = job or (_NO_JOB, frozenset())
+        lake = cast("NativeLake", replace(cast("Any", self.lake), owner=own_id))
+        for name in names:
+            own = locate(lake, name)
+            own.make_room(name)
+            for table, owner in foreign_tables(own, name, own_id):
+                if owner is not None or name not in unmarked:
+                    raise foreign_table_error(table.identifier, owner)
+        for table in lake.tables() if not names else ():
+            properties = table.properties() or {}
+            owner, named = properties.get(OWNER), properties.get(NAME)
+            if owner not in (None, own_id) and (named is None or chosen.has(TableName(*json.loads(named)))):
+                raise foreign_table_error(table.identifier, owner)
+
+    def writer(self, job: Job, publisher: Publisher | None) -> Writer:  # noqa: ARG002  as that of topics
+        """Return what writes batches of a pipeline."""
+        return cast("Writer", native_tables(self.settings, job))
+
+
+def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
+    """Return what writes batches of a pipeline to the tables of a lake. Raises as `native_lake` does."""
+    return NativeTables(
+        native_lake(settings),
+        job.id,
+        is_current=settings.is_current,
+        is_changelog=settings.is_changelog,
+        behavior=settings.behavior,
+        guard=settings.guard,
+        parallel=settings.parallel,
+        is_adopting=settings.is_adopting,
+        unmarked=job.unmarked,
+    )
+
+
+def native_lake(settings: LakeSettings) -> NativeLake:
+    """Return a lake as a library writes it.
+
+    Raises `SetupError` if the library is not installed, or the catalog is not one of files.
+    """
+    lake = settings.sink
+    try:
+        if isinstance(lake, DeltaLake):
+            from cdcavro.sync.native.delta_lake import NativeDelta  # noqa: PLC0415  it takes a while to import
+
+            return NativeDelta(lake.root, lake.is_older, lake.owner)
+        from cdcavro.sync.native.iceberg_lake import NativeIceberg  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: {_EXTRA}") from error
+    if settings.warehouse is None:
+        raise SetupError(
+            f"{lake.name} has no warehouse in [lake]: without Spark, only a catalog of files is written, whose folder that"
+            " is"
+        )
+    return NativeIceberg(lake.catalog, lake.is_older, lake.owner, warehouse=settings.warehouse)
+
+
+def _topic_sink(settings: KafkaTopics) -> LocalSink:
+    try:
+        from cdcavro.sync.local.topic_sink import LocalTopicSink  # noqa: PLC0415  it is of use for Kafka only
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: {_EXTRA}") from error
+    return LocalTopicSink(settings)
+
+
+# What writes to each kind of sink in this process.
+SINKS: Final[Mapping[type, Callable[[Any], LocalSink]]] = {
+    LakeSettings: LocalLakeSink,
+    KafkaTopics: _topic_sink,
+    AvroFiles: AvroFileSink,
+}
+
+
+def sink_of(settings: LakeSettings | KafkaTopics | AvroFiles) -> LocalSink:
+    """Return what writes to a sink with these settings."""
+    return SINKS[type(settings)](settings)
+
+
+@dataclass
+class LocalRejectTable:
+    """A lake table of rejects, which has those of each batch once; the fields are as those of `NativeTables`."""
+
+    lake: NativeLake
+    table: TableName
+    job: str
+    is_adopting: bool = False
+    _own: NativeTable | None = field(default=None)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"the table {dotted_name(self.table)} of {self.lake.name}"
+
+    def write(self, rejects: Rejects) -> None:
+        """Append rejects, unless their batch is there. Raises `FileError` if the table is none of rejects."""
+        if self._own is None:
+            self._own = self._prepare()
+        rows: pa.Table = rejects.rows
+        same = {
+            "time": pa.scalar(rejects.time, pa.timestamp("us", "UTC")),
+            "batch": pa.scalar(rejects.batch, pa.int64()),
+        }
+        columns = {
+            name: pa.repeat(same[name], rows.num_rows) if name in same else rows.column(name).cast(arrow_type(type))
+            for name, type in COLUMNS.items()
+        }
+        since = None if rejects.attempt.is_first else rejects.attempt.since
+        self._own.append(pa.table(columns), Mark(f"{self.job}/rejects", rejects.batch, since))
+
+    def _prepare(self) -> NativeTable:
+        lake = locate(cast("NativeLake", replace(cast("Any", self.lake), owner=self.job)), self.table)
+        lake.make_room(self.table)
+        own = lake.table(self.table)
+        own.create([], COLUMNS, lake.properties(list(COLUMNS)))
+        found = own.schema()
+        if [(one.name, one.type) for one in found] != [(name, arrow_type(type)) for name, type in COLUMNS.items()]:
+            got = f"one with other columns: {shown(', '.join(found.names))}"
+            raise FileError(dotted_name(self.table), "a table of rejects", got)
+        owner = (own.properties() or {}).get(OWNER)
+        if owner not in (None, self.job) and not self.is_adopting:
+            raise foreign_table_error(own.identifier, owner)
+        if owner != self.job:
+            own.alter([], {OWNER: self.job})
+        return own
+
+
+def reject_outputs(places: RejectPlaces, job: str) -> list[RejectOutput]:
+    """Return what writes rejects; `job` is unique to the pipeline."""
+    found: list[RejectOutput] = []
+    if places.lake is not None and places.table is not None:
+        found.append(LocalRejectTable(native_lake(places.lake), places.table, job, places.lake.is_adopting))
+    if places.kafka is not None:
+        from cdcavro.sync.local.topic_sink import LocalRejectTopic  # noqa: PLC0415  it is of use for Kafka only
+
+        found.append(LocalRejectTopic(places.kafka, job))
+    return found

@@ -1,0 +1,224 @@
+"""`cdcavro run` and `cdcavro sync` as a person sees them, without Spark or before it starts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cdcavro.cli import console, main
+from cdcavro.cli.commands.sync import BatchLines
+from cdcavro.sync.batches import COUNTS, BatchReport, Lag
+from cdcavro.sync.pipeline import lock_state
+from support.messages import SAMPLES, canal
+from support.processes import end, free_ports, running
+
+COMMAND = str(Path(sys.executable).with_name("cdcavro"))
+FLAGS = ("--files", "in", "--format", "canal", "--delta", "lake", "--state", "state")
+CONFIG = """
+state = "state"
+format = "canal"
+run = "local"
+[source]
+files = "in"
+[lake]
+delta = "lake"
+"""
+
+
+def cdcavro(*arguments: str) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file of messages, in the folder where commands run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    rows = [canal("INSERT", [{"id": str(i), "a": "2"}], id=i) for i in range(3)]
+    (tmp_path / "in" / "a.jsonl").write_bytes(b"\n".join([*rows, b"{"]))
+    return tmp_path
+
+
+def test_the_samples_are_converted_without_spark():
+    """With the account that Spark's job prints."""
+    done = cdcavro("run", "--local", "--out", "out")
+    assert (done.exit_code, done.stderr) == (0, "converting 79 files\n")
+    assert done.stdout.splitlines()[-1] == "read 494 = written 494 + rejected 0"
+    assert any(line.split() == ["canal", "UPDATE", "70"] for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [((), 0), (("--max-rejects", "0"), 1), (("--max-rejects", "25%"), 0), (("--format", "debezium"), 1)],
+)
+def test_rejects_and_exit_codes(files: Path, options: tuple[str, ...], code: int):
+    """As on Spark: any number of rejects is allowed, unless all are, or it is said."""
+    if "debezium" in options:
+        (files / "in" / "a.jsonl").write_bytes(b"{\n")
+    done = cdcavro("run", "--local", "in", "--out", "out", *options)
+    assert done.exit_code == code, done.stderr
+    assert done.stderr.endswith("rejected messages are in out/rejects, with the reason of each\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "--local", "--master", "local[1]", "--out", "o"), "--master is of Spark, and --local runs without it"),
+        (("run", "--local", "--verbose", "--out", "o"), "--verbose shows what Spark says, and --local runs without it"),
+        (("run", "--local", "none*", "--out", "o"), "none*: expected a file or folder, got none"),
+        (("run", "--local", "none", "--out", "o"), "none: expected a file or folder, got none"),
+        (("run", "--local", "-", "--out", "o"), "`run` reads files and folders, not standard input"),
+        (("run", "--local", "in", "--out", "s3://u:p@b/o"), "and s3://b/o is reached by Spark only"),
+        (("run", "--local", "in/{a", "--out", "o"), "expected a pattern of paths, got a brace that is not closed"),
+        (("run", "--local", "in", "--format", "cannal", "--out", "o"), "unknown format 'cannal': did you mean canal?"),
+        (("sync", "--local", "--master", "local[1]", *FLAGS), "--master is of Spark, and --local runs without it"),
+        (("sync", "--local", *FLAGS, "--delta", "hdfs://n/l"), "and hdfs://n/l is reached by Spark only"),
+        (("sync", "--local", *FLAGS, "--files", "s3://b/in"), "and s3://b/in is reached by Spark only"),
+        (("sync", "--local", *FLAGS, "--files", "none"), "none: expected a file or folder, got none"),
+        (
+            ("sync", "--local", "--once", *FLAGS, "--files", "in/[a"),
+            "a pattern of paths, got a bracket that is not closed",
+        ),
+        (("sync", "--local", *FLAGS, "--format", "cannal"), "unknown format 'cannal': did you mean canal?"),
+        (("sync", *FLAGS, "--kafka", "a:1"), "either --files or --kafka"),
+    ],
+)
+def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str):
+    """And nothing is written."""
+    done = cdcavro(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr.splitlines()[-1]
+    assert "starting Spark" not in done.stderr
+    assert not Path("o").exists()
+    assert not Path("lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "said"),
+    [
+        ('run = "local"', 'run = "locl"', "run is spark or local, not 'locl'"),
+        ("delta =", "dleta =", "line 8: [lake] has no setting 'dleta': did you mean delta?"),
+        ("[lake]", "[lakes]", "it has no setting 'lakes': did you mean lake?"),
+        ('files = "in"', 'files = ["in"]', "line 6: files in [source] is a list, not a text"),
+    ],
+)
+def test_a_mistake_in_a_file_is_a_sentence_with_its_line(text: str, instead: str, said: str):
+    """Whatever is misspelled."""
+    Path("sync.toml").write_text(CONFIG.replace(text, instead))
+    done = cdcavro("sync", "--config", "sync.toml", "--once")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"{said}\n")
+
+
+def test_a_pattern_of_tables_that_means_none_is_told():
+    """The run is no fault, as other messages may come."""
+    Path("sync.toml").write_text(f'{CONFIG}[tables]\ninclude = ["shopp.*"]\n')
+    shutil.copy(SAMPLES / "canal" / "shop.jsonl", "in/a.jsonl")
+    done = cdcavro("sync", "--config", "sync.toml", "--once")
+    assert done.exit_code == 0
+    assert "all rows were left out: no table is one of those that include and exclude in [tables] choose" in done.stderr
+
+
+@pytest.mark.parametrize("runner", [(), ("--local",)])
+def test_a_state_in_use_is_told_before_anything_starts(files: Path, runner: tuple[str, ...]):
+    """Spark takes a while to start."""
+    with lock_state(files / "state"):
+        done = cdcavro("sync", *runner, *FLAGS, "--once")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "Error: state: expected a state that no other job uses, got one that is in use\n",
+    )
+
+
+@pytest.mark.parametrize("runner", [(), ("--local",)])
+@pytest.mark.parametrize("host", ["there.is.none.invalid", "127.0.0.1"])
+def test_a_broker_that_does_not_answer_is_told_before_anything_starts(host: str, runner: tuple[str, ...]):
+    """With its name: Spark would ask it for minutes."""
+    servers = f"{host}:{free_ports(1)[0]}"
+    done = cdcavro("sync", *runner, "--kafka", servers, "--topic", "t", "--delta", "lake", "--state", "state")
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"Error: Kafka at {servers} does not answer: {servers}: ")
+
+
+def test_a_log_of_json_has_the_documented_members():
+    """The page on `sync` lists them; a line is a batch."""
+    done = cdcavro("sync", "--local", *FLAGS, "--once", "--log", "json")
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    (batch,) = lines
+    page = (Path(__file__).parents[3] / "docs/how-to/sync.md").read_text(encoding="utf-8")
+    documented = page.partition("| member | what it is |\n| --- | --- |\n")[2].partition("\n\n")[0].splitlines()
+    assert set(batch) == {line.split("`")[1] for line in documented}
+    assert batch["counts"] == {**dict.fromkeys(COUNTS, 0), "read": 4, "written": 3, "rejected": 1}
+    assert (batch["batch"], batch["operations"], batch["lag"]) == (0, {"d.t": {"c": 3}}, {"files": 0})
+    (reject,) = batch["rejects"]
+    assert set(reject) == {"format", "path", "reason", "count", "place"}
+    assert [line for line in done.stderr.splitlines() if not line.startswith("{")] == [
+        "rejected messages are in state/rejects, with the reason of each"
+    ]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_says_what_was_done_and_how_to_go_on(files: Path, number: int, code: int):
+    """And the account of the run stands before it ends; the same command goes on."""
+    command = [COMMAND, "sync", "--local", *FLAGS]
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not process.stderr.readline().startswith("batch 0: read 4 "):
+            assert process.poll() is None
+        end(process, number)
+        assert process.stderr.readlines()[0] == (
+            "interrupted: batch 0 was the last that was done. The same command goes on from there, with what state"
+            " remembers\n"
+        )
+        assert process.stdout.readlines()[-1] == "read 4 = written 3 + rejected 1\n"
+    assert process.returncode == code
+    (files / "in" / "b.jsonl").write_bytes(canal("INSERT", [{"id": "9", "a": "2"}], id=9))
+    assert cdcavro("sync", "--local", *FLAGS, "--once").stdout.splitlines()[-1] == "read 1 = written 1 + rejected 0"
+
+
+def wait_for(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wait until something stands on standard error."""
+    text = ""
+    while said not in text:
+        text += capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lag", "of"), [(Lag(1_000_000, "messages"), " of 1,000,000"), (Lag(3, "files"), " of 3 files"), (None, "")]
+)
+def test_a_long_batch_says_how_far_it_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    lag: Lag | None,
+    of: str,
+):
+    """How many messages of how many, that it goes over them again, and that it writes; nothing after its end."""
+    monkeypatch.setattr(console, "_SLOW", 0.0)
+    monkeypatch.setattr(sys.modules["cdcavro.cli.commands.sync"], "_BEAT", 0.01)
+    lines = BatchLines(str(tmp_path), None, is_quiet=False, called="state")
+    lines.begin(7, lag)
+    lines.see(120_000, is_all=False)
+    wait_for(f"batch 7: 120,000 messages{of} converted after ", capsys)
+    lines.see(20_000, is_all=False)
+    wait_for(f"batch 7: 20,000 messages{of} converted again after ", capsys)
+    lines.see(1_000_000, is_all=True)
+    wait_for("batch 7: 1,000,000 messages converted again, writing after ", capsys)
+    lines.add(BatchReport(7, dict.fromkeys(COUNTS, 0)))
+    assert capsys.readouterr().err.splitlines()[-1].startswith("batch 7: read 0 ")
+
+
+def test_nothing_is_said_of_a_batch_that_is_not_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """A line every 5 seconds, and none before the first are over."""
+    lines = BatchLines(str(tmp_path), None, is_quiet=False, called="state")
+    lines.begin(0, Lag(1, "messages"))
+    lines.see(1, is_all=True)
+    lines.add(BatchReport(0, dict.fromkeys(COUNTS, 0)))
+    assert [line.partition(": ")[2][:9] for line in capsys.readouterr().err.splitlines()] == ["1 message", "read 0 in"]

@@ -1,0 +1,174 @@
+"""`cdcavro sync --local` as users run it: lake tables from a folder of files without Java, what is said, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdcavro.sync.batches import COUNTS
+from support.jobs import LocalJob, local_job
+from support.messages import canal
+from support.processes import running
+
+FLAGS = ("--local", "--files", "in", "--format", "canal", "--delta", "lake", "--state", "state")
+COMMAND = (sys.executable, "-m", "cdcavro", "sync")
+FILE = """
+run = "local"
+state = "state"
+format = "canal"
+[source]
+files = "in"
+[lake]
+delta = "lake"
+"""
+
+
+def sync(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> LocalJob:
+    """A pipeline with a row, no message, and a delete of what is not there."""
+    found = local_job(tmp_path)
+    found.send(canal("INSERT", [{"id": "1", "a": "2"}], id=1), b"{", canal("DELETE", [{"id": "3", "a": "2"}], id=2))
+    return found
+
+
+@pytest.mark.parametrize("is_configured", [False, True])
+def test_a_folder_of_files_becomes_lake_tables(made: LocalJob, *, is_configured: bool):
+    """By flags and by a file; the account of all messages is printed, and `show` says what is remembered."""
+    (made.folder / "sync.toml").write_text(FILE)
+    flags = ("--config", "sync.toml") if is_configured else FLAGS
+    done = sync(*flags, "--registry", "file:schemas", "--once", "--report", "report.html", cwd=made.folder)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 3 = written 2 + rejected 1"), done.stderr
+    assert re.search(r"^d\.t +1 +1$", done.stdout, re.MULTILINE)
+    assert re.search(r"^canal +\$ +expected JSON, .* +1 +.*/in/0000[.]jsonl line 2$", done.stdout, re.MULTILINE)
+    assert re.search(r"^batch 0: 1 file\n(.*\n)*batch 0: read 3 in .* lag 0 files, 1 table, rejected 1\n", done.stderr)
+    assert "rejected messages are in state/rejects, with the reason of each" in done.stderr
+    assert "Spark" not in done.stderr
+    page = (made.folder / "report.html").read_text(encoding="utf-8")
+    assert all(said in page for said in ("d.t", "expected JSON, got", "0000.jsonl line 2"))
+    assert made.rows("d.t", "id", "a") == [(1, 2)]
+    shown = sync("show", "--state", "state", cwd=made.folder)
+    assert shown.stdout.splitlines() == [
+        "batch 0",
+        "read 3, written 2, rejected 1",
+        f"{made.folder}/in/0000.jsonl to line 3",
+        "table d.t",
+    ]
+    again = sync(*flags, "--once", "--quiet", cwd=made.folder)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "read 0 = written 0 + rejected 0\n", "")
+
+
+def test_each_batch_is_a_line_of_json(made: LocalJob):
+    """Nothing else is among them but what is said at the end."""
+    made.send(canal("INSERT", [{"id": "4", "a": "2", "b": "1"}], id=4))
+    (made.folder / "sync.toml").write_text(FILE.replace("[lake]", "most = 1\n[lake]"))
+    done = sync("--config", "sync.toml", "--once", "--log", "json", cwd=made.folder)
+    assert done.returncode == 0, done.stderr
+    *lines, last = done.stderr.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert last.startswith("rejected messages are in ")
+    assert [(one["batch"], one["lag"], set(one["counts"])) for one in found] == [
+        (number, {"files": 1 - number}, set(COUNTS)) for number in range(2)
+    ]
+    assert found[0]["rejects"][0]["place"] == f"{made.folder}/in/0000.jsonl line 2"
+    assert found[1]["steps"] == ["d.t: column 'b' is added"]
+
+
+def test_a_check_does_nothing(made: LocalJob):
+    """It says what can be reached."""
+    done = sync(*FLAGS, "--registry", "file:schemas", "--check", cwd=made.folder)
+    said = f"in, Delta Lake at {made.folder}/lake and the registry can be reached, and state is free\n"
+    assert (done.returncode, done.stdout) == (0, said), done.stderr
+    assert not {"schemas", "lake"} & {path.name for path in made.folder.iterdir()}
+    assert not (made.folder / "state" / "checkpoint").exists()
+
+
+def test_ctrl_c_says_what_was_done_and_how_to_go_on(made: LocalJob):
+    """A run without `--once` goes on until then; the next one reads nothing twice."""
+    with running([*COMMAND, *FLAGS], cwd=made.folder, stdout=-1, stderr=-1, text=True) as process:
+        said = ""
+        while "batch 0: read 3" not in said:
+            said += process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        account, said = process.communicate()
+    assert process.returncode == 130
+    assert "interrupted: batch 0 was the last that was done. The same command goes on from there" in said
+    assert account.splitlines()[-1] == "read 3 = written 2 + rejected 1"
+    assert made.run() == []
+
+
+def test_a_state_that_is_in_use_is_told(made: LocalJob):
+    """Before anything is read."""
+    with running([*COMMAND, *FLAGS], cwd=made.folder, stdout=-1, stderr=-1, text=True) as process:
+        while "batch 0: read 3" not in process.stderr.readline():
+            pass
+        done = sync(*FLAGS, "--once", cwd=made.folder)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    said = "Error: state: expected a state that no other job uses, got one that is in use"
+    assert (done.returncode, done.stderr.splitlines()) == (2, [said])
+
+
+def test_rows_that_wait_and_rejects_alone_are_no_success(made: LocalJob):
+    """An exit code of 1, with a sentence."""
+    (made.folder / "lake").touch()
+    text = FILE.replace('delta = "lake"', 'delta = "lake/inner"')
+    (made.folder / "sync.toml").write_text(text)
+    refused = sync("--config", "sync.toml", "--once", cwd=made.folder)
+    assert refused.returncode == 2
+    assert "expected a folder, or a place for one" in refused.stderr
+    flags = ("--files", "in", "--format", "debezium", "--delta", "other", "--state", "s", "--local", "--once")
+    done = sync(*flags, cwd=made.folder)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 3 = written 0 + rejected 3"), done.stderr
+    assert done.stderr.splitlines()[-1] == "all of them look like canal: --format says otherwise"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FILE.replace('"local"', '"locally"'), "run"),
+        (FILE.replace("run =", "runs ="), "runs"),
+        (FILE + 'iceberg = "ice"\n', "sync.toml: "),
+        (FILE.replace('delta = "lake"', 'iceberg = "ice"'), "warehouse"),
+        (FILE.replace('files = "in"', 'files = "s3://bucket/in"'), "s3://bucket/in"),
+        (FILE.replace('files = "in"', 'files = "nowhere"'), "nowhere: expected a file or folder, got none"),
+    ],
+)
+def test_a_mistake_is_a_sentence(made: LocalJob, text: str, said: str):
+    """With an exit code of 2, and nothing is written."""
+    (made.folder / "sync.toml").write_text(text)
+    done = sync("--config", "sync.toml", "--once", cwd=made.folder)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (made.folder / "lake").exists()
+
+
+_WITHOUT = """
+import sys
+sys.modules[sys.argv.pop(1)] = None
+from cdcavro.cli import main
+main(prog_name="cdcavro")
+"""
+
+
+@pytest.mark.parametrize("library", ["deltalake", "pyarrow", "confluent_kafka"])
+def test_a_library_that_is_missing_is_a_sentence(made: LocalJob, library: str):
+    """With the command that installs it."""
+    flags = ["--local", "--once", *FLAGS[1:]]
+    if library == "confluent_kafka":
+        flags[2:4] = ["--kafka", "127.0.0.1:9", "--topic", "t"]
+    command = [sys.executable, "-c", _WITHOUT, library, "sync", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=made.folder, check=False)
+    assert (done.returncode, "pip install 'cdcavro[local]'" in done.stderr) == (2, True), done.stderr
+    assert library in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,167 @@
+"""Avro files that this process writes: the changes of each table as its versions wrote them, each batch once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from cdcavro.errors import FileError, JobError
+from cdcavro.lake.typed_rows import TypedRows
+from cdcavro.sync.local.avro_sink import AvroFileSink, LocalFileWriter
+from cdcavro.sync.outputs import avro_folder
+from cdcavro.sync.outputs.lake_names import Job
+from cdcavro.sync.outputs.sink_settings import AvroFiles
+from cdcavro.sync.outputs.writer import BatchRows
+from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
+from support.messages import canal
+from support.waiting_rows import FACTS, as_table, typed_rows, waiting
+
+JOB = Job("the job", frozenset())
+FIRST = (
+    canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+    canal("INSERT", [{"n": "7"}], id=2, table="log/1", pkNames=None),
+)
+SECOND = (
+    canal("UPDATE", [{"id": "2", "a": "5"}], id=3, old=[{"id": "1"}]),
+    canal("INSERT", [{"id": "3", "a": "1", "b": "9"}], id=4),
+    canal("DELETE", [{"id": "3", "a": "1", "b": "9"}], id=5),
+    canal("TRUNCATE", [], id=6, isDdl=True, sql="TRUNCATE TABLE t"),
+)
+DROP = canal("ERASE", [], id=7, isDdl=True, sql="DROP TABLE t")
+
+
+def read(path: Path) -> list[tuple[Any, ...]]:
+    """Return the operations in a file with the ids before and after, as fastavro reads it."""
+    with path.open("rb") as stream:
+        found = [dict(one) for one in fastavro.reader(stream)]  # type: ignore[arg-type]
+    return [(one["op"], *[one[image] and one[image].get("id") for image in ("before", "after")]) for one in found]
+
+
+def files(root: Path) -> list[str]:
+    """Return the paths of all files."""
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> LocalFileWriter:
+    """What writes to the folder of the test."""
+    return AvroFileSink(AvroFiles(str(tmp_path))).writer(JOB, None)
+
+
+def test_each_batch_has_a_file_for_each_version_of_a_table_with_its_changes_in_order(
+    writer: LocalFileWriter, tmp_path: Path
+):
+    """Names are escaped, a DROP is left out; a batch of nothing else has no folder."""
+    maker = TypedRows(Tables())
+    for number, messages in enumerate((FIRST, SECOND, (DROP,))):
+        assert [one.error for one in writer.write(waiting(maker, number, *messages))] in ([None, None], [None])
+    assert files(tmp_path) == [
+        "_job.json",
+        "d/log~2f~1/batch=0/table=1/v1-00000.avro",
+        "d/t/batch=0/table=0/v1-00000.avro",
+        "d/t/batch=1/table=0/v1-00000.avro",
+        "d/t/batch=1/table=0/v2-00000.avro",
+    ]
+    assert read(tmp_path / "d/t/batch=1/table=0/v1-00000.avro") == [("d", 1, None), ("c", None, 2)]
+    newer = [("c", None, 3), ("d", 3, None), ("t", None, None)]
+    assert read(tmp_path / "d/t/batch=1/table=0/v2-00000.avro") == newer
+    assert list((tmp_path / "_new").iterdir()) == []
+    assert json.loads((tmp_path / "_job.json").read_bytes()) == {"job": "the job"}
+
+
+def test_a_batch_that_is_run_again_replaces_its_files_as_a_whole(writer: LocalFileWriter, tmp_path: Path):
+    """What a run that was killed left is gone; nothing is there twice. Files of batches that wait come with the next."""
+    maker = TypedRows(Tables())
+    rows = [*waiting(maker, 0, *FIRST), *waiting(maker, 1, *SECOND)]
+    both = [(*rows[0][:2], [*rows[0][2], *rows[2][2]]), rows[1]]
+    writer.write(both)
+    before = {name: (tmp_path / name).stat().st_size for name in files(tmp_path)}
+    (tmp_path / "d/t/batch=1/table=0/v1-00009.avro").write_bytes(b"left by a run that was killed")
+    (tmp_path / "_new/batch=1.table=0").mkdir(parents=True)
+    (tmp_path / "_new/batch=1.table=0/_v1-00000.avro.7").write_bytes(b"left by another")
+    writer.write(both)
+    assert {name: (tmp_path / name).stat().st_size for name in files(tmp_path)} == before
+    nothing = BatchRows(1, as_table([]), FACTS)
+    writer.write([(*rows[0][:2], [nothing])])
+    assert not [name for name in files(tmp_path) if "batch=1" in name]
+
+
+def test_rows_of_several_lanes_are_sorted_and_large_ones_as_they_are(tmp_path: Path):
+    """More than a block in payloads, and more rows than are looked at in one go."""
+    settings = AvroFiles(str(tmp_path), codec="null")
+    padding = "é" * 40_000
+    messages = [
+        canal(
+            "INSERT",
+            [{"id": str(i), "a": padding if i % 500 == 0 else "x"}],
+            id=i,
+            mysqlType={"id": "int", "a": "text"},
+        )
+        for i in range(1, 5_001)
+    ]
+    maker = TypedRows(Tables())
+    rows = typed_rows(maker, *messages)[0]
+    (table,) = maker.tables.tables
+    mixed = as_table([*rows[2_500:], *rows[:2_500]])
+    writer = AvroFileSink(settings).writer(JOB, None)
+    writer.write([(table, table.schema.table, [BatchRows(0, mixed, FACTS)])])
+    with (tmp_path / "d/t/batch=0/table=0/v1-00000.avro").open("rb") as stream:
+        found: list[Any] = [one["after"] for one in fastavro.reader(stream)]  # type: ignore[index,call-overload]
+    assert [row["id"] for row in found] == list(range(1, 5_001))
+    assert {row["a"] for row in found} == {padding, "x"}
+
+
+def test_a_folder_belongs_to_one_pipeline(writer: LocalFileWriter, tmp_path: Path):
+    """Another one would replace its files."""
+    writer.write(waiting(TypedRows(Tables()), 0, *FIRST))
+    other = AvroFileSink(AvroFiles(str(tmp_path))).writer(Job("another", frozenset()), None)
+    with pytest.raises(FileError, match="a folder of this pipeline, got one that another pipeline has written to"):
+        other.write([])
+
+
+def test_a_name_that_no_folder_has_keeps_only_its_own_rows(writer: LocalFileWriter, tmp_path: Path):
+    """The other tables of the batch are written."""
+    rows = waiting(TypedRows(Tables()), 0, *FIRST)
+    table, _, parts = rows[0]
+    written = writer.write([(table, TableName("d", None, "x" * 300), parts), rows[1]])
+    assert [(one.number, one.error is None) for one in written] == [(0, False), (1, True)]
+    assert files(tmp_path) == ["_job.json", "d/log~2f~1/batch=0/table=1/v1-00000.avro"]
+
+
+def test_a_folder_under_its_first_name_goes_on_being_used(writer: LocalFileWriter, tmp_path: Path):
+    """As folders of tables in schemas were named at first."""
+    rows = waiting(TypedRows(Tables()), 0, *FIRST)
+    name = TableName("d", "s", "t")
+    older, newer = (tmp_path.joinpath(*avro_folder.folder_names(name, is_older=one)) for one in (True, False))
+    assert older != newer
+    (older / "batch=0").mkdir(parents=True)
+    writer.write([(rows[0][0], name, rows[0][2])])
+    assert (older / "batch=0/table=0/v1-00000.avro").exists()
+    assert not newer.exists()
+
+
+def test_files_that_are_gone_stop_the_run(writer: LocalFileWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Nothing that there was is replaced by nothing."""
+    rows = waiting(TypedRows(Tables()), 0, *FIRST)
+    writer.write(rows)
+    before = files(tmp_path)
+    monkeypatch.setattr("cdcavro.sync.local.avro_sink.write_versions", lambda *_: 1)
+    with pytest.raises(JobError, match="0 of 1 files that were written to"):
+        writer.write(rows)
+    assert files(tmp_path) == before
+
+
+def test_what_identifies_the_files_and_whether_they_can_be_written(tmp_path: Path):
+    """A check makes nothing."""
+    sink = AvroFileSink(AvroFiles(str(tmp_path / "new")))
+    assert sink.identity() == f"Avro files in {tmp_path}/new"
+    sink.check()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "new").write_text("no folder")
+    with pytest.raises(FileError, match="a folder that can be written to"):
+        sink.check()

@@ -1,0 +1,105 @@
+"""The shop through the local runner, from several partitions, cut anywhere, sent again: its tables are the server's.
+
+What is the same however a stream is cut: rows, floors, deletes and changelogs, with their orders, columns and properties.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.kafka_server import Record
+from support.local_pipelines import DELTA, ICEBERG
+from support.local_shop import Placed, ShopRun, placed
+from support.shop_records import as_came, through_partitions
+from support.shop_streams import REPEATS, shuffled
+from support.shop_tables import MESSAGES
+
+KINDS = (DELTA, ICEBERG)
+SHUFFLES, PARTS = 500, 10
+
+
+def run_cut(folder: Path, kind: str, producer: str, records: list[Placed], borders: list[int], again: int) -> ShopRun:
+    """Run records in batches that end at some places; one of them is run again."""
+    run = ShopRun(folder, kind, producer)
+    for i, (start, end) in enumerate(zip([0, *borders], [*borders, len(records)], strict=True)):
+        run.batch(records[start:end], is_again=i == again)
+    return run
+
+
+def differences(one: ShopRun, other: ShopRun) -> list[str]:
+    """Return what two runs do not say alike of their tables."""
+    first, second = one.everything(), other.everything()
+    return [
+        f"{name}, {part}: {_apart(first.get(name, {}).get(part), second.get(name, {}).get(part))}"
+        for name in sorted({*first, *second})
+        for part in ("floor", "rows", "deletes", "changes")
+        if first.get(name, {}).get(part) != second.get(name, {}).get(part)
+    ]
+
+
+def _apart(one: Any, other: Any) -> str:
+    left, right = ([repr(row) for row in rows or ()] for rows in (one, other))
+    return f"{[row for row in left if row not in right][:2]} and {[row for row in right if row not in left][:2]}"
+
+
+def stream_of(producer: str, seed: int) -> list[Record]:
+    """Return a stream that is shuffled; Canal sends no full load."""
+    while producer == "canal" and ", 0 loaded" not in shuffled(producer, seed).facts:
+        # How it is sent again stays the same.
+        seed += len(REPEATS) * 1_000
+    return through_partitions(producer, seed, "shop")
+
+
+def check_cuts(folder: Path, kind: str, producer: str, seed: int) -> None:
+    """Check that a shuffled stream ends with the server's tables, and says all the same when it is cut elsewhere."""
+    draw, records = random.Random(seed), placed(stream_of(producer, seed))
+    runs = []
+    for i, count in enumerate((draw.choice((0, 1)), draw.randrange(2, 5))):
+        borders = sorted(draw.sample(range(1, len(records)), count))
+        again = draw.randrange(count + 1)
+        runs.append(run_cut(folder / str(i), kind, producer, records, borders, again))
+        runs[-1].check()
+    assert differences(*runs) == [], (producer, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_the_shop_as_it_came_ends_with_the_tables_of_the_server(tmp_path: Path, producer: str, kind: str):
+    """In one batch, and in many."""
+    records = placed(as_came(producer, "shop"))
+    whole = run_cut(tmp_path / "whole", kind, producer, records, [], 0)
+    whole.check()
+    cut = run_cut(tmp_path / "cut", kind, producer, records, [*range(20, len(records), 20)], 3)
+    cut.check()
+    assert differences(whole, cut) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("producer", MESSAGES)
+@pytest.mark.parametrize("seed", [18, 19, 20])
+def test_a_stream_says_the_same_however_it_is_cut(tmp_path: Path, producer: str, kind: str, seed: int):
+    """Several partitions, three-fold delivery or one that goes back, a full load that is late."""
+    check_cuts(tmp_path, kind, producer, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+@pytest.mark.skipif(not os.environ.get("CDCAVRO_EVERY_MESSAGE"), reason="takes minutes: CDCAVRO_EVERY_MESSAGE=1")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_500_streams_say_the_same_however_they_are_cut(tmp_path: Path, part: int):
+    """Producers and lakes take turns."""
+    wrong = []
+    for seed in range(22 + part, 22 + SHUFFLES, PARTS):
+        producer, kind = sorted(MESSAGES)[seed // PARTS % 2], KINDS[seed // PARTS // 2 % 2]
+        try:
+            check_cuts(tmp_path / str(seed), kind, producer, seed)
+        except AssertionError as error:
+            wrong.append(f"{producer} {kind} {seed}: {str(error)[:500]}")
+    assert wrong == []

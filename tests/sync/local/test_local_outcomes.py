@@ -1,0 +1,125 @@
+"""Outcomes in this process: they are the same in memory and in files, and are read as often as somebody asks."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import resource
+from base64 import b64decode
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdcavro.errors import JobError
+from cdcavro.lake.typed_rows import TypedRows
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.rounds import Outcomes, convert, merge_notes
+from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
+from cdcavro.sync.settings import Formats, Settings
+from support.messages import canal
+from support.rows_trial import ZONE
+from support.shop_tables import MESSAGES
+from support.task_batches import batch_of
+
+FEW = 400
+NOW = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
+BAD = [b"{", b"no 1", b"no 2", canal("INSERT", [{"id": "1"}], id=1, table="", database="")]
+
+
+def outcomes_of(folder: Path, room: int) -> Outcomes:
+    """Return the outcomes of the shop's messages in several batches, and of some that are none."""
+    settings = Settings(formats=Formats("canal"), options={"zone": ZONE})
+    messages = [*MESSAGES["canal"](), *BAD]
+    batches = [batch_of([(None, one) for one in messages[i : i + 50]], first=i) for i in range(0, len(messages), 50)]
+
+    def run(knowledge: Knowledge) -> Outcomes:
+        store = LocalStore(folder, room)
+        for some in converter(pickle.loads(pickle.dumps(knowledge)))(batches):
+            store.add(some)
+        return merge_notes(store, store.notes)
+
+    return convert(run, TypedRows(settings.tables()), settings, is_reduced=False)[0]
+
+
+def contents(outcomes: Outcomes, folder: Path) -> dict[str, Any]:
+    """Return all that a store says."""
+    store = outcomes.store
+    store.write_rows(folder / "waiting")
+    store.write_rejects(f"file://{folder}/rejects", 3, NOW, outcomes.counts["rejected"])
+    return {
+        "rows": {name: store.rows(name, 0).to_pylist() for name in sorted(outcomes.names.values())},
+        "files": {path.name: LocalFiles().read(path).to_pylist() for path in sorted((folder / "waiting").iterdir())},
+        "rejects": store.rejects().to_pylist(),
+        "lines": (folder / "rejects" / "batch=3" / "part-00000.json").read_bytes().splitlines(),
+        "reasons": store.reject_reasons(),
+        "first": store.first_rejects(2),
+        "questions": store.questions(),
+    }
+
+
+def test_outcomes_are_the_same_in_memory_and_in_files(tmp_path: Path):
+    """However little fits in memory; what was in files is gone once they are freed."""
+    found = []
+    for room in (1 << 30, 20_000, 0):
+        own = tmp_path / str(room)
+        outcomes = outcomes_of(own / "spill", room)
+        found.append(contents(outcomes, own))
+        assert contents(outcomes, own / "again") == found[-1]
+        spilled = list((own / "spill").glob("*/*.arrow"))
+        assert bool(spilled) is (room < 1 << 30)
+        outcomes.store.free()
+        assert not list((own / "spill").glob("*/*.arrow"))
+    assert found[0] == found[1] == found[2]
+    assert sum(map(len, found[0]["rows"].values())) > 150
+    assert {name.removeprefix("number="): rows for name, rows in found[0]["files"].items()} == found[0]["rows"]
+    assert [b64decode(json.loads(line)["raw"]) for line in found[0]["lines"]] == BAD
+    assert sorted(one.count for one in found[0]["reasons"]) == [1, 1, 2]
+    assert found[0]["first"] == BAD[:2]
+
+
+def test_rejects_are_written_instead_of_those_of_a_run_before(tmp_path: Path):
+    """A batch that is run again has its own only, and one that is written half is not seen."""
+    left = tmp_path / "rejects" / "batch=3"
+    left.mkdir(parents=True)
+    (left / "part-00007.json").write_text("of a run before")
+    half = tmp_path / "rejects" / "_batch=3.new"
+    half.mkdir()
+    (half / "part-00000.json").write_text("half")
+    outcomes = outcomes_of(tmp_path / "spill", 1 << 30)
+    outcomes.store.write_rejects(f"file://{tmp_path}/rejects", 3, NOW, len(BAD))
+    assert [path.name for path in (tmp_path / "rejects").iterdir()] == ["batch=3"]
+    assert {path.name for path in left.glob("*.json")} == {"part-00000.json"}
+    with pytest.raises(JobError, match=r"s3a://b/r/batch=3|folder of this machine"):
+        outcomes.store.write_rejects("s3a://b/r", 3, NOW, len(BAD))
+
+
+@pytest.fixture
+def few_files() -> Iterator[int]:
+    """The number of files that this process may have open, which is small."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW, hard))
+    yield FEW
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_rows_of_more_tables_than_a_process_may_have_files_are_kept_in_files(tmp_path: Path, few_files: int):
+    """None is lost."""
+    count = few_files * 2
+    settings = Settings(formats=Formats("canal"), options={"zone": ZONE})
+    records = [(None, canal("INSERT", [{"id": "1"}], id=i, table=f"t{i}")) for i in range(1, count + 1)]
+
+    def run(knowledge: Knowledge) -> Outcomes:
+        store = LocalStore(tmp_path / "spill", 0)
+        for some in converter(pickle.loads(pickle.dumps(knowledge)))([batch_of(records)]):
+            store.add(some)
+        return merge_notes(store, store.notes)
+
+    outcomes, _ = convert(run, TypedRows(settings.tables()), settings, is_reduced=False)
+    rows = pa.concat_tables([outcomes.store.rows(name, 1) for name in outcomes.names.values()])
+    outcomes.store.free()
+    assert (rows.num_rows, len(outcomes.names)) == (count, count)

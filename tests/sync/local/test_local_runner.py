@@ -1,0 +1,248 @@
+"""Local runner: its batches, one behind another, from a checkpoint; what is held in memory, what fails, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import threading
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cdcavro
+from cdcavro.errors import FileError, JobError
+from cdcavro.lake.typed_rows import TypedRows
+from cdcavro.sync.batches import BatchReport, Lag
+from cdcavro.sync.conversion.rounds import Outcomes, convert
+from cdcavro.sync.local.local_runner import LocalBatch, seconds_of
+from cdcavro.sync.local.local_sources import Lane
+from cdcavro.sync.reading.file_source import FileReader
+from cdcavro.sync.settings import Formats, Settings
+from support.jobs import local_job
+from support.messages import canal
+from support.rows_trial import ZONE
+from support.shop_tables import MESSAGES
+
+CANAL = Formats("canal")
+SOON = "1 millisecond"
+
+
+def row(id: int, **more: Any) -> bytes:
+    """Return an inserted row of Canal's."""
+    return canal("INSERT", [{"id": str(id), "a": "1"}], id=id, **more)
+
+
+def test_what_comes_while_it_runs_is_read_until_it_is_stopped(job):
+    """Each batch is told when it begins, with what it reads, and when it is done; a batch begins none after the stop."""
+    made, stop = job(), threading.Event()
+    begun: list[tuple[int, Lag | None]] = []
+    done: list[int] = []
+
+    def say(report: BatchReport) -> None:
+        done.append(report.number)
+        if report.number == 2:
+            stop.set()
+        made.send(row(report.number + 2))
+
+    made.send(row(1))
+    made.start(made.pipeline(), every=SOON, say=say, begin=lambda *one: begun.append(one), stop=stop)
+    assert begun == [(number, Lag(1, "files")) for number in range(3)]
+    assert done == [0, 1, 2]
+    assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
+    (report,) = made.run()
+    assert (report.number, made.rows("d.t", "id")) == (3, [(1,), (2,), (3,), (4,)])
+
+
+def test_rows_that_wait_for_a_later_batch_are_written_when_it_is_stopped(job):
+    """No batch comes that they could wait for."""
+    made, stop, reports = job(), threading.Event(), []
+
+    def say(report: BatchReport) -> None:
+        reports.append(report)
+        stop.set()
+
+    made.send(row(1))
+    made.run(merge_every=10)
+    made.send(row(2))
+    made.start(made.pipeline(merge_every=10), every=SOON, say=say, stop=stop)
+    assert [report.counts["read"] for report in reports] == [1, 0]
+    assert made.pipeline().waiting == 0
+    assert made.rows("d.t", "id") == [(1,), (2,)]
+
+
+def test_a_batch_that_was_planned_and_is_not_committed_is_run_again_with_the_same_files(job):
+    """As if the process had been killed in it: what came meanwhile is in the next one."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(number: int, _: object) -> None:
+        assert number == 1
+        raise Killed
+
+    made = job(is_changelog=True)
+    made.send(row(1))
+    made.run()
+    made.send(row(2))
+    with pytest.raises(Killed):
+        made.start(made.pipeline(), once=True, begin=die)
+    made.send(row(3))
+    reports = made.run()
+    assert [(report.number, report.counts["read"]) for report in reports] == [(1, 1), (2, 1)]
+    made.run_again()
+    assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_what_does_not_fit_in_memory_goes_to_files_and_is_the_same(tmp_path: Path, kind: str):
+    """They are gone when the batch is done."""
+    lakes: list[Any] = []
+    for room in (1, 1 << 30):
+        folder = tmp_path / str(room)
+        folder.mkdir()
+        made = local_job(folder, kind, is_changelog=True)
+        made.send(*MESSAGES["canal"](), b"no message")
+        reports: list[BatchReport] = []
+        made.start(made.pipeline(formats=CANAL), once=True, room=room, say=reports.append)
+        spill = folder / "state" / "spill"
+        assert spill.exists() is (room == 1)
+        assert room > 1 or not list(spill.iterdir())
+        made.check_shop("canal")
+        names = [one for one in sorted(reports[0].operations) if one != "shop.nopk2"]
+        lakes.append([made.rows(_quoted(name), "hex(_cdc_key)", "_cdc_op", suffix="changes") for name in names])
+        assert (reports[0].counts["rejected"], reports[0].rejects[0].example[:13]) == (1, "expected JSON")
+    assert lakes[0] == lakes[1]
+    assert sum(map(len, lakes[0])) > 150
+
+
+def _quoted(name: str) -> str:
+    return ".".join(f'"{part}"' for part in name.split(".", 1))
+
+
+def _batch(folder: Path, spill: Path, **how: int) -> tuple[LocalBatch, Outcomes]:
+    reader, settings = FileReader(str(folder)), Settings(formats=CANAL, options={"zone": ZONE})
+    lanes = [Lane(Path(one.path).stat().st_size, partial(reader.batches, one)) for one in reader.new({})]
+    batch = LocalBatch(lanes, spill, **how)
+    return batch, convert(batch.convert, TypedRows(settings.tables()), settings, is_reduced=False)[0]
+
+
+def test_lanes_are_converted_by_several_threads_into_the_same_rows(job, tmp_path: Path):
+    """Each lane by one of them; in memory and in files."""
+    made, messages = job(), MESSAGES["canal"]()
+    for i in range(0, len(messages), 20):
+        made.send(b"\xef\xbb\xbf" + messages[i], *messages[i + 1 : i + 20], b"{")
+    found = []
+    for threads, room in ((1, 1 << 30), (4, 1 << 30), (4, 1)):
+        batch, outcomes = _batch(made.folder / "in", tmp_path / "spill", threads=threads, room=room)
+        rows = {name: Counter(map(repr, outcomes.store.rows(name, 0).to_pylist())) for name in outcomes.names.values()}
+        rejects = sorted((one["file"], one["line"]) for one in outcomes.store.rejects().to_pylist())
+        found.append((rows, rejects, dict(outcomes.counts), batch.marks([])))
+        outcomes.store.free()
+    assert found[0] == found[1] == found[2]
+    assert len(found[0][1]) == len(found[0][3]) == -(-len(messages) // 20)
+    assert sum(sum(rows.values()) for rows in found[0][0].values()) > 150
+
+
+def test_a_fault_of_one_thread_stops_the_batch(job):
+    """A file that is damaged: what the others did is given up, and their files are removed."""
+    made = job()
+    for i in range(1, 5):
+        made.send(row(i))
+    (made.folder / "in" / "0002.jsonl").rename(made.folder / "in" / "0002.zst")
+    spill = made.folder / "spill"
+    with pytest.raises(JobError, match=r"0002[.]zst"):
+        _batch(made.folder / "in", spill, threads=4, room=1)
+    assert not spill.exists() or not list(spill.iterdir())
+
+
+@pytest.mark.parametrize("name", ["spill", "batches", "checkpoint", "rejects", "account.json"])
+def test_a_place_in_the_state_that_is_something_else_is_named(job, name: str):
+    """Nothing is passed over; it goes on where it stopped once that is out of the way."""
+    made = job()
+    made.send(row(1), b"no message")
+    place = made.folder / "state" / name
+    if name == "account.json":
+        place.mkdir(parents=True)
+    else:
+        place.parent.mkdir()
+        place.touch()
+    run = partial(made.start, made.pipeline(formats=CANAL), once=True, room=1)
+    with pytest.raises((OSError, FileError)) as caught:
+        run()
+    assert str(place) in str(caught.value)
+    place.rmdir() if place.is_dir() else place.unlink()
+    run()
+    assert made.rows("d.t", "id") == [(1,)]
+    assert made.run() == []
+
+
+def test_rows_wait_for_a_lake_that_cannot_be_written(job):
+    """It is said why, nothing is passed over, and they are written once it can be."""
+    made = job()
+    made.send(row(1))
+    (made.folder / "lake").write_text("no folder")
+    (report,) = made.run()
+    assert "Not a directory" in report.waiting["d.t"]
+    assert made.pipeline().waiting == 1
+    (made.folder / "lake").unlink()
+    made.send(row(2))
+    (report,) = made.run()
+    assert (report.waiting, made.pipeline().waiting) == ({}, 0)
+    assert made.rows("d.t", "id") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(("limit", "said"), [(20_000, "batch 0 cannot be written"), (100, "state/job.json")])
+def test_a_disk_that_takes_no_more_is_a_sentence(job, limit: int, said: str):
+    """Wherever it is met, and nothing is lost: a limit on the size of files stands for it."""
+    made = job()
+    made.send(*[row(id, sql=os.urandom(20).hex()) for id in range(1, 2_000)])
+    flags = ("--files", "in", "--format", "canal", "--delta", "lake", "--state", "state", "--local", "--once")
+    done = subprocess.run(
+        [sys.executable, "-m", "cdcavro", "sync", *flags],
+        cwd=made.folder,
+        # Python would leave compiled modules that are cut off at the limit, by which no later process starts.
+        env={**os.environ, "PYTHONPATH": str(Path(cdcavro.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert said in last
+    assert "File too large" in last
+    assert "Traceback" not in done.stderr
+    (report,) = made.run()
+    assert report.counts["written"] == 1_999
+    assert made.rows("d.t", "count(*)", "count(DISTINCT id)") == [(1_999, 1_999)]
+
+
+def test_a_batch_without_anything_to_read_is_none(job):
+    """Nor is a file without lines forgotten; one that comes later is read."""
+    made = job()
+    made.send(row(1))
+    (made.folder / "in" / "empty").touch()
+    assert [report.counts["read"] for report in made.run()] in ([1, 0], [0, 1])
+    assert made.run() == []
+    made.send(row(2))
+    assert [report.counts["read"] for report in made.run()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds"),
+    [
+        ("10 seconds", 10),
+        ("1 minute 2.5 seconds", 62.5),
+        ("500 milliseconds", 0.5),
+        ("1 Day", 86_400),
+        ("2 weeks", 1_209_600),
+    ],
+)
+def test_intervals_are_sparks(interval: str, seconds: float):
+    """In its words."""
+    assert seconds_of(interval) == seconds
