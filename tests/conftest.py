@@ -15,7 +15,7 @@ from support.places import SHARED
 from support.processes import let_programs_heed_signals
 
 # So that assertions in shared tests fail with as much detail as others.
-pytest.register_assert_rewrite("support.pipelines", "support.registry_suite", "support.registry_writers")
+pytest.register_assert_rewrite("support.jobs", "support.registry_suite", "support.registry_writers")
 
 _EXAMPLES = os.environ.get("CDCAVRO_EXAMPLES", "")
 

@@ -30,11 +30,12 @@ def test_what_the_page_names_in_a_module_is_in_it():
     """A class, a constant or a function, where its module is named beside it."""
     for name, path in {
         "Storage": "cdcavro/table/columns/type_names.py",
-        "AvroConfig": "cdcavro/spark/pipeline/config.py",
-        "Config": "cdcavro/spark/pipeline/config.py",
-        "_sink": "cdcavro/spark/pipeline/config.py",
-        "AnySink": "cdcavro/spark/pipeline/pipeline.py",
-        "Settings": "cdcavro/spark/pipeline/settings.py",
+        "AvroFiles": "cdcavro/sync/outputs/sink_settings.py",
+        "AvroConfig": "cdcavro/sync/config.py",
+        "Config": "cdcavro/sync/config.py",
+        "_sink": "cdcavro/sync/config.py",
+        "SINKS": "cdcavro/spark/pipeline/runner.py",
+        "Settings": "cdcavro/sync/settings.py",
         "COMMANDS": "cdcavro/cli/__init__.py",
         "NAMES_FORMATS": "tests/test_guards.py",
     }.items():

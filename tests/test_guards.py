@@ -23,6 +23,7 @@ import cdcavro
 from cdcavro.cli import main
 from cdcavro.formats import BRIDGES
 from cdcavro.wire.formats import REGISTRY
+from support.keyed_changes import canal
 from support.messages import SAMPLES
 from support.pages import all_pages, blocks, prose
 from support.places import README, ROOT, TESTS
@@ -45,6 +46,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": {"errors", "exact", "avro", "wire"},
     "registry": {"errors", "exact", "avro", "engine"},
     "records": {"errors", "exact", "avro", "engine", "wire", "table"},
+    "sync": {
+        "errors",
+        "exact",
+        "avro",
+        "engine",
+        "wire",
+        "change",
+        "formats",
+        "transcoding",
+        "table",
+        "arrow",
+        "lake",
+        "files",
+        "registry",
+    },
     "cdcavro": {"errors", "avro", "wire", "change", "transcoding", "table"},
 }
 MAY_IMPORT["spark"] = {*MAY_IMPORT} - {"records"}
@@ -53,11 +69,13 @@ MAY_IMPORT["cli"] = {*MAY_IMPORT}
 HOMES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "spark/",
     "py4j": "spark/",
-    "pyarrow": ("arrow/", "spark/", "lake/placing.py", "files/lines.py"),
+    "pyarrow": ("arrow/", "spark/", "sync/", "lake/lake_columns.py", "lake/placing.py", "files/lines.py"),
+    "deltalake": "sync/native/",
+    "pyiceberg": "sync/native/",
     "click": "cli/",
     "rich": "cli/console.py",
     "sqlglot": "table/ddl/tokens.py",
-    "confluent_kafka": "nowhere",
+    "confluent_kafka": ("sync/local/", "sync/reading/"),
     "certifi": "registry/",
     "httpx2": "registry/",
     "httpx": "nowhere",
@@ -208,8 +226,9 @@ def test_only_formats_know_formats():
 # 2. Imports go one way.
 
 
-# What has more names than a dozen and a few on purpose: types, schemas, three ways of reading, and files.
-MOST_NAMES = {"avro": 18}
+# What has more names than a dozen and a few on purpose: the layers, and in `avro` types, schemas, three ways of reading,
+# and files.
+MOST_NAMES = {"": 17, "avro": 18}
 
 
 def test_a_folder_has_about_a_dozen_names():
@@ -274,7 +293,7 @@ NEEDS_JVM = {
     "lake/sinks.py": "Delta Lake's log is looked at by Hadoop, and Iceberg's snapshots have no Python interface",
     "pipeline/shared_folders.py": "a pipeline asks all machines whether they share its folders",
     "pipeline/outputs/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",
-    "pipeline/pipeline.py": "Spark's log of streams is silenced by Log4j",
+    "pipeline/runner.py": "Spark's log of streams is silenced by Log4j",
     "pipeline/pipeline_rejects.py": "a pipeline matches topics by a pattern of Java",
 }
 OF_THE_JVM = {"_jvm", "_jdf", "_jsc", "_jc", "_jsparkSession", "sparkContext", "rdd"}
@@ -304,6 +323,43 @@ def test_import_is_light(module, libraries):
     code = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert libraries & {name.split(".")[0] for name in done.stdout.split()} == set()
+
+
+_WITHOUT_SPARK = """
+import importlib, pkgutil, sys
+class Refusal:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("pyspark", "py4j"):
+            raise ImportError(f"{name} is not to be imported")
+sys.meta_path.insert(0, Refusal())
+import cdcavro.sync
+def fail(name): raise
+found = [one.name for one in pkgutil.walk_packages(cdcavro.sync.__path__, "cdcavro.sync.", onerror=fail)]
+for name in found:
+    importlib.import_module(name)
+print(*found)
+"""
+
+
+def test_nothing_of_a_pipeline_that_any_runner_runs_imports_spark():
+    """Every module below `cdcavro.sync` is imported where pyspark and py4j cannot be."""
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_SPARK], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    modules = {name for name, source in MODULES.items() if source.startswith("sync/")}
+    assert {"cdcavro.sync", *done.stdout.split()} == modules
+
+
+@pytest.mark.slow
+def test_a_local_run_imports_no_spark(tmp_path):
+    """`cdcavro sync --local` runs to its end where pyspark and py4j cannot be imported, also on the way to a table."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_bytes(canal("INSERT", [{"id": "1"}], id=1) + b"\n")
+    refusal = _WITHOUT_SPARK.partition("import cdcavro.sync\n")[0]
+    words = ["sync", "--local", "--once", "--files", "in", "--format", "canal", "--delta", "lake", "--state", "state"]
+    code = f"{refusal}from cdcavro.cli import main\nmain({words})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "read 1 = written 1 + rejected 0"), done.stderr
+    assert (tmp_path / "lake" / "d" / "t" / "_delta_log").is_dir()
 
 
 # 3. What is public is written down.
@@ -366,7 +422,7 @@ def test_all_of_a_package_is_exactly_what_it_imports(source):
 # 4. What there is is in the pages and has help.
 
 FACES = ["__init__.py", *(f"{face}/__init__.py" for face in (
-    "arrow", "avro", "change", "lake", "records", "records/codegen", "registry", "spark", "spark/lake", "table", "transcoding", "wire",
+    "arrow", "avro", "change", "lake", "records", "records/codegen", "registry", "spark", "spark/lake", "spark/pipeline", "sync/local", "table", "transcoding", "wire",
 ))]  # fmt: skip
 
 

@@ -10,9 +10,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 import cdcavro
 from cdcavro import registry
 from cdcavro.errors import IncompatibleError
-from cdcavro.spark.pipeline import RegistrySettings
-from cdcavro.spark.pipeline.outputs.publishing import Publisher
-from support.pipelines import canal
+from cdcavro.sync.outputs.publishing import Publisher
+from cdcavro.sync.settings import RegistrySettings
+from support.messages import canal
 
 pytestmark = pytest.mark.timeout(300)
 

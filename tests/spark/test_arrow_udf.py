@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro.arrow.arrays import convert_values
 from cdcavro.spark import arrow_udf
-from cdcavro.spark.arrow_udf import convert_values, in_worker
-from cdcavro.spark.functions import ERROR, decode_batch, encode_batch, error_fields, try_encode_batch
+from cdcavro.spark.arrow_udf import in_worker
+from cdcavro.spark.functions import ERROR, decode_batch, encode_batch, try_encode_batch
 from support.messages import goldens
 
 FORMAT = "oms_canal"
@@ -77,7 +78,7 @@ def tried(text):
     try:
         return {"payload": cdcavro.encode(text, FORMAT), "error": None}
     except cdcavro.MessageError as error:
-        return {"payload": None, "error": error_fields(error)}
+        return {"payload": None, "error": error.fields}
 
 
 @given(arrays(GOOD | BAD, TYPES))
@@ -135,7 +136,7 @@ def test_a_batch_that_passes_the_offsets_says_what_to_set():
     assert convert_values(pa.array([b"ab", b"c"]), bytes, most=3).to_pylist() == [b"ab", b"c"]
     with pytest.raises(cdcavro.JobError) as caught:
         convert_values(pa.array([b"ab", b"c"]), bytes, most=2)
-    advice = "lower spark.sql.execution.arrow.maxRecordsPerBatch"
+    advice = "take fewer at a time (on Spark, spark.sql.execution.arrow.maxRecordsPerBatch)"
     assert str(caught.value) == f"the values of one Arrow batch come to more than 2 bytes: {advice}"
 
 

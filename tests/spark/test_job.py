@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 import cdcavro
+from cdcavro.errors import FileError
 from cdcavro.exact.jsonvalues import base64_bytes
 from cdcavro.spark.job import Report, run
 from cdcavro.spark.source.line_frame import read_head, read_line_frame
+from cdcavro.sync.local.local_job import run as run_locally
 from cdcavro.wire.formats import get_format
 from support.messages import SAMPLES, goldens, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact
@@ -220,7 +222,7 @@ def test_a_file_whose_name_spark_passes_over_is_refused_and_told_in_folders(spar
     """Nothing named is left out without a word."""
     for name in ("_a.jsonl", ".b.jsonl", "c.jsonl"):
         (tmp_path / name).write_bytes(b'{"recordType":"DDL"}')
-    with pytest.raises(cdcavro.FileError) as caught:
+    with pytest.raises(FileError) as caught:
         run(spark, [str(tmp_path / "c.jsonl"), str(tmp_path / "_a.jsonl")], str(tmp_path / "out"))
     assert (
         str(caught.value) == f"{tmp_path}/_a.jsonl: expected a name that Spark reads, got one that starts with _ or ."
@@ -293,11 +295,11 @@ def test_what_spark_cannot_do_is_one_sentence(spark, tmp_path):
 @pytest.mark.every_spark
 def test_an_input_that_is_not_there_and_an_output_that_is(spark, tmp_path):
     """Both are told before anything is done."""
-    with pytest.raises(cdcavro.FileError) as caught:
+    with pytest.raises(FileError) as caught:
         run(spark, [str(SAMPLES), str(tmp_path / "none")], str(tmp_path / "out"))
     assert str(caught.value) == f"{tmp_path}/none: expected a file or folder, got none"
     (tmp_path / "out" / "rejects").mkdir(parents=True)
-    with pytest.raises(cdcavro.FileError) as caught:
+    with pytest.raises(FileError) as caught:
         run(spark, [str(SAMPLES)], str(tmp_path / "out"))
     assert (
         str(caught.value)
@@ -328,3 +330,47 @@ def test_a_byte_order_mark_at_the_start_is_passed_over_and_said(spark, tmp_path,
     (reject,) = read_rejects(tmp_path / "out")
     assert (reject["line"], base64.b64decode(reject["raw"])) == (2, mark + second)
     assert reject["reason"] == "expected JSON, got a byte order mark before it"
+
+
+def canonical_records(out: Path) -> dict[str, list[str]]:
+    """Return the records of a run by format, in an order that does not depend on tasks."""
+    folders = (out / "payloads").iterdir()
+    return {
+        folder.name: sorted(json.dumps(one, sort_keys=True, default=repr) for one in read_payloads(folder))
+        for folder in folders
+    }
+
+
+@pytest.mark.parametrize("format", ["auto", "mixed", "canal"])
+def test_the_job_without_spark_writes_the_same(spark, dirty, tmp_path, format):
+    """The same account, the same records of each format under the same schema, and the same rejects; by turns, too."""
+    (dirty / "empty.jsonl").touch()
+    (dirty / "b.zst").write_bytes(pa.compress(b"{}\n" + goldens("debezium")[0], "zstd", asbytes=True))
+    (dirty / "kafka.jsonl").write_bytes(
+        b'{"key":null,"value":' + shop_canal()[10] + b'}\n{"type":5,"data":[],"table":"t"}'
+    )
+    inputs, ours, theirs = [str(SAMPLES), str(dirty)], tmp_path / "local", tmp_path / "spark"
+    reports = run_locally(inputs, str(ours), format=format), run(spark, inputs, str(theirs), format=format)
+    assert reports[0] == reports[1]
+    assert reports[0].rejected >= 4
+    assert canonical_records(ours) == canonical_records(theirs)
+    assert read_rejects(ours) == read_rejects(theirs)
+    headers = [set(map(header_of, out.glob("payloads/*/*.avro"))) for out in (ours, theirs)]
+    assert headers[0] == headers[1]
+    # Each in the folder of the other.
+    with pytest.raises(FileError) as by_spark:
+        run(spark, inputs, str(ours), format=format)
+    with pytest.raises(FileError) as by_local:
+        run_locally(inputs, str(ours), format=format)
+    assert str(by_spark.value) == str(by_local.value)
+    run(spark, [str(SAMPLES)], str(ours), format=format, force=True)
+    run_locally([str(SAMPLES)], str(theirs), format=format, force=True)
+    assert canonical_records(ours) == canonical_records(theirs)
+    assert read_rejects(ours) == read_rejects(theirs)
+
+
+def header_of(path: Path) -> str:
+    """Return the schema and the codec of a container file."""
+    with path.open("rb") as file:
+        metadata = fastavro.reader(file).metadata
+    return json.dumps([json.loads(metadata["avro.schema"]), metadata["avro.codec"]], sort_keys=True)

@@ -11,7 +11,7 @@ import pytest
 from cdcavro.change.model import DML, Change
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MisfitError, PayloadError
-from cdcavro.spark.functions import refusal_fields
+from cdcavro.lake.learning import refusal_fields
 from cdcavro.spark.typed_batch import ChangeBatch
 from cdcavro.table.writing.message_typer import ChangeTyper
 from cdcavro.wire.formats import FORMATS

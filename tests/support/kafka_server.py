@@ -13,11 +13,9 @@ from shutil import rmtree
 from typing import NamedTuple
 from uuid import uuid4
 
-import pyspark
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from cdcavro.spark.pipeline.config import kafka_package
 from support.ivy import alone
 from support.processes import die_with_parent, free_ports, is_port_taken
 
@@ -121,6 +119,8 @@ def fetched(folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: 
     about.write_text(
         f'<ivy-module version="2.0"><info organisation="cdcavro" module="tests"/><dependencies>{wanted}</dependencies></ivy-module>'
     )
+    import pyspark  # noqa: PLC0415  tests that start no broker do without
+
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     command = ["java", "-Xmx200m", "-XX:TieredStopAtLevel=1", "-jar", ivy, "-ivy", about, "-confs", "default"]
     with alone():
@@ -133,6 +133,8 @@ def fetched(folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: 
 
 def spark_settings(folder: Path) -> dict[str, str]:
     """Return the settings of a Spark session that reads from Kafka; jars are fetched into a folder."""
+    from cdcavro.spark.pipeline.session_settings import kafka_package  # noqa: PLC0415  it imports pyspark
+
     group, name, _ = _TOKENS
     # Others may have fetched into the folder what they need.
     (tokens,) = fetched(folder / "tokens", [_TOKENS], is_whole=False)

@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,26 +30,30 @@ from cdcavro import registry
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta
-from cdcavro.spark.pipeline import AvroFiles, Files, KafkaTopics, RegistrySettings, batches
+from cdcavro.spark.pipeline import AvroFiles, Files, KafkaTopics, RegistrySettings
 from cdcavro.spark.pipeline.outputs.avro_files import AvroFileWriter
-from cdcavro.spark.pipeline.outputs.kafka_topics import JOB, ORDER, TABLE, KafkaWriter
+from cdcavro.spark.pipeline.outputs.kafka_topics import KafkaWriter
+from cdcavro.sync.batches import Batches
+from cdcavro.sync.outputs.avro_folder import AvroFolder
+from cdcavro.sync.outputs.topic_records import JOB, ORDER, TABLE
 from cdcavro.table import TableName
+from support.avro_changes import listed
 from support.kafka_server import Broker, broker, spark_settings
+from support.kills import RANDOM, at, differences, within
 from support.pipelines import Job
-from support.sync_kills import RANDOM, Trial, at, differences, run_child, session_for, tell, within
+from support.sync_kills import Trial, run_child, session_for, tell
 
-Change = tuple[str, int | None, int | None]
 AVRO, TOPICS = "avro", "topics"
 _WRITERS = {AVRO: AvroFileWriter, TOPICS: KafkaWriter}
 _POINTS: dict[str, dict[str, Callable[[Path], None]]] = {
     name: {
         "between state and rejects": lambda _: at(JobState, "write", is_after=True, calls=2),
         "between two tables": lambda _, writer=writer: at(writer, "_write", is_after=True, calls=2),
-        "before the checkpoint's commit": lambda _: at(batches.Batches, "run", is_after=True, calls=2),
+        "before the checkpoint's commit": lambda _: at(Batches, "run", is_after=True, calls=2),
     }
     for name, writer in _WRITERS.items()
 }
-_POINTS[AVRO]["while a file is written"] = lambda out: within(AvroFileWriter, "_replace", out, calls=2, files="*.avro")
+_POINTS[AVRO]["while a file is written"] = lambda out: within(AvroFolder, "replace", out, calls=2, files="*.avro")
 _POINTS[TOPICS]["before records are sent"] = lambda _: at(KafkaWriter, "_send", calls=5)
 
 
@@ -74,7 +78,7 @@ class OutputTrial(Trial):
 
     def job(self, spark: SparkSession | None = None, *, parallel: int = 2, **_: Any) -> Job:
         """Return the pipeline."""
-        own = Job(spark, self.folder, Delta(str(self.folder)), files=self.files)
+        own = Job(self.folder, Delta(str(self.folder)), files=self.files, spark=spark)
         own.source = Files(str(self.folder / "in"), most=self.most)
         if self.sink == AVRO:
             own.out = AvroFiles(str(self.lake), parallel=parallel)
@@ -91,7 +95,7 @@ class OutputTrial(Trial):
         """Yield what differs from what there must be."""
         for table in self.work.tables:
             found = self._in_files(job, table) if self.sink == AVRO else self._in_topic(job, table)
-            yield from differences(f"changes of {table}", Counter(_listed(found)), self.work.log[table])
+            yield from differences(f"changes of {table}", Counter(listed(found)), self.work.log[table])
 
     def _in_files(self, job: Job, table: str) -> list[dict[str, Any]]:
         return job.changes(f'"{self.work.database}".{table}')
@@ -109,16 +113,6 @@ class OutputTrial(Trial):
                 writer, payload = schemas.open(record.value())
                 yield fastavro.schemaless_reader(io.BytesIO(payload), json.loads(writer.schema.json))
             had.add(identity)
-
-
-def _listed(changes: Iterable[dict[str, Any]]) -> Iterator[Change]:
-    """Yield changes as a changelog has them: the row before an update is one of its own."""
-    for one in changes:
-        before, after = one["before"], one["after"]
-        if one["op"] == "u" and before is not None:
-            yield "b", before["id"], before["n"]
-        image = after or before or {"id": None, "n": None}
-        yield one["op"], image["id"], image["n"]
 
 
 def _by_hand(kills: int, seed: int) -> int:

@@ -202,8 +202,12 @@ def commands(text: str) -> list[Command]:
 
 
 def console_output(command: str) -> tuple[int, str]:
-    """Run a command; return its exit code and all it says. One of cdcavro without a pipe runs in this process."""
-    if command.startswith("cdcavro ") and not command.startswith("cdcavro run ") and not _SHELL & {*_unquoted(command)}:
+    """Run a command; return its exit code and all it says, in its order.
+
+    One of cdcavro without a pipe runs in this process, but for those that say on standard error how far they are.
+    """
+    is_quick = command.startswith("cdcavro ") and not command.startswith(("cdcavro run ", "cdcavro sync "))
+    if is_quick and not _SHELL & {*_unquoted(command)}:
         done = CliRunner().invoke(main, shlex.split(command)[1:], prog_name="cdcavro")
         return done.exit_code, done.output
     root = str(Path(cdcavro.__file__).parents[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, time, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,12 +11,12 @@ from pyspark.sql.types import TimestampType
 
 from cdcavro.lake import TypedRow
 from cdcavro.lake.sql_statements import STATE, UNPARSED
-from cdcavro.table.table_schema import TableSchema
-from support.shop_losses import EPOCH
-from support.shop_tables import Moved, Row, Unparsed, filled
+from support.lake_values import as_in_lake, shown
+from support.shop_tables import Row, Unparsed
+
+__all__ = ["as_in_lake", "frame_of", "rows_in", "shown"]
 
 SCHEMA = "version int, operation string, order binary, key binary, payload binary"
-MICROSECOND = timedelta(microseconds=1)
 
 
 def frame_of(spark: SparkSession, rows: Sequence[TypedRow]) -> DataFrame:
@@ -47,24 +46,5 @@ def rows_in(spark: SparkSession, identifier: str) -> list[Row]:
     return found
 
 
-def as_in_lake(row: Row, reader: TableSchema) -> Row:
-    """Return a row that fastavro read as a lake table has it."""
-    image = filled(Moved(0, "c", None, None, row, {}), reader).after
-    return {name: _as_spark(value) for name, value in image.items()}
-
-
 def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
-
-
-def _as_spark(value: Any) -> Any:
-    if isinstance(value, time):
-        return (datetime.combine(EPOCH, value) - datetime.combine(EPOCH, time())) // MICROSECOND
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return (value - EPOCH) // MICROSECOND
-    return value
-
-
-def shown(rows: Sequence[Row]) -> list[str]:
-    """Return rows in an order, so that those that are equal in type and digits are equal."""
-    return sorted(repr(sorted(row.items())) for row in rows)

@@ -32,9 +32,8 @@ from cdcavro.cli import main
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import changelog as logs
 from cdcavro.spark.lake import current_state, lake_settings
-from cdcavro.spark.pipeline import batches
-from cdcavro.spark.pipeline.conversion import rounds as outcomes
-from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
+from cdcavro.spark.pipeline import outcome_frames as outcomes
+from cdcavro.sync.conversion.knowledge import Knowledge
 from support.cluster import Cluster, cluster, environment, kill_group
 from support.places import TESTS
 from support.sync_kills import Trial, session_for
@@ -44,8 +43,8 @@ _SHUFFLE = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapsho
 # Functions that a batch calls; the worker dies before the call, the batch being kept in the memory of both.
 POINTS: dict[str, tuple[Any, str]] = {
     "before the state": (JobState, "write"),
-    "before the rejects": (batches, "write_rejects"),
-    "before deletes": (current_state.sql, "merge_deletes"),
+    "before the rejects": (outcomes.FrameStore, "write_rejects"),
+    "before deletes": (current_state, "deletes_of"),
     "before MERGE": (current_state.CurrentState, "_put"),
     "before the changelog's append": (logs.Changelog, "append"),
 }
@@ -97,13 +96,13 @@ def _config(trial: Trial) -> str:
     )
 
 
-def _noting(make: Callable[[Knowledge], Any], notes: str) -> Callable[[Knowledge], Any]:
+def _noting(make: Callable[..., Any], notes: str) -> Callable[..., Any]:
     """Return a maker of converters of which each notes when it begins."""
     made = [0]
 
-    def noting(knowledge: Knowledge) -> Any:
+    def noting(knowledge: Knowledge, *others: Any) -> Any:
         made[0] += 1
-        convert, number = make(knowledge), made[0]
+        convert, number = make(knowledge, *others), made[0]
 
         def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = TaskContext.get()

@@ -12,16 +12,10 @@ while the messages are made. Its control is a pipeline with a plain append, whic
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from base64 import b64decode
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -34,22 +28,20 @@ if __name__ == "__main__":
 from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
-from cdcavro.errors import FileError
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
-from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka, batches
-from cdcavro.spark.pipeline.outputs import table_rows as waiting
+from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka
+from cdcavro.spark.pipeline.outcome_frames import FrameStore
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
-from cdcavro.spark.pipeline.outputs.table_rows import WaitingRows
-from cdcavro.spark.pipeline.pipeline_rejects import replay
-from cdcavro.table.tables import KEEP, REJECT
-from support.kafka_server import Broker, Record, broker, spark_settings
+from cdcavro.sync.batches import Batches
+from cdcavro.sync.outputs import table_rows as waiting
+from cdcavro.sync.outputs.table_rows import WaitingRows
+from cdcavro.table.tables import REJECT
+from support.kafka_server import broker, spark_settings
+from support.kills import RANDOM, KilledPipeline, at, freed, when, within
 from support.pipelines import Job
-from support.places import TESTS
-from support.sync_work import Work
 
-RANDOM = "at a random time"
 CREATED = "while a lake table is created"
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -61,76 +53,12 @@ _SETTINGS = {
 }
 
 
-def _die() -> None:
-    os.killpg(0, signal.SIGKILL)
-
-
-def at(owner: Any, name: str, *, is_after: bool = False, calls: int = 1) -> None:
-    """Die at a call of a function, before it begins or once it has ended."""
-    own, left = getattr(owner, name), [calls]
-
-    def wrapped(*args: Any, **named: Any) -> Any:
-        left[0] -= 1
-        if not is_after and left[0] == 0:
-            _die()
-        done = own(*args, **named)
-        if is_after and left[0] == 0:
-            _die()
-        return done
-
-    setattr(owner, name, wrapped)
-
-
-def _freed() -> None:
-    """Die before rows that waited are forgotten, once they are written."""
-    own = WaitingRows.forget
-
-    def wrapped(self: WaitingRows, table: int) -> None:
-        if (self.folder / str(table)).is_dir():
-            _die()
-        own(self, table)
-
-    WaitingRows.forget = wrapped  # type: ignore[method-assign]
-
-
-def within(owner: Any, name: str, folder: Path, *, calls: int = 1, files: str = "*.parquet") -> None:
-    """Die within a call of a function, as soon as it has written a file of data, which nothing refers to yet."""
-    own, left = getattr(owner, name), [calls]
-
-    def watch(before: set[Path]) -> None:
-        while set(folder.rglob(files)) <= before:
-            time.sleep(0.002)
-        _die()
-
-    def wrapped(*args: Any, **named: Any) -> Any:
-        left[0] -= 1
-        if left[0] == 0:
-            threading.Thread(target=watch, args=(set(folder.rglob(files)),), daemon=True).start()
-        return own(*args, **named)
-
-    setattr(owner, name, wrapped)
-
-
-def _when(folder: Path, *names: str) -> None:
-    """Die as soon as there is a new folder of one of these names."""
-
-    def found() -> set[Path]:
-        return {path for path in folder.rglob("*") if path.name in names}
-
-    def watch(before: set[Path]) -> None:
-        while found() <= before:
-            time.sleep(0.0005)
-        _die()
-
-    threading.Thread(target=watch, args=(found(),), daemon=True).start()
-
-
 # What each point does to a child; `lake` is the folder of its data. A batch calls what is counted once, if not said otherwise.
 POINTS: dict[str, Callable[[Path], None]] = {
     "before the state": lambda _: at(JobState, "write", calls=2),
     "between state and rejects": lambda _: at(JobState, "write", is_after=True, calls=2),
-    "between rejects and tables": lambda _: at(batches, "write_rejects", is_after=True),
-    CREATED: lambda lake: _when(lake, "_delta_log", "metadata"),
+    "between rejects and tables": lambda _: at(FrameStore, "write_rejects", is_after=True),
+    CREATED: lambda lake: when(lake, "_delta_log", "metadata"),
     "before a lake table changes": lambda _: at(columns, "alter_table"),
     "between a lake table's steps": lambda _: at(columns, "create_table", calls=3),
     "between deletes and MERGE": lambda _: at(current_state.CurrentState, "_put"),
@@ -139,9 +67,9 @@ POINTS: dict[str, Callable[[Path], None]] = {
     "during the changelog's append": lambda lake: within(changelog.Changelog, "append", lake, calls=2),
     "while rows wait": lambda _: at(WaitingRows, "keep", is_after=True),
     "between waiting rows and their facts": lambda _: at(waiting, "_summary"),
-    "between a table that was freed and its waiting rows": lambda _: _freed(),
+    "between a table that was freed and its waiting rows": lambda _: freed(),
     "between two tables": lambda _: at(LakeTables, "_write", is_after=True),
-    "before the checkpoint's commit": lambda _: at(batches.Batches, "run", is_after=True, calls=2),
+    "before the checkpoint's commit": lambda _: at(Batches, "run", is_after=True, calls=2),
 }
 
 
@@ -164,42 +92,13 @@ def plain_appends() -> Iterator[None]:
 
 
 @dataclass
-class Trial:
-    """A pipeline that is killed.
+class Trial(KilledPipeline):
+    """A pipeline that is killed on Spark; `kafka` are the settings that Spark needs for Kafka."""
 
-    Attributes: `sink` is "delta" or "iceberg"; `is_plain`, whether it is the control; `most`, how many files or messages
-    of Kafka a batch has; `behavior` and `on_misfit`, those of the lake and of tables; `servers`, Kafka's, if messages come
-    through it, and `kafka`, the settings that Spark needs for that; `broker`, to which they are sent.
-    """
-
-    folder: Path
-    sink: str
-    warehouse: str
-    seed: int
-    is_plain: bool = False
-    most: int = 1
-    behavior: str = LENIENT
-    on_misfit: str = KEEP
-    servers: str | None = None
     kafka: dict[str, str] = field(default_factory=dict)
-    broker: Broker | None = None
-    kills: list[str] = field(default_factory=list)
-    files: int = 0
     # What a child runs.
     script: ClassVar[str] = __file__
     points: ClassVar[Mapping[str, Callable[[Path], None]]] = POINTS
-
-    def __post_init__(self) -> None:
-        self.draw = random.Random(self.seed)
-        self.work = Work(self.folder.name, self.draw, has_misfits=self.on_misfit == REJECT)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self.broker is not None:
-            self.broker.create(self.folder.name, 2)
-
-    @property
-    def lake(self) -> Path:
-        """The folder of its data."""
-        return self.folder / "lake" if self.sink == "delta" else Path(self.warehouse, self.folder.name)
 
     def job(self, spark: SparkSession | None = None, **lake: Any) -> Job:
         """Return the pipeline."""
@@ -208,120 +107,29 @@ class Trial:
         if self.servers is not None:
             source = Kafka(self.servers, (self.folder.name,), most=self.most)
         lake = {"is_changelog": True, "behavior": self.behavior, **lake}
-        return Job(spark, self.folder, sink, lake, source, files=self.files)
+        return Job(self.folder, sink, lake, source, files=self.files, spark=spark)
 
     def run(self, job: Job) -> list[BatchReport]:
         """Run the pipeline until nothing is left."""
         with plain_appends() if self.is_plain else nullcontext():
             return job.run(formats=Formats("canal"), options={"on_misfit": self.on_misfit})
 
-    def replay(self) -> int:
-        """Let the pipeline read its rejects again, misfits being kept from now on; return how many there are."""
-        state, self.on_misfit, self.work.has_misfits = self.folder / "state", KEEP, False
-        try:
-            moved = replay(state / "rejects", state / "replay")
-        except FileError:
-            return 0
-        messages = [message for folder in moved for message in _raw(folder)]
-        self.work.replayed(messages)
-        return len(messages)
-
-    def feed(self, files: int = 3) -> None:
-        """Put files of new messages where the pipeline finds them; each is a batch."""
-        job = self.job()
-        for _ in range(files):
-            messages = self.work.messages()
-            if self.broker is None:
-                job.send(*messages)
-            else:
-                job.files += 1
-                self.broker.send([Record(self.folder.name, job.files % 2, None, one) for one in messages])
-        self.files = job.files
-
-    def kill(self, point: str) -> bool:
-        """Run the pipeline until it is killed at a point; return whether it was, and did not end before."""
+    def command(self, point: str) -> list[str | Path]:
+        """Return the command that runs the pipeline until it is killed at a point."""
         names = ("sink", "warehouse", "is_plain", "most", "behavior", "on_misfit", "servers", "kafka")
         said = {name: getattr(self, name) for name in names}
-        command = [sys.executable, self.script, "--child", self.folder, point, json.dumps(said)]
-        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-        log = (self.folder / "child.log").open("ab")
-        with (
-            log,
-            subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": path},
-            ) as child,
-        ):
-            try:
-                assert child.stdout is not None
-                child.stdout.readline()
-                if point == RANDOM:
-                    self._wait(child, self.draw.uniform(0, 20))
-                child.wait(600)
-            finally:
-                _kill_group(child)
-        assert child.returncode in (0, -signal.SIGKILL), Path(log.name).read_text(errors="replace")[-3000:]
-        if child.returncode:
-            self.kills.append(point)
-        return bool(child.returncode)
+        return [sys.executable, self.script, "--child", self.folder, point, json.dumps(said)]
 
-    def _wait(self, child: subprocess.Popen[bytes], seconds: float) -> None:
-        try:
-            child.wait(seconds)
-        except subprocess.TimeoutExpired:
-            _kill_group(child)
+    def longest(self) -> float:
+        """Return after how many seconds it is killed at most, at a random time."""
+        return 20
 
     def finish(self, spark: SparkSession) -> list[str]:
         """Run the pipeline to the end, and return what differs from what there must be."""
         job = self.job(spark)
         reports = self.run(job)
         waiting = [f"rows of {table} wait: {reason}" for one in reports for table, reason in one.waiting.items()]
-        return waiting or [*self.faults_of_tables(job), *self._faults_of_messages()]
-
-    def faults_of_tables(self, job: Job) -> Iterator[str]:
-        """Yield what differs in tables from what there must be."""
-        work = self.work
-        for table in work.tables:
-            name = f'"{work.database}".{table}'
-            columns = ["id", "n", "b"] if table in work.wide else ["id", "n"]
-            if table != work.keyless:
-                found = Counter(job.rows(name, *columns))
-                yield from differences(f"current state of {table}", found, Counter(work.current(table)))
-                keys = job.rows(name, "count(*)", "count(DISTINCT _cdc_key)", suffix="deletes")
-                yield from [f"deletes of {table}: {all} for {one} keys" for all, one in keys if all != one]
-            log = Counter(job.rows(name, "_cdc_op", "id", "n", suffix="changes"))
-            yield from differences(f"changelog of {table}", log, work.log[table])
-
-    def _faults_of_messages(self) -> Iterator[str]:
-        state = self.folder / "state"
-        rejects = Counter(_raw(state / "rejects"))
-        yield from differences("rejects", rejects, Counter(self.work.rejects))
-        batches = JobState(state / "batches")
-        totals = batches.facts(batches.batches()[-1] + 1)["totals"]
-        found = Counter({name: count for name, count in totals.items() if count})
-        yield from differences("messages", found, self.work.counts)
-        if found["read"] != found["written"] + found["rejected"] + found["statements"]:
-            yield f"the account does not add up: {dict(found)}"
-
-
-def _raw(rejects: Path) -> list[bytes]:
-    lines = [line for path in rejects.rglob("*.json") for line in path.read_bytes().splitlines()]
-    return [b64decode(json.loads(line)["raw"]) for line in lines]
-
-
-def differences(what: str, found: Counter[Any], wanted: Counter[Any]) -> Iterator[str]:
-    """Yield what is there more or less often than it must be."""
-    for one in {*(found - wanted), *(wanted - found)}:
-        yield f"{what}: {one!r} {found[one]} times instead of {wanted[one]}"
-
-
-def _kill_group(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        return waiting or [*self.faults_of_tables(job), *self.faults_of_messages()]
 
 
 @contextmanager

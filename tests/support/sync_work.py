@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from support.pipelines import canal
+from support.messages import canal
 
 
 class Work:

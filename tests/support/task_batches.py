@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdcavro.spark.pipeline.conversion.knowledge import Knowledge
-from cdcavro.spark.pipeline.conversion.outcome_rows import SUMMARY
-from cdcavro.spark.pipeline.conversion.task import converter
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.outcome_rows import SUMMARY
+from cdcavro.sync.conversion.task import converter
 
 Record = tuple[bytes | None, bytes | None]
 

@@ -16,7 +16,7 @@ from cdcavro.spark.lake import Changelog, Delta
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
-from support.pipelines import canal
+from support.messages import canal
 from support.shop_lake import frame_of
 from support.shop_state import as_came
 from support.shop_tables import MESSAGES, shop

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdcavro.change.model import Arrival, Change, Column, Source, replace
+from cdcavro.change.model import Arrival, Change, Column, replace
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
@@ -22,6 +22,7 @@ from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
+from support.keyed_changes import COLUMNS, SOURCE, change, changes_by_seed
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
 from support.shop_state import Rows, image, whole
 from support.shop_streams import shuffled
@@ -113,34 +114,6 @@ def test_a_table_that_changes_between_batches_ends_as_if_it_had_not(spark: Spark
     # Columns that were dropped stay in the lake, with what older rows had.
     found = [{name: value for name, value in row.items() if name in names} for row in lake.rows(table)]
     assert shown(found) == shown(rows)
-
-
-SOURCE = Source(format="debezium", db_type="mysql", database="d", table="t")
-COLUMNS = tuple(Column(name=name, type="int") for name in ("id", "a", "b"))
-
-
-def change(op: str, number: int, key: int, absent: str = "", *, source: Source = SOURCE) -> list[Change]:
-    """Return a message with one change of a row, whose values are its number; some columns may be absent."""
-    row = {"id": key, "a": number, "b": -number}
-    present = {name: value for name, value in row.items() if name not in absent}
-    images = {"before": row if op == "DELETE" else None, "after": None if op in ("DELETE", "TRUNCATE") else present}
-    place = Arrival(topic="x", partition=0, offset=number)
-    facts = {"unavailable": tuple(absent) or None, "columns": None if op == "TRUNCATE" else COLUMNS}
-    made = Change(op=op, source=source, key=("id",), position=(number,), event_time=1, place=place, **images, **facts)
-    return [replace(made, ddl="TRUNCATE TABLE t") if op == "TRUNCATE" else made]
-
-
-def changes_by_seed(seed: int, count: int) -> list[list[Change]]:
-    """Return changes of few keys, in the order of their numbers."""
-    draw = random.Random(seed)
-    kinds = ["INSERT", "UPDATE", "UPDATE", "DELETE", "SNAPSHOT"]
-    made = []
-    for number in range(1, count + 1):
-        op = "TRUNCATE" if number == count // 3 else draw.choice(kinds)
-        made.append(
-            change(op, number, draw.randrange(6), draw.choice(["", "", "a", "b", "ab"]) if op == "UPDATE" else "")
-        )
-    return made
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -258,6 +231,24 @@ def test_a_table_that_is_created_for_a_batch_says_at_once_what_orders_it(
     state.merge(frame, table.versions, now=NOW, facts=facts)
     assert merged == ["t"]
     assert sorted(row["id"] for row in lake.rows(table)) == [1, 2]
+
+
+def test_a_first_batch_is_appended_also_with_deletes(spark: SparkSession, sink: Sink, merged: list[str]):
+    """What is below a delete is not there; the table of deletes is appended to, and has nothing twice."""
+    lake = Lake(spark, sink, database(sink, "first with deletes"))
+    batch = [change("INSERT", 1, 1), change("DELETE", 3, 1), change("UPDATE", 2, 1), change("INSERT", 4, 2)]
+    rows = lake.maker.of_batch(batch).rows
+    (table,) = lake.maker.tables.tables
+    state, frame = lake.state(table), frame_of(spark, rows)
+    facts = facts_of(frame, table.versions)
+    state.prepare(spark, table.versions, facts=facts)
+    state.merge(frame, table.versions, now=NOW, facts=facts)
+    assert (merged, [row["id"] for row in lake.rows(table)]) == ([], [2])
+    for _ in range(2):
+        state.merge(frame_of(spark, lake.maker.of_batch([change("DELETE", 6, 1)]).rows), table.versions, now=NOW)
+    state.merge(frame, table.versions, now=NOW, facts=facts)
+    assert (set(merged), [row["id"] for row in lake.rows(table)]) == ({"t"}, [2])
+    assert spark.sql(f"SELECT count(*) FROM {state.deletes}").collect()[0][0] == 2
 
 
 def test_into_a_table_that_another_run_created_rows_are_merged(spark: SparkSession, sink: Sink, merged: list[str]):

@@ -10,13 +10,15 @@ from pyspark.sql import SparkSession
 from cdcavro import to_changes
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
+from cdcavro.lake.lakes import OWNER
+from cdcavro.lake.ownership_rules import adopted_columns, adopted_until
 from cdcavro.spark.lake import Changelog, CurrentState
 from cdcavro.spark.lake.columns import properties_of
-from cdcavro.spark.lake.ownership import adopted_columns, adopted_until, claim, foreign_tables, rows_not_held
-from cdcavro.spark.lake.sinks import OWNER, Sink
+from cdcavro.spark.lake.ownership import claim, foreign_tables, rows_not_held
+from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
-from support.pipelines import canal
+from support.messages import canal
 from support.shop_lake import frame_of
 
 

@@ -14,12 +14,13 @@ from pyspark.sql import functions as sf
 from cdcavro import to_changes
 from cdcavro.errors import JobError
 from cdcavro.lake import TypedRows
+from cdcavro.lake.lakes import Attempt
 from cdcavro.spark.lake import Changelog, Delta
-from cdcavro.spark.lake.sinks import Attempt, Sink, retry
+from cdcavro.spark.lake.sinks import Sink, retry
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.maintenance import compact, forget
-from support.pipelines import canal
+from support.messages import canal
 from support.shop_lake import frame_of
 
 pytestmark = pytest.mark.timeout(600)

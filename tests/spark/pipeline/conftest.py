@@ -10,22 +10,23 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdcavro.spark.lake import Delta
-from cdcavro.spark.lake.sinks import Sink
+from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.pipeline import Files, Kafka
+from support.jobs import DELTA
 from support.kafka_server import Broker, broker
 from support.pipelines import Job
 
 
 @pytest.fixture
 def job(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Job]]:
-    """Make a job whose lake is Delta Lake, or another sink, and whose source are files, or another one.
+    """Make a job on Spark whose lake is Delta Lake, or Iceberg, and whose source are files, or another one.
 
     What a test leaves in Iceberg's one catalog is removed: the next one has tables of the same names.
     """
 
-    def made(sink: Sink | None = None, source: Kafka | Files | None = None, **lake: Any) -> Job:
-        return Job(spark, tmp_path, sink or Delta(str(tmp_path / "lake")), lake, source)
+    def made(kind: str = DELTA, source: Kafka | Files | None = None, **lake: Any) -> Job:
+        sink = Delta(str(tmp_path / "lake")) if kind == DELTA else Iceberg("ice")
+        return Job(tmp_path, sink, lake, source, spark=spark)
 
     yield made
     for left in Path(spark.conf.get("spark.sql.catalog.ice.warehouse")).iterdir():

@@ -14,9 +14,9 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.spark.pipeline import Files, Kafka
-from cdcavro.spark.pipeline.batch_progress import check_unchanged, kind_of, lag_of, messages_left, place_of
-from cdcavro.spark.pipeline.sources import check_links
-from support.roundtrip import error_of
+from cdcavro.spark.pipeline.batch_progress import check_unchanged, kind_of, lag_of, messages_left
+from cdcavro.sync import reject_reasons
+from support.messages import SENTENCES
 
 NOTHING = {"latestOffset": None, "endOffset": None}
 
@@ -174,53 +174,9 @@ def test_a_log_that_is_not_understood_tells_nothing(taken: Callable[[int], Taken
     assert fault(made, tmp_path / "in") is None
 
 
-def test_a_folder_that_links_lead_to_twice_is_refused(tmp_path: Path):
-    """Spark would read it as often, and in a circle until a path is too long."""
-    for name in ("in/a", "in/b", "other"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "in" / "link").symlink_to(tmp_path / "other")
-    check_links(tmp_path / "in")
-    check_links(tmp_path / "in" / "nothing")
-    for link, target in (("in/a/again", "other"), ("other/back", "in"), ("in/b/self", "in/b")):
-        (tmp_path / link).symlink_to(tmp_path / target)
-        said = error_of(check_links, tmp_path / "in")
-        assert said.endswith(f"got a link to {tmp_path / target}, which is read already")
-        (tmp_path / link).unlink()
-
-
-NOWHERE: dict[str, Any] = dict.fromkeys(("topic", "partition", "offset", "file", "line"))
-
-
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [
-        ({"topic": "shop", "partition": 2, "offset": 70}, "shop partition 2 offset 70"),
-        ({"file": "file:///in/a%20b.jsonl", "line": 3}, "/in/a b.jsonl line 3"),
-        ({"file": "s3a://key:secret@bucket/a.jsonl", "line": 3}, "s3a://bucket/a.jsonl line 3"),
-        ({}, ""),
-    ],
-)
-def test_the_place_of_a_reject_has_no_login(place: dict[str, Any], said: str):
-    """The address of a bucket may have one."""
-    assert place_of(NOWHERE | place) == said
-
-
-@pytest.mark.parametrize(
-    "same",
-    [
-        [
-            "expected UTF-8, got byte 0xef at byte 0",
-            "expected UTF-8, got byte 0x1b at byte 12",
-            "expected UTF-8, got byte 0x00 at byte 9",
-        ],
-        ["expected JSON, got U+FEFF", "expected JSON, got U+202E", "expected JSON, got U+0041"],
-        ["expected int, got 1.5E+10", "expected int, got -7", "expected int, got 12,345"],
-        ["expected int, got 'it\\'s \"b\"'", "expected int, got 'a'", "expected int, got 'x\\x1b}'"],
-    ],
-)
-def test_sentences_that_differ_by_their_values_only_are_one_reason(spark: SparkSession, same: list[str]):
+def test_kinds_of_sentences_are_those_of_the_runner_without_spark(spark: SparkSession):
     """What is masked is the whole value: no digit of a hexadecimal number stays."""
-    sentences = spark.createDataFrame([(one,) for one in [*same, "expected int, got string"]], "said string")
+    said = [one for same in SENTENCES for one in same] + ["expected int, got string", "no value", "x" * 600]
+    sentences = spark.createDataFrame([(one,) for one in said], "said string")
     kinds = [row["kind"] for row in sentences.select(kind_of(sf.col("said")).alias("kind")).collect()]
-    assert len({*kinds[: len(same)]}) == 1
-    assert kinds[-1] == "expected int, got string"
+    assert kinds == [reject_reasons.kind_of(one) for one in said]

@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import cdcavro
+from cdcavro import registry
 from cdcavro.errors import JobError
-from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline
-from cdcavro.spark.pipeline.outputs.kafka_topics import BATCH, JOB
+from cdcavro.spark.lake import Delta
+from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline, RegistrySettings
+from cdcavro.sync.outputs.reject_places import replay
+from cdcavro.sync.outputs.topic_records import BATCH, JOB
+from cdcavro.wire.formats import get_format
 from support.kafka_server import Broker, Record, broker
-from support.pipelines import canal
+from support.messages import canal
 from support.shop_records import as_came, through_partitions
 
 pytestmark = pytest.mark.timeout(1_200)
@@ -54,7 +58,7 @@ def test_the_tables_of_the_shop_are_those_of_the_server_through_several_partitio
     """Rows by their key as Canal's partitionHash sends them, statements apart; every run takes what has come since."""
     prefix = f"{producer}.{sink}.{seed}"
     source = Kafka(kafka.servers, pattern=prefix.replace(".", "[.]") + "[.].*")
-    made = job(Iceberg("ice") if sink == "iceberg" else None, source)
+    made = job(sink, source)
     records = through_partitions(producer, seed, prefix)
     size = -(-len(records) // runs)
     for i in range(0, len(records), size):
@@ -71,7 +75,7 @@ def test_the_tables_of_the_shop_are_those_of_the_server_through_one_topic(job, k
     """Batches of 7 messages at first, then all; tombstones are counted, and no message is read twice."""
     topic = f"{producer}.{sink}.as.came"
     records = as_came(producer, topic)
-    made = job(Iceberg("ice") if sink == "iceberg" else None, Kafka(kafka.servers, (topic,), most=7))
+    made = job(sink, Kafka(kafka.servers, (topic,), most=7))
     send(kafka, records[:28])
     first = made.run(formats=Formats(producer))
     assert [report.counts["read"] for report in first] == [7, 7, 7, 7]
@@ -89,7 +93,7 @@ def test_the_tables_of_the_shop_are_those_of_the_server_through_one_topic(job, k
 def test_a_reject_has_its_bytes_and_its_place_in_kafka(job, kafka: Broker):
     """Tombstones are no rejects; nothing is lost between the batches. The topic of rejects has the lines of the folder."""
     topic, good = "rejects", canal("INSERT", [{"id": "1", "a": "1"}], id=1)
-    made = job(None, Kafka(kafka.servers, (topic,), options={"kafka.max.request.size": "9000"}))
+    made = job(source=Kafka(kafka.servers, (topic,), options={"kafka.max.request.size": "9000"}))
     large = b"x" * 5_000
     send(kafka, [Record(topic, 1, b"key", b"\xff{"), Record(topic, 1, b"gone", None), Record(topic, 0, None, good)])
     send(kafka, [Record(topic, 1, b"k", large)])
@@ -116,7 +120,7 @@ def test_a_reject_has_its_bytes_and_its_place_in_kafka(job, kafka: Broker):
 def test_a_batch_that_was_cut_off_before_the_checkpoint_is_run_again_and_the_stream_goes_on(job, kafka: Broker):
     """Spark's source of Kafka fails behind such a batch, in the version of 4.1.1, which ends no run."""
     topic = "cut.off"
-    made = job(None, Kafka(kafka.servers, (topic,)), is_changelog=True)
+    made = job(source=Kafka(kafka.servers, (topic,)), is_changelog=True)
     send(kafka, [Record(topic, 0, None, canal("INSERT", [{"id": "1"}], id=1))])
     made.run(formats=Formats("canal"))
     for name in ("0", ".0.crc"):
@@ -128,7 +132,7 @@ def test_a_batch_that_was_cut_off_before_the_checkpoint_is_run_again_and_the_str
 
 def test_a_topic_that_appears_later_and_fits_the_pattern_is_read_from_its_beginning(job, kafka: Broker):
     """One that does not fit is not."""
-    made = job(None, Kafka(kafka.servers, pattern="later[.][a-z]+"))
+    made = job(source=Kafka(kafka.servers, pattern="later[.][a-z]+"))
     send(kafka, [Record("later.a", 0, None, canal("INSERT", [{"id": "1"}], id=1))])
     made.run(formats=Formats("canal"))
     more = [canal("INSERT", [{"id": str(id)}], id=id) for id in (2, 3)]
@@ -174,3 +178,34 @@ def test_a_topic_that_is_not_there_is_named(spark: SparkSession, kafka: Broker, 
     made = Pipeline(source, AvroFiles(str(tmp_path / "out")), str(tmp_path / "state"))
     with pytest.raises(JobError, match=rf"Asked for were the topics {there}, shopp$"):
         made.check(spark) if is_check else made.run(spark, once=True)
+
+
+def test_a_topic_of_framed_messages_is_a_source(job, kafka: Broker, tmp_path: Path):
+    """Through a real broker; a reject has its bytes, and is read again as what it is. A registry that is gone is told."""
+    access = RegistrySettings(f"file:{tmp_path}/schemas")
+    with access.connect() as schemas:
+        assert schemas.publish(get_format("canal").schema, "canal-value").id == 1
+    message = canal("INSERT", [{"id": "1", "a": "1"}], id=1)
+    good = registry.frame(cdcavro.encode(message, "canal"), 1)
+    later = registry.frame(cdcavro.encode(canal("INSERT", [{"id": "2", "a": "2"}], id=2), "canal"), 2)
+    kafka.create("framed", 2)
+    kafka.send([Record("framed", 0, b"1", good), Record("framed", 1, b"2", later), Record("framed", 1, b"3", None)])
+    made = job(source=Kafka(kafka.servers, ("framed",)))
+    made.out = AvroFiles(str(made.folder / "out"))
+    gone = RegistrySettings("http://127.0.0.1:9", patience=0.1)
+    with pytest.raises(JobError, match=r"registry http://127\.0\.0\.1:9: it cannot be reached"):
+        made.run(framed=gone)
+    (report,) = made.run(framed=access)
+    assert report.counts == {"read": 3, "written": 1, "rejected": 1, "statements": 0, "left out": 0, "tombstones": 1}
+    rejects = made.folder / "state" / "rejects"
+    (reject,) = [json.loads(line) for path in rejects.rglob("*.json") for line in path.open()]
+    assert (b64decode(reject["raw"]), reject["partition"]) == (later, 1)
+    assert "got id 2" in reject["reason"]
+    with access.connect() as schemas:
+        renamed = json.loads(get_format("canal").schema.json) | {"doc": "Another version."}
+        assert schemas.publish(json.dumps(renamed), "canal-value").id == 2
+    replay(rejects, made.folder / "state" / "replay")
+    # That there was none is remembered for a while by who asked.
+    (report,) = made.run(framed=replace(access, timeout=9))
+    assert (report.counts["read"], report.counts["written"]) == (1, 1)
+    assert [change["after"]["id"] for change in made.changes("d.t")] == [1, 2]

@@ -19,8 +19,8 @@ from cdcavro import registry
 from cdcavro.cli.commands.sync import BatchLines, _config
 from cdcavro.cli.commands.sync import sync as sync_command
 from cdcavro.spark.pipeline import AvroFiles, BatchReport, RegistrySettings
-from cdcavro.spark.pipeline.batches import COUNTS
-from support.pipelines import canal
+from cdcavro.sync.batches import COUNTS
+from support.messages import canal
 from support.processes import running
 
 pytestmark = pytest.mark.timeout(600)
@@ -81,6 +81,22 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.jvm
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_while_spark_starts_is_a_sentence(tmp_path: Path, number: int, code: int):
+    """It is said what was done, which is nothing, and how to go on."""
+    (tmp_path / "in").mkdir()
+    command = [str(Path(sys.executable).with_name("cdcavro")), "sync", *FLAGS]
+    with running(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline() == "starting Spark\n"
+        process.send_signal(number)
+        said = process.stderr.read()
+    assert (process.returncode, said) == (
+        code,
+        "interrupted: no batch was done. The same command goes on from there, with what state remembers\n",
+    )
+
+
+@pytest.mark.jvm
 def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path: Path):
     """The line is written anew with each batch; what has to be read stands above it. Ctrl-C is how such a stream ends."""
     (tmp_path / "in").mkdir()
@@ -96,7 +112,7 @@ def test_a_stream_on_a_terminal_has_one_line_and_ends_with_its_summary(tmp_path:
     said = b""
     with running(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal, text=True) as process:
         os.close(terminal)
-        while b"batch 1: " not in said:
+        while b"batch 1: read" not in said:
             said += os.read(own, 4096)
         process.send_signal(signal.SIGINT)
         summary = process.stdout.read()

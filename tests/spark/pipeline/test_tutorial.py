@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from support.kafka_server import spark_settings
 from support.pages import DOCS, run_page
@@ -17,9 +16,10 @@ from support.processes import free_ports
 TUTORIAL = DOCS / "tutorial-pipeline.md"
 
 
+@pytest.mark.jvm
 @pytest.mark.timeout(600)
 def test_the_tutorial_with_a_broker_runs_and_says_what_is_shown(
-    spark: SparkSession, jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """On ports that are free; what Spark's source of Kafka lacks here is told to Spark, and to no reader."""
     defaults = {name: value for name, value in spark_settings(jars).items() if name != "spark.jars.packages"}

@@ -15,7 +15,8 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.spark.pipeline import AvroFiles, Formats
 from cdcavro.spark.pipeline.outputs import avro_files
 from cdcavro.table.tables import Tables
-from support.pipelines import Job, canal
+from support.messages import canal
+from support.pipelines import Job
 
 pytestmark = pytest.mark.timeout(600)
 FORMAT = Formats("canal")

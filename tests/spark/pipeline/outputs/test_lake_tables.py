@@ -5,37 +5,33 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from cdcavro import to_changes
-from cdcavro.change.model import Change, Source
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.escaped_names import topic_name
+from cdcavro.lake.row_facts import RowFacts
 from cdcavro.lake.sql_statements import literal
 from cdcavro.spark.lake.changelog import Changelog
-from cdcavro.spark.lake.current_state import RowFacts, facts_of
+from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
 from cdcavro.spark.pipeline import LakeSettings
-from cdcavro.spark.pipeline.outputs.lake_tables import Job as PipelineId
-from cdcavro.spark.pipeline.outputs.lake_tables import LakeNames
-from cdcavro.spark.pipeline.outputs.writer import BatchRows
-from cdcavro.spark.pipeline.settings import Chosen
+from cdcavro.spark.pipeline.outputs.lake_tables import LakeSink
+from cdcavro.sync.outputs.lake_names import Job as PipelineId
+from cdcavro.sync.outputs.writer import BatchRows
+from cdcavro.sync.settings import Chosen
 from cdcavro.table import TableName
 from cdcavro.table.table_names import parse_table_name
 from cdcavro.table.tables import Tables
-from support.names import FORMS, paths, told
-from support.pipelines import Job, canal
+from support.messages import canal
+from support.pipelines import Job
 from support.shop_lake import frame_of
+from sync.outputs import test_lake_owners
 
 NAME = TableName("changed columns", None, "t")
 
@@ -46,14 +42,14 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
 ):
     """What is kept from batch to batch of how rows are read is made anew, and no batch waits for the next one; a table that is gone is not made by an append."""
     sink = Delta(str(tmp_path)) if is_delta else Iceberg("ice")
-    tables = LakeSettings(sink, is_current=False, is_changelog=True).writer("the job", None)
+    tables = LakeSink(LakeSettings(sink, is_current=False, is_changelog=True)).writer("the job", None)
     maker, identifier = TypedRows(Tables()), sink.identifier(NAME, "changes")
 
     def written(number: int) -> list[str | None]:
         message = canal("INSERT", [{"id": str(number), "n": "7", "m": "8"}], id=number)
         rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
         part = BatchRows(number, rows, RowFacts(None, 0, 0, 0, []))
-        return [one.error for one in tables.write(spark, [(maker.tables.tables[0], NAME, [part])])]
+        return [one.error for one in tables.write([(maker.tables.tables[0], NAME, [part])])]
 
     def write(number: int) -> None:
         assert written(number) == [None]
@@ -82,13 +78,13 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
 def test_a_first_batch_is_appended_in_one_step_behind_the_creation(spark: SparkSession, tmp_path: Path):
     """What is known of the batch is told to the table that is created for it; the second batch is merged."""
     sink, maker = Delta(str(tmp_path)), TypedRows(Tables())
-    tables = LakeSettings(sink).writer("the job", None)
+    tables = LakeSink(LakeSettings(sink)).writer("the job", None)
     for number in range(2):
         message = canal("INSERT", [{"id": str(number)}], id=number + 1)
         rows = maker.of_batch([to_changes(message, "canal")]).rows
         begins = sorted({row.order[:2] for row in rows})
         part = BatchRows(number, frame_of(spark, rows), RowFacts(None, 0, 0, 0, begins))
-        (written,) = tables.write(spark, [(maker.tables.tables[0], NAME, [part])])
+        (written,) = tables.write([(maker.tables.tables[0], NAME, [part])])
         assert written.error is None
     history = spark.sql(f"DESCRIBE HISTORY {sink.identifier(NAME)}").orderBy("version").collect()
     assert [step["operation"] for step in history] == ["CREATE TABLE", "WRITE", "MERGE"]
@@ -108,8 +104,8 @@ def write_row(spark: SparkSession, sink: Sink, name: TableName, id: int = 1) -> 
     message = canal("INSERT", [{"id": str(id)}], id=id)
     rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
     part = BatchRows(id, rows, facts_of(rows, maker.tables.tables[0].versions))
-    tables = LakeSettings(sink, is_changelog=True).writer("the job", None)
-    return tables.write(spark, [(maker.tables.tables[0], name, [part])])[0].error
+    tables = LakeSink(LakeSettings(sink, is_changelog=True)).writer("the job", None)
+    return tables.write([(maker.tables.tables[0], name, [part])])[0].error
 
 
 def ids(spark: SparkSession, sink: Sink, name: TableName) -> list[int]:
@@ -161,7 +157,9 @@ def test_a_table_that_is_in_the_folder_of_another_waits_and_says_where_it_belong
         assert f"is in the folder of another, {sink.path(OUTER)}" in why
         assert f"move it, with those beside it, to {sink.identifier(INNER)}" in why
         with pytest.raises(SchemaError, match="is in the folder of another"):
-            LakeSettings(sink).check_owner(spark, PipelineId("the job", frozenset()), [OUTER, INNER], Chosen())
+            LakeSink(LakeSettings(sink)).check_owner(
+                spark, PipelineId("the job", frozenset()), [OUTER, INNER], Chosen()
+            )
         for name in ("x", "x~~changes"):
             shutil.move(Path(older.path(INNER)).parent / name, Path(sink.path(INNER)).parent / name)
         assert write_row(spark, sink, INNER, 2) is None
@@ -171,75 +169,21 @@ def test_a_table_that_is_in_the_folder_of_another_waits_and_says_where_it_belong
         assert "is in the folder of another" in (write_row(spark, replace(sink, is_older=True), INNER, 2) or "")
 
 
-ROWS = [
-    canal("INSERT", [{"id": "1", "a": "1"}], id=1),
-    canal("INSERT", [{"id": "2", "a": "2"}], id=2),
-    canal("UPDATE", [{"id": "1", "a": "3"}], id=3, old=[{"a": "1"}]),
-    canal("DELETE", [{"id": "2", "a": "2"}], id=4),
-]
-MORE = [
-    canal("ALTER", [], id=5, isDdl=True, sql="ALTER TABLE t ADD COLUMN b INT NOT NULL DEFAULT 7"),
-    canal("INSERT", [{"id": "3", "a": "4", "b": "5"}], id=6),
-]
-LAST = canal("INSERT", [{"id": "4", "a": "4", "b": "6"}], id=7)
-
-
-def contents(job: Job) -> list[list[tuple[Any, ...]]]:
-    """Return what all lake tables of a table hold."""
-    order = "hex(_cdc_order)"
-    return [
-        job.rows("d.t", "id", "a", "b", order),
-        job.rows("d.t", "_cdc_op", "id", "a", "b", order, suffix="changes"),
-        job.rows("d.t", order, "hex(_cdc_key)", suffix="deletes"),
-    ]
-
-
-@pytest.mark.parametrize("is_delta", [True, False], ids=["delta", "iceberg"])
-@pytest.mark.parametrize("behavior", ["lenient", "try_evolve"])
+@pytest.mark.parametrize(("kind", "behavior"), [("delta", "lenient"), ("iceberg", "try_evolve")])
 def test_a_lake_table_of_another_pipeline_is_refused_and_once_adopted_has_nothing_twice(
-    job: Callable[..., Job], *, is_delta: bool, behavior: str
+    job: Callable[..., Job], kind: str, behavior: str
 ):
-    """Whose it is stands in its properties; a state that was lost begins anew, and reads all again."""
-    made = job(None if is_delta else Iceberg("ice"), is_changelog=True, behavior=behavior)
-    for message in (*ROWS, *MORE):
-        made.send(message)
-    made.run()
-    before = contents(made)
-    assert len(before[1]) == 6
-    shutil.move(made.folder / "state", made.folder / "lost")
-    for act in (made.pipeline().check, made.run):
-        with pytest.raises(FileError, match=r"expected a lake table of this pipeline, got one of another .*--adopt"):
-            act(*([made.spark] if act != made.run else []))
-    assert contents(made) == before
-    made.lake["is_adopting"] = True
-    made.send(LAST)
-    made.pipeline().check(made.spark)
-    made.run()
-    made.run_again()
-    state, log, deletes = contents(made)
-    assert [row[:3] for row in state] == [(1, 3, 7), (3, 4, 5), (4, 4, 6)]
-    assert [row for row in log if row[1] != 4] == before[1]
-    assert len(log) == 7
-    assert deletes == before[2]
-    # It is this pipeline's now, and the other one's no more.
-    del made.lake["is_adopting"]
-    assert made.run() == []
-    made.send(canal("INSERT", [{"id": "5", "a": "4", "b": "6"}], id=8))
-    made.run()
-    assert len(contents(made)[1]) == 8
-    shutil.rmtree(made.folder / "state")
-    shutil.move(made.folder / "lost", made.folder / "state")
-    for act in (made.pipeline().check, made.run):
-        with pytest.raises(FileError, match="got one of another pipeline"):
-            act(*([made.spark] if act != made.run else []))
-    assert len(contents(made)[1]) == 8
+    """As on the local runner."""
+    test_lake_owners.test_a_lake_table_of_another_pipeline_is_refused_and_once_adopted_has_nothing_twice(
+        job, kind, behavior
+    )
 
 
 @pytest.mark.parametrize("is_delta", [True, False], ids=["delta", "iceberg"])
 def test_a_lake_table_that_says_nobodys_name_is_its_states(job: Callable[..., Job], *, is_delta: bool):
     """As all were at first: the state that wrote it goes on, and any other is refused."""
-    made = job(None if is_delta else Iceberg("ice"), is_changelog=True)
-    made.send(ROWS[0])
+    made = job("delta" if is_delta else "iceberg", is_changelog=True)
+    made.send(test_lake_owners.ROWS[0])
     made.run()
     for suffix in ("", "changes"):
         made.spark.sql(
@@ -259,31 +203,9 @@ def test_a_lake_table_that_says_nobodys_name_is_its_states(job: Callable[..., Jo
     shutil.rmtree(made.folder / "state")
     shutil.move(made.folder / "older", made.folder / "state")
     made.pipeline().check(made.spark)
-    made.send(ROWS[1])
+    made.send(test_lake_owners.ROWS[1])
     made.run()
     assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2)]
     shutil.rmtree(made.folder / "state")
     with pytest.raises(FileError, match="got one of another pipeline"):
         made.run()
-
-
-@settings(max_examples=400)
-@given(st.lists(st.builds(TableName, st.none() | told, st.none() | told, told), min_size=2, max_size=5, unique=True))
-@example([TableName("d", None, "Orders"), TableName("D", None, "orders"), TableName("d", None, "orders~2")])
-@example([TableName("d", None, "\u00e9"), TableName("d", None, "e\u0301"), TableName("d", None, "\u00c9")])
-def test_tables_whose_names_differ_in_letter_case_only_have_other_folders_and_topics(named: list[TableName]):
-    """The first keeps its own: folders, topics, subjects and Avro files go by the names that these are given."""
-    known = Tables()
-    for i, name in enumerate(named):
-        source = Source(db_type="mysql", database=name.database, schema=name.schema, table=name.table or "x")
-        known.add(Change(op="INSERT", source=source, key=("id",), after={"id": i}, position=(i,)))
-    made = LakeNames()
-    given_names = [made.name(table, known.tables) for table in known.tables]
-    assert made.state == LakeNames.of(made.state).state
-    folders = [path for name in given_names for path in paths(name)]
-    for form in FORMS:
-        folded = [[unicodedata.normalize(form, part).casefold() for part in path] for path in folders]
-        for i, first in enumerate(folded):
-            assert not any(all(a == b for a, b in zip(first, second, strict=False)) for second in folded[:i])
-    topics = [topic_name("{name}", name).lower() for name in given_names]
-    assert len({*topics}) == len(topics)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import time
 import traceback
 from datetime import timedelta
@@ -16,9 +13,12 @@ import pytest
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
-from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.pipeline import BatchReport, Chosen, Files, Formats, Kafka, KafkaTopics, RegistrySettings
-from cdcavro.spark.pipeline.config import read_config
+from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.sync.batches import BatchReport
+from cdcavro.sync.config import read_config
+from cdcavro.sync.outputs.sink_settings import KafkaTopics
+from cdcavro.sync.settings import Chosen, Formats, RegistrySettings
+from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.ddl.steps import TableName
 from support.pages import Block, all_pages, blocks
 
@@ -84,7 +84,7 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert pipeline.source.options == {"kafka.sasl.jaas.config": "canary-password"}
     assert "canary" not in repr(pipeline)
     lake = pipeline.sink
-    assert (lake.sink, lake.is_current, lake.is_changelog, lake.behavior) == (Iceberg("ice"), False, True, "evolve")
+    assert (lake.sink, lake.is_current, lake.is_changelog, lake.behavior) == (IcebergLake("ice"), False, True, "evolve")
     assert (lake.guard, lake.parallel) == (timedelta(hours=12), 2)
     registry = pipeline.registry
     assert registry is not None
@@ -98,14 +98,6 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert settings.max_rejects == MaxRejects(Fraction(1), is_percent=True)
     assert (pipeline.state, pipeline.rejects, config.every) == ("s", "r", "5 seconds")
     assert (settings.rejects_table, settings.rejects_topic) == ("ops.rejects", "rejects")
-    packages = config.settings()["spark.jars.packages"].split(",")
-    assert [package.split(":")[1].split("_")[0] for package in packages] == [
-        "delta-spark",
-        "iceberg-spark-runtime-4.1",
-        "spark-sql-kafka-0-10",
-        "b",
-    ]
-    assert config.settings()["spark.sql.catalog.ice.warehouse"] == "w"
 
 
 def test_framed_payloads_have_a_registry_of_their_own_or_that_of_the_tables(tmp_path: Path):
@@ -117,22 +109,20 @@ def test_framed_payloads_have_a_registry_of_their_own_or_that_of_the_tables(tmp_
     assert shared.settings.framed == shared.registry == RegistrySettings("file:y")
 
 
-def test_topics_are_a_sink_with_the_package_that_it_needs(tmp_path: Path):
-    """The state belongs to the cluster, whatever brokers are named; no lake is fetched."""
+def test_topics_are_a_sink(tmp_path: Path):
+    """With the rule of shards, and options that no repr has."""
     text = KAFKA + 'shards = "tuple"\noptions = { "kafka.sasl.jaas.config" = "canary" }\n[registry]\nurl = "file:x"\n'
-    config = read_config(written(tmp_path, text))
-    sink = config.pipeline("x").sink
+    sink = read_config(written(tmp_path, text)).pipeline("x").sink
     assert isinstance(sink, KafkaTopics)
     assert (sink.servers, sink.topic, sink.shards, sink.tombstones) == ("a:1", "{name}", "tuple", True)
     assert "canary" not in repr(sink)
-    assert config.settings()["spark.jars.packages"].split(":")[1].startswith("spark-sql-kafka")
 
 
 def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
     """Member by member, and without a file they are all that there is."""
     instead = {"state": "other", "lake": {"changelog": True}}
     pipeline = read_config(written(tmp_path, SIMPLE), instead).pipeline("x")
-    assert (pipeline.state, pipeline.source, pipeline.sink.sink) == ("other", Files("in"), Delta("lake"))
+    assert (pipeline.state, pipeline.source, pipeline.sink.sink) == ("other", Files("in"), DeltaLake("lake"))
     assert pipeline.sink.is_changelog
     alone = read_config(None, {"state": "s", "source": {"files": "in"}, "lake": {"delta": "lake"}})
     assert alone.pipeline("the options").source == Files("in")
@@ -361,59 +351,6 @@ def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path: Path, old
         read_config(written(tmp_path, SIMPLE.replace(old, new)))
     assert f"an address without user and password as {name}" in str(caught.value)
     assert "canary" not in str(caught.value) + repr(caught.value)
-
-
-_SHOWS = """
-import json, logging, sys, urllib.request
-from pathlib import Path
-logging.basicConfig(level=logging.DEBUG)
-from cdcavro.spark.pipeline.config import read_config
-from cdcavro.spark.session import session
-config = read_config(Path(sys.argv[1]))
-pipeline = config.pipeline("sync.toml")
-spark = session(master="local[1]", config={**config.settings(), "spark.ui.port": "0", "spark.ui.showConsoleProgress": "false"})
-logging.debug("%r %r", config, pipeline)
-try:
-    pipeline.source.check(spark)
-except Exception as error:
-    print("REFUSED", error)
-else:
-    raise SystemExit("no error")
-spark.range(3).write.format("noop").mode("overwrite").option("account.key", "canary-password").save()
-page = spark.sparkContext.uiWebUrl
-api = f"{page}/api/v1/applications/{spark.sparkContext.applicationId}"
-for path in (f"{page}/environment/", f"{api}/environment", f"{page}/SQL/", f"{api}/sql?details=true", f"{page}/jobs/"):
-    print("PAGE", path, urllib.request.urlopen(path).read().decode())
-spark.stop()
-"""
-
-
-@pytest.mark.jvm
-@pytest.mark.filterwarnings("ignore")
-def test_no_secret_is_on_the_pages_of_spark_nor_in_logs(tmp_path: Path):
-    """Options of Kafka and settings, given in the file or by the environment, with everything logged."""
-    path = written(tmp_path, SECRETS)
-    environment = {**os.environ, "CANARY": "canary-password"}
-    done = subprocess.run(
-        [sys.executable, "-c", _SHOWS, str(path)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
-    assert done.stdout.count("PAGE ") == 5
-    assert "spark.shop.other" in done.stdout
-    assert "REFUSED" in done.stdout
-    found = [
-        text[max(0, at.start() - 200) : at.end()] for text in (done.stdout, done.stderr) for at in CANARY.finditer(text)
-    ]
-    assert found == []
-
-
-CANARY = re.compile("canary-password")
 
 
 ANYWHERE = [

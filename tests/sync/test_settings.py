@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cdcavro.errors import JobError, RegistryError
-from cdcavro.spark.pipeline import RegistrySettings
+from cdcavro.sync.settings import RegistrySettings
 from support.faulty_server import Answer, serving
 
 PASSWORD = "hunter2 behind seven seals"

@@ -7,17 +7,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from cdcavro.errors import FileError, JobError
+from cdcavro.errors import FileError
 from cdcavro.lake.job_state import JobState
-from cdcavro.spark.pipeline import BatchReport, Formats
-from cdcavro.spark.pipeline.outputs.lake_tables import NO_KEY
+from cdcavro.sync.batches import BatchReport
+from cdcavro.sync.native.native_tables import NO_KEY
+from cdcavro.sync.settings import Formats
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
-from support.pipelines import Job, canal
-
-pytestmark = pytest.mark.timeout(1_200)
+from support.jobs import PipelineJob
+from support.messages import canal
 
 
 def statement(type: str, sql: str, id: int) -> bytes:
@@ -32,21 +31,10 @@ def debezium(id: int, position: int, op: str = "c") -> bytes:
     return json.dumps({"before": None, "after": after, "source": {**source, "row": 0}, "op": op, "ts_ms": 1}).encode()
 
 
-def tables(job: Job, reports: list[BatchReport]) -> list[Table]:
+def tables(job: PipelineJob, reports: list[BatchReport]) -> list[Table]:
     """Return what is remembered of the tables."""
     state = JobState(Path(job.folder, "state", "batches"))
     return state.resume(reports[-1].number + 1, Tables(**job.pipeline().settings.options)).tables.tables
-
-
-def test_a_batch_like_those_before_it_compiles_nothing_however_many_tables_it_has(job, spark: SparkSession):
-    """A piece of code takes Spark up to 0.05 s of a processor, and there are about ten for each table."""
-    made = job(is_changelog=True)
-    for i in range(4):
-        made.send(*[canal("INSERT", [{"id": str(i)}], id=10 * i + j, table=f"t{j}") for j in range(4)])
-    compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
-    counts: list[int] = []
-    made.pipeline().run(spark, once=True, say=lambda _: counts.append(compiled.getCount()))
-    assert counts[2] == counts[3]
 
 
 def test_a_truncate_that_is_alone_in_its_batch_empties_the_table(job):
@@ -203,14 +191,6 @@ def test_files_leave_no_time_behind(job):
     assert [
         len(json.loads((state.folder / f"{report.number:012}.json").read_bytes())["clock"]) for report in reports[1:]
     ] == [1, 1]
-
-
-def test_words_that_spark_does_not_know_are_said(job):
-    """As an error of the project."""
-    made = job()
-    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
-    with pytest.raises(JobError, match=r"the stream stopped: .*parsecs"):
-        made.pipeline().run(made.spark, every="10 parsecs")
 
 
 def test_statements_that_change_nothing_do_not_make_the_state_grow(job, monkeypatch: pytest.MonkeyPatch):

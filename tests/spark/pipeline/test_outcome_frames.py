@@ -1,0 +1,93 @@
+"""Outcomes of tasks on Spark: they are those of the same tasks in this process, and are kept until they are freed."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from cdcavro.errors import JobError
+from cdcavro.lake import TypedRows
+from cdcavro.spark.pipeline.outcome_frames import FrameBatch, FrameFiles
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SUMMARY
+from cdcavro.sync.conversion.rounds import convert
+from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.settings import Formats, Settings
+from cdcavro.table.tables import Tables
+from support.messages import canal
+from support.rows_trial import ZONE, shop
+from support.task_batches import batch_of
+
+LANES = 3
+
+
+def batches(messages: list[bytes]) -> list[pa.RecordBatch]:
+    """Return messages as the source hands them over, in some lanes."""
+    return [batch_of([(None, one) for one in messages[i::LANES]], partition=i) for i in range(LANES)]
+
+
+def frame_of(spark: SparkSession, found: list[pa.RecordBatch]) -> DataFrame:
+    """Return batches in a frame that has each lane in one partition."""
+    return spark.createDataFrame(pa.Table.from_batches(found)).coalesce(1).sortWithinPartitions("partition", "offset")
+
+
+@pytest.mark.parametrize("format", ["canal", "debezium", "oms_canal"])
+def test_rows_of_a_batch_are_those_of_tasks_in_this_process(spark: SparkSession, tmp_path: Path, format: str):
+    """Once all is learned; also as they are written to files, and read again."""
+    found, settings = batches(shop(format)), Settings(formats=Formats(format), options={"zone": ZONE})
+    seen: list[Knowledge] = []
+    batch = FrameBatch(frame_of(spark, found))
+
+    def run(knowledge: Knowledge) -> Any:
+        seen.append(pickle.loads(pickle.dumps(knowledge)))
+        return batch.convert(knowledge)
+
+    outcomes, _ = convert(run, TypedRows(settings.tables()), settings, is_reduced=False)
+    try:
+        made = [one for some in converter(seen[-1])(found) for one in some.to_pylist()]
+        assert len(seen) > 1
+        wanted = Counter(repr(_row(one)) for one in made if one["what"] == ROW)
+        rows = {
+            name: outcomes.store.rows(name, sum(outcomes.tables[number]["ops"].values()))
+            for number, name in outcomes.names.items()
+        }
+        read = Counter(
+            repr(_row(row.asDict() | {"number": name})) for name, frame in rows.items() for row in frame.collect()
+        )
+        assert read == wanted
+        assert outcomes.store.rejects().count() == sum(
+            one["reason"] is not None for one in made if one["what"] not in (ROW, SUMMARY)
+        )
+        assert outcomes.store.write_rows(tmp_path / "rows") == sum(wanted.values())
+        files = FrameFiles(spark)
+        again = {name: files.read(tmp_path / "rows" / f"number={name}") for name in rows}
+        assert {name: frame.count() for name, frame in again.items()} == {
+            name: frame.count() for name, frame in rows.items()
+        }
+        assert {name: sorted(files.versions(frame)) for name, frame in again.items()} == {
+            name: sorted({one["version"] for one in made if one["what"] == ROW and one["number"] == name})
+            for name in rows
+        }
+    finally:
+        outcomes.store.free()
+
+
+def _row(one: dict[str, Any]) -> list[Any]:
+    return [bytes(one[name]) if isinstance(one[name], bytearray) else one[name] for name in OF_ROWS]
+
+
+def test_outcomes_that_are_refused_are_freed(spark: SparkSession):
+    """Two tasks that read one lane know nothing of each other."""
+    found = batch_of([(None, canal("INSERT", [{"id": "1"}], id=1)), (None, canal("INSERT", [{"id": "2"}], id=2))])
+    parted = spark.createDataFrame(pa.Table.from_batches([found])).repartitionByRange(2, "offset")
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = kept().size()
+    with pytest.raises(JobError, match="partition 0 of shop was read by two tasks"):
+        FrameBatch(parted).convert(Knowledge(Tables(), [], Formats("canal"), None))
+    assert kept().size() == before

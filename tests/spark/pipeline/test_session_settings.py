@@ -1,0 +1,126 @@
+"""Settings of the session of a configured pipeline: which packages it needs, and what is never shown."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdcavro.spark.pipeline.session_settings import session_settings
+from cdcavro.sync.config import read_config
+
+CANARY = re.compile("canary-password")
+SECRETS = """
+    state = "s"
+    [source]
+    kafka = "127.0.0.1:1"
+    topics = ["shop"]
+    [source.options]
+    "kafka.sasl.jaas.config" = "org.apache.kafka.common.security.plain.PlainLoginModule required username='u' password='${CANARY}';"
+    "kafka.sasl.mechanism" = "PLAIN"
+    "kafka.client.rack" = "${CANARY}"
+    "kafka.request.timeout.ms" = "1000"
+    "kafka.default.api.timeout.ms" = "1500"
+    [lake]
+    delta = "lake"
+    [spark]
+    "spark.hadoop.fs.azure.account.key.shop" = "canary-password"
+    "spark.sql.catalog.ice.credential" = "client:canary-password"
+    "spark.shop.proxy" = "http://user:canary-password@127.0.0.1"
+    "spark.shop.own" = "${CANARY}"
+    "spark.shop.other" = "shown"
+    "spark.redaction.regex" = "shop[.]hidden"
+    "spark.shop.hidden" = "canary-password"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    """Write a configuration."""
+    path = folder / "sync.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def packages(settings: dict[str, str]) -> list[str]:
+    """Return the names of the packages of a session."""
+    return [package.split(":")[1].split("_")[0] for package in settings["spark.jars.packages"].split(",")]
+
+
+def test_a_lake_has_its_packages_and_catalog_beside_what_is_configured(tmp_path: Path):
+    """Those of Kafka, if messages come from there, and those that the configuration names."""
+    text = """
+        state = "s"
+        [source]
+        kafka = "a:1"
+        topics = ["t"]
+        [lake]
+        iceberg = "ice"
+        warehouse = "w"
+        [spark]
+        "spark.jars.packages" = "a:b:1"
+    """
+    settings = session_settings(read_config(written(tmp_path, text)))
+    assert packages(settings) == ["delta-spark", "iceberg-spark-runtime-4.1", "spark-sql-kafka-0-10", "b"]
+    assert settings["spark.sql.catalog.ice.warehouse"] == "w"
+
+
+def test_topics_have_the_package_that_they_need(tmp_path: Path):
+    """No lake is fetched for them."""
+    text = 'state = "s"\n[source]\nfiles = "in"\n[kafka]\nservers = "a:1"\n[registry]\nurl = "file:x"\n'
+    assert packages(session_settings(read_config(written(tmp_path, text)))) == ["spark-sql-kafka-0-10"]
+
+
+_SHOWS = """
+import json, logging, sys, urllib.request
+from pathlib import Path
+logging.basicConfig(level=logging.DEBUG)
+from cdcavro.spark.pipeline.session_settings import session_settings
+from cdcavro.spark.pipeline.source_streams import check_source
+from cdcavro.spark.session import session
+from cdcavro.sync.config import read_config
+config = read_config(Path(sys.argv[1]))
+pipeline = config.pipeline("sync.toml")
+spark = session(master="local[1]", config={**session_settings(config), "spark.ui.port": "0", "spark.ui.showConsoleProgress": "false"})
+logging.debug("%r %r", config, pipeline)
+try:
+    check_source(pipeline.source, spark)
+except Exception as error:
+    print("REFUSED", error)
+else:
+    raise SystemExit("no error")
+spark.range(3).write.format("noop").mode("overwrite").option("account.key", "canary-password").save()
+page = spark.sparkContext.uiWebUrl
+api = f"{page}/api/v1/applications/{spark.sparkContext.applicationId}"
+for path in (f"{page}/environment/", f"{api}/environment", f"{page}/SQL/", f"{api}/sql?details=true", f"{page}/jobs/"):
+    print("PAGE", path, urllib.request.urlopen(path).read().decode())
+spark.stop()
+"""
+
+
+@pytest.mark.jvm
+@pytest.mark.filterwarnings("ignore")
+def test_no_secret_is_on_the_pages_of_spark_nor_in_logs(tmp_path: Path):
+    """Options of Kafka and settings, given in the file or by the environment, with everything logged."""
+    path = written(tmp_path, SECRETS)
+    environment = {**os.environ, "CANARY": "canary-password"}
+    done = subprocess.run(
+        [sys.executable, "-c", _SHOWS, str(path)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+    assert done.stdout.count("PAGE ") == 5
+    assert "spark.shop.other" in done.stdout
+    assert "REFUSED" in done.stdout
+    found = [
+        text[max(0, at.start() - 200) : at.end()] for text in (done.stdout, done.stderr) for at in CANARY.finditer(text)
+    ]
+    assert found == []

@@ -1,0 +1,421 @@
+"""Pipelines from files into lake tables: what is in the tables, in the rejects and in the reports; whose a state is.
+
+Tests that show what is Spark's as well are run there, too: `tests/spark/pipeline/test_pipeline.py` takes them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+from base64 import b64decode
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cdcavro.errors import FileError, JobError
+from cdcavro.files.rejects import MaxRejects
+from cdcavro.lake.evolution import EXCEPTION
+from cdcavro.lake.lakes import DeltaLake
+from cdcavro.lake.report.account import read_account
+from cdcavro.sync.batches import Batches
+from cdcavro.sync.outputs.reject_places import replay
+from cdcavro.sync.outputs.sink_settings import LakeSettings
+from cdcavro.sync.pipeline import job_of
+from cdcavro.sync.settings import Chosen, Formats
+from cdcavro.sync.sources import Files
+from support.messages import canal
+from support.roundtrip import error_of
+from support.shop_tables import MESSAGES
+
+
+def test_the_state_of_a_pipeline_is_not_that_of_one_into_another_lake(tmp_path: Path):
+    """Everything that was written before would be missing there."""
+    job = job_of(tmp_path, "Delta Lake at /a")
+    assert job_of(tmp_path, "Delta Lake at /a") == job
+    expected = (
+        f"{tmp_path}: expected the state of a pipeline into Delta Lake at /b, got that of one into Delta Lake at /a"
+    )
+    assert error_of(job_of, tmp_path, "Delta Lake at /b") == expected
+
+
+@pytest.mark.parametrize(("producer", "sink", "size"), [("canal", "delta", 188), ("debezium", "iceberg", 80)])
+def test_the_tables_of_the_shop_are_those_of_the_server(job, producer: str, sink: str, size: int):
+    """Every table that there is in the end, by its rows; statements, moved keys and TRUNCATE between them."""
+    made = job(sink)
+    messages = MESSAGES[producer]()
+    for i in range(0, len(messages), size):
+        made.send(*messages[i : i + size])
+    reports = made.run(formats=Formats(producer))
+    assert [report.counts["read"] for report in reports] == [
+        len(messages[i : i + size]) for i in range(0, len(messages), size)
+    ]
+    assert all(not report.counts["rejected"] and not report.waiting for report in reports)
+    made.check_shop(producer)
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+def test_a_run_goes_on_where_the_one_before_stopped(job):
+    """Tables, versions and clocks are known again; what was read is not read twice."""
+    made = job(is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1), canal("INSERT", [{"id": "2", "a": "1"}], id=2))
+    (first,) = made.run()
+    assert made.run() == []
+    made.send(
+        canal("UPDATE", [{"id": "1", "a": "5"}], id=3, old=[{"a": "1"}]), canal("DELETE", [{"id": "2", "a": "1"}], id=4)
+    )
+    (second,) = made.run()
+    assert (first.number, second.number) == (0, 1)
+    assert first.counts == {"read": 2, "written": 2, "rejected": 0, "statements": 0, "left out": 0, "tombstones": 0}
+    assert second.operations == {"d.t": {"u": 1, "d": 1}}
+    assert made.rows("d.t", "id", "a") == [(1, 5)]
+    log = made.rows("d.t", "_cdc_op", "id", "a", suffix="changes")
+    assert log == [("b", 1, 1), ("c", 1, 1), ("c", 2, 1), ("d", 2, 1), ("u", 1, 5)]
+
+
+def test_what_is_no_message_or_fits_no_table_is_a_reject_with_its_bytes_and_place(job):
+    """The others of its batch are written, and read = written + rejected + statements."""
+    made = job()
+    good = canal("INSERT", [{"id": "1", "a": "1"}], id=1)
+    other = canal("INSERT", [{"id": "2", "a": "x"}], id=3, table="", database="")
+    statement = canal("ALTER", [], id=4, isDdl=True, sql="ALTER TABLE t FROBNICATE", data=None)
+    made.send(good, b"\xff{", other, statement)
+    (report,) = made.run(formats=Formats("canal"))
+    assert report.counts == {"read": 4, "written": 1, "rejected": 3, "statements": 0, "left out": 0, "tombstones": 0}
+    lines = [
+        json.loads(line) for path in sorted((made.folder / "state" / "rejects").rglob("*.json")) for line in path.open()
+    ]
+    found = {reject["line"]: reject for reject in lines}
+    assert {line: b64decode(reject["raw"]) for line, reject in found.items()} == {2: b"\xff{", 3: other, 4: statement}
+    assert all(reject["file"].endswith("0000.jsonl") and reject["format"] == "canal" for reject in lines)
+    assert all(reject["time"].endswith("+00:00") for reject in lines)
+    assert "UTF-8" in found[2]["reason"]
+    places = {one.place for one in report.rejects}
+    assert places == {f"{made.folder}/in/0000.jsonl line {line}" for line in (2, 3, 4)}
+    assert sum(one.count for one in report.rejects) == 3
+    assert all(one.format == "canal" and one.reason and one.example for one in report.rejects)
+    assert "FROBNICATE" in found[4]["reason"] or "statement" in found[4]["reason"]
+    assert made.rows("d.t", "id") == [(1,)]
+
+
+def test_rejects_that_differ_in_values_alone_have_one_reason(job):
+    """It says no value; its example is that of one of them, and how many there are is counted."""
+    made = job()
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        *[canal("INSERT", [{"id": str(i), "a": f"<b>{i}</b>"}], id=i) for i in range(2, 9)],
+        *[f"no {i} message".encode() for i in range(3)],
+        *[canal("INSERT", [{"id": "1"}] * i, id=9).replace(b"}]", b"}, 5]") for i in range(1, 3)],
+    )
+    (report,) = made.run(formats=Formats("canal"), options={"on_misfit": "reject"})
+    found = {one.path: (one.count, one.reason) for one in report.rejects}
+    assert {path: count for path, (count, _) in found.items()} == {"$.after.a": 7, "$": 3, "$.data[*]": 2}
+    assert not set("0123456789<") & set("".join(reason for _, reason in found.values()))
+    assert "…" in found["$"][1]
+    examples = [one.example for one in report.rejects]
+    assert any("<b>2</b>" in example for example in examples)
+    account = read_account(made.folder / "state")
+    assert [(one.path, one.count) for one in account.rejects] == [("$.after.a", 7), ("$", 3), ("$.data[*]", 2)]
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+def test_the_account_of_a_pipeline_is_that_of_all_its_runs(job):
+    """Versions with their statements, rows by table, what was left to read; a batch that is run again is in it once."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t ADD b INT"))
+    (first, second) = made.run()
+    assert (first.lag, second.lag) == ((1, "files"), (0, "files"))
+    shutil.rmtree(made.folder / "state" / "checkpoint" / "commits")
+    made.send(canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=3))
+    made.run()
+    account = read_account(made.folder / "state")
+    assert account.rows == {"d.t": {"c": 2}}
+    assert (account.counts["read"], account.counts["statements"]) == (3, 1)
+    assert [point.last for point in account.points] == [0, 1, 2]
+    assert account.points[-1].lag == 0
+    added = next(one for one in account.versions if one.statement)
+    assert (added.table, added.version, added.statement, added.since) == (
+        "d.t",
+        2,
+        "ALTER TABLE t ADD b INT",
+        1_700_000_002,
+    )
+    assert added.steps == ["column 'b' added: null in older rows"]
+
+
+def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
+    """A later change of the same row still wins; what was a reject for a value is a row now, and none is there twice."""
+    made = job(is_changelog=True)
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        canal("UPDATE", [{"id": "1", "a": "x"}], id=2, old=[{"a": "1"}]),
+        canal("INSERT", [{"id": "2", "a": "y"}], id=3),
+        canal("UPDATE", [{"id": "1", "a": "3"}], id=4, old=[{"a": "x"}]),
+    )
+    (first,) = made.run(formats=Formats("canal"), options={"on_misfit": "reject"})
+    assert first.counts["rejected"] == 3
+    rejects, again = made.folder / "state" / "rejects", made.folder / "state" / "replay"
+    assert len(replay(rejects, again)) == 1
+    (again / "foreign.json").write_text('{"raw": "?"}\nno JSON\n')
+    (second,) = made.run(formats=Formats("canal"))
+    assert (second.counts["read"], second.counts["written"], second.counts["rejected"]) == (5, 3, 2)
+    assert len(replay(rejects, again)) == 1
+    assert made.rows("d.t", "id", "a", "_cdc_unparsed['a']") == [(1, 3, None), (2, None, "y")]
+    log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", "a", suffix="changes")
+    assert [row[1:] for row in log if row[1] != "b"] == [("c", 1, 1), ("u", 1, None), ("c", 2, None), ("u", 1, 3)]
+    with pytest.raises(FileError, match="expected rejects, got none"):
+        replay(rejects, again)
+
+
+def test_rejects_of_a_batch_that_is_not_done_are_not_read_again(job):
+    """It writes them again when it is run again, so they would be there twice."""
+    made = job()
+    made.send(b"x")
+    made.run()
+    made.send(b"y")
+    made.run()
+    rejects, again, commits = (made.folder / "state" / name for name in ("rejects", "replay", "checkpoint/commits"))
+    (commits / "1").unlink()
+    (commits / ".1.crc").unlink(missing_ok=True)
+    assert [path.name.partition("-")[0] for path in replay(rejects, again)] == ["batch=0"]
+    with pytest.raises(FileError, match="expected rejects, got those of a batch that is not done"):
+        replay(rejects, again)
+    found = made.run()
+    assert [report.number for report in found] == [1, 2]
+    lines = [line for path in rejects.rglob("*.json") for line in path.open()]
+    assert sorted(b64decode(json.loads(line)["raw"]) for line in lines) == [b"x", b"y"]
+
+
+def test_a_file_of_long_ago_is_read_too(job):
+    """It is much older than those that were read before it."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run()
+    made.send(canal("INSERT", [{"id": "2"}], id=2))
+    os.utime(made.folder / "in" / "0001.jsonl", (1_600_000_000,) * 2)
+    made.run()
+    assert made.rows("d.t", "id") == [(1,), (2,)]
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+def test_packed_files_and_byte_order_marks_are_read_as_elsewhere(job):
+    """By endings and first bytes; a mark at the start is said, and the statement behind it is not lost."""
+    made, mark = job(), b"\xef\xbb\xbf"
+    statement = canal("CREATE", [], id=1, isDdl=True, sql="CREATE TABLE t (id int PRIMARY KEY, a decimal(5,2))")
+    rows = [canal("INSERT", [{"id": str(i), "a": "1.50"}], id=i + 2, mysqlType=None) for i in range(6)]
+    packs = {
+        "a.jsonl": bytes,
+        "b.zst": _zstd,
+        "c.jsonl": _zstd,
+        "d": gzip.compress,
+        "e.gz": gzip.compress,
+        "f.ZSTD": _zstd,
+    }
+    (made.folder / "in").mkdir()
+    for i, (name, pack) in enumerate(packs.items()):
+        first = [statement] if i == 0 else [b"{"]
+        path = made.folder / "in" / name
+        path.write_bytes(pack(mark + b"\n".join([*first, rows[i], mark + b"x"])))
+        os.utime(path, (1_700_000_000 + i,) * 2)
+    reports = made.run(formats=Formats("canal"))
+    sentence = "a byte order mark at the start is passed over"
+    assert [report.notes for report in reports] == [[f"{made.folder}/in/{name}: {sentence}"] for name in packs]
+    assert made.rows("d.t", "id", "CAST(a AS STRING)") == [(i, "1.50") for i in range(6)]
+    found = (json.loads(line) for path in Path(made.folder).glob("state/rejects/**/*.json") for line in path.open())
+    rejects = sorted((Path(one["file"]).name, one["line"], b64decode(one["raw"])) for one in found)
+    later = [(name, line, raw) for name in packs for line, raw in ((1, b"{"), (3, mark + b"x"))]
+    assert rejects == later[1:]
+    made.check()
+
+
+def test_a_damaged_packed_file_stops_the_stream(job):
+    """It says which."""
+    made = job()
+    (made.folder / "in").mkdir()
+    path, whole = made.folder / "in" / "a.zst", _zstd(canal("INSERT", [{"id": "1"}], id=1))
+    path.write_bytes(whole[:-5])
+    expected = f"{path}: expected a whole Zstandard file, got one that ends too early"
+    assert error_of(made.run) == expected
+
+
+def _zstd(raw: bytes) -> bytes:
+    return pa.Codec("zstd").compress(raw, asbytes=True)
+
+
+@pytest.mark.parametrize("is_address", [False, True])
+def test_a_file_that_changes_behind_its_reading_is_an_error(job, *, is_address: bool):
+    """What is new elsewhere is read all the same; it goes on where what was added has a file of its own."""
+    made = job()
+    folder = made.folder / "in"
+    made.source = Files(f"file://{folder}", most=1) if is_address else None
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run()
+    made.send(canal("INSERT", [{"id": "2"}], id=2))
+    with (folder / "0000.jsonl").open("ab") as file:
+        file.write(canal("INSERT", [{"id": "3"}], id=3) + b"\n")
+    said = f"{folder}/0000.jsonl: expected the file as it was when it was read"
+    assert error_of(made.run).startswith(said)
+    assert made.rows("d.t", "id") == [(1,), (2,)]
+    lines = (folder / "0000.jsonl").read_bytes().splitlines()
+    (folder / "0000.jsonl").rename(made.folder / "away")
+    made.send(lines[1])
+    made.run()
+    assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
+
+
+def test_more_rejects_than_allowed_stop_the_stream_before_anything_is_written(job):
+    """It goes on there once more are allowed."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1), b"x", b"y")
+    with pytest.raises(JobError, match="batch 0 brings the rejects to 2 of 3 messages") as caught:
+        made.run(max_rejects=MaxRejects(Fraction(1)))
+    assert re.search(
+        r"^2 such as .*0000[.]jsonl line [23]: [$]: expected JSON, got '[xy]'", str(caught.value), re.MULTILINE
+    )
+    assert not (made.folder / "lake").exists()
+    (report,) = made.run(max_rejects=MaxRejects(Fraction(2)))
+    assert (report.counts["written"], report.counts["rejected"]) == (1, 2)
+
+
+def test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it(job):
+    """With `exception` a new column is refused; once it is allowed, no row is missing and none is there twice."""
+    made = job(behavior=EXCEPTION, is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(
+        canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=2), canal("INSERT", [{"id": "1"}], id=3, table="other")
+    )
+    made.send(canal("DELETE", [{"id": "1", "a": "1", "b": "3"}], id=4))
+    reports = made.run()
+    assert [list(report.waiting) for report in reports] == [[], ["d.t"], ["d.t"]]
+    assert "column 'b' is added" in reports[1].waiting["d.t"]
+    assert made.rows("d.other", "id") == [(1,)]
+    assert made.rows("d.t", "id") == [(1,)]
+    made.lake = {"is_changelog": True}
+    made.send(canal("INSERT", [{"id": "3", "a": "1", "b": "2"}], id=5))
+    (report,) = made.run()
+    assert report.waiting == {}
+    assert made.rows("d.t", "id", "b") == [(2, 2), (3, 2)]
+    assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("c", 3), ("d", 1)]
+    assert not list((made.folder / "state" / "waiting").iterdir())
+
+
+def test_tables_are_merged_with_every_nth_batch_and_at_the_end(job, monkeypatch: pytest.MonkeyPatch):
+    """What a stopped run leaves waits for the next one; in the end each row is there, and in the changelog once."""
+    made = job(is_changelog=True)
+    for i in range(5):
+        made.send(canal("INSERT", [{"id": str(i), "a": "1"}], id=3 * i), canal("INSERT", [{"id": "9"}], id=3 * i + 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Batches, "finish", lambda *_: None)
+        reports = made.run(merge_every=2)
+    assert ["write" in report.seconds for report in reports] == [True] * 5
+    assert made.rows("d.t", "id") == [(0,), (1,), (2,), (3,), (9,)]
+    assert made.pipeline().waiting == 1
+    (last,) = made.run(merge_every=2)
+    assert last.counts["read"] == 0
+    assert made.rows("d.t", "id") == [(0,), (1,), (2,), (3,), (4,), (9,)]
+    assert made.rows("d.t", "id", suffix="changes") == [(i,) for i in (0, 1, 2, 3, 4, *[9] * 5)]
+    assert made.pipeline().waiting == 0
+    assert made.run(merge_every=2) == []
+
+
+def test_another_pipeline_starts_from_what_one_remembers(job):
+    """Where it stands in its source, and with its tables: rows are known of which no statement comes again."""
+    first = job()
+    first.send(
+        canal("CREATE", [], id=1, isDdl=True, sql="CREATE TABLE t (id int PRIMARY KEY, a decimal(5,2))"),
+        canal("INSERT", [{"id": "1", "a": "1.50"}], id=2, mysqlType=None),
+    )
+    assert first.run()[0].counts["rejected"] == 0
+    other = first.folder / "other"
+    for name in ("batches", "checkpoint"):
+        shutil.copytree(first.folder / "state" / name, other / "state" / name)
+    second = replace(
+        first, folder=other, source=Files(str(first.folder / "in"), most=1), sink=DeltaLake(str(other / "lake"))
+    )
+    first.send(canal("INSERT", [{"id": "2", "a": "2.50"}], id=3, mysqlType=None))
+    for made in (first, second):
+        assert made.run()[0].counts["written"] == 1
+    assert second.rows("d.t", "id", "CAST(a AS STRING)") == [(2, "2.50")]
+    assert first.rows("d.t", "id") == [(1,), (2,)]
+
+
+def test_tables_are_chosen_by_patterns(job):
+    """What is left out is counted, and its statements are learned all the same."""
+    made = job()
+    made.send(*[canal("INSERT", [{"id": "1"}], id=i, table=name) for i, name in enumerate(("t", "tmp_x", "u"), 1)])
+    (report,) = made.run(chosen=Chosen(include=("d.t*",), exclude=("tmp_*",)))
+    assert (report.counts["written"], report.counts["left out"]) == (1, 2)
+    assert list(report.operations) == ["d.t"]
+    assert sorted(path.name for path in (made.folder / "lake" / "d").iterdir()) == ["t"]
+
+
+def test_a_truncate_in_a_batch_that_says_nothing_new_empties_its_table(job):
+    """Rows behind it stay."""
+    made = job(is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1"}], id=1), canal("INSERT", [{"id": "2"}], id=2))
+    made.send(canal("TRUNCATE", [], id=3, isDdl=True, sql="TRUNCATE TABLE t"), canal("INSERT", [{"id": "3"}], id=4))
+    reports = made.run()
+    assert [report.operations for report in reports] == [{"d.t": {"c": 2}}, {"d.t": {"c": 1, "t": 1}}]
+    assert made.rows("d.t", "id") == [(3,)]
+    assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("c", 3), ("t", None)]
+
+
+def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
+    """What stood there when it was dropped is gone; a table that takes a name that is in use gets another."""
+    made = job()
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        canal("ERASE", [], id=2, isDdl=True, sql="DROP TABLE t"),
+        canal("CREATE", [], id=3, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"),
+        canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=4),
+    )
+    (report,) = made.run()
+    assert report.operations == {"d.t": {"c": 2, "x": 1}}
+    assert made.rows("d.t", "id", "a", "b") == [(2, 1, 2)]
+    made.send(
+        canal("RENAME", [], id=5, isDdl=True, sql="RENAME TABLE t TO t_old"),
+        canal("CREATE", [], id=6, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY)"),
+        canal("INSERT", [{"id": "9"}], id=7),
+        canal("INSERT", [{"id": "3", "a": "1", "b": "2"}], id=8, table="t_old"),
+    )
+    made.run()
+    assert made.rows("d.t", "id") == [(2,), (3,)]
+    assert made.rows('d."t~2"', "id") == [(9,)]
+
+
+def test_a_folder_that_another_job_uses_is_refused(job):
+    """Two would write the same batches."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    found: list[str] = []
+    pipeline = made.pipeline()
+    made.start(pipeline, once=True, say=lambda _: found.append(error_of(made.run)))
+    assert found == [f"{made.folder}/state: expected a state that no other job uses, got one that is in use"]
+
+
+def test_a_check_refuses_the_state_of_a_pipeline_into_another_lake(job):
+    """As a run does."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run()
+    made.check()
+    other = replace(made.pipeline(), sink=LakeSettings(DeltaLake(f"{made.folder}/other")))
+    wanted = f"Delta Lake at {made.folder}/other, got that of one into Delta Lake at {made.folder}/lake"
+    assert error_of(made.check, other).endswith(wanted)
+    assert not (made.folder / "other").exists()
+
+
+def test_a_source_that_is_not_there_is_said(job):
+    """Before anything is started."""
+    made = job()
+    with pytest.raises(FileError, match="a file or folder"):
+        made.run()
