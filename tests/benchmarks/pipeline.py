@@ -3,10 +3,10 @@
     python tests/benchmarks/pipeline.py [kafka] [iceberg] [MESSAGES] [TABLES] [FILES OF A BATCH]
     python tests/benchmarks/pipeline.py batches [iceberg] [MESSAGES OF A BATCH] [TABLES]...
 
-Inserts and updates of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
+Inserts, updates and deletes (one in twenty) of tables of 8 columns, as Canal sends them, in files of 50,000 messages. By hand, a message is parsed by
 `from_json` with rows as maps, and each table's columns are cast, which is not exact and passes over what it does not
 understand; a changelog has the row before an update, too; rows go into tables of Delta Lake, or Iceberg, whose columns are
-known, by one append or one MERGE a table. The pipeline knows
+known, by one append or one MERGE a table, which forgets what was deleted. The pipeline knows
 nothing before it begins: it learns, keeps its state, counts, and writes what a batch of it writes. Both are streams with a
 checkpoint, read the same files in batches of as many, and write tables one after another in as many threads. Clock seconds of
 whole jobs, and their processor time: both take turns, six times, and the medians of the last three count, for until then the
@@ -65,15 +65,18 @@ SCHEMA = (
 ROWS = """CASE WHEN type = 'UPDATE' THEN array(
     struct('b' AS op, map_zip_with(data[0], old[0], (name, newer, older) -> coalesce(older, newer)) AS row),
     struct('u' AS op, data[0] AS row)
-) ELSE array(struct('c' AS op, data[0] AS row)) END"""
+) ELSE array(struct(CASE type WHEN 'DELETE' THEN 'd' ELSE 'c' END AS op, data[0] AS row)) END"""
+# One message of so many is a delete.
+DELETES = 20
 FILE = 50_000
 THREADS = 4
 TURNS, WARM = 6, 3
 
 
 def message(random: random.Random, i: int, tables: int) -> bytes:
-    """Return the message of a change, of which one in three is an update."""
-    key, is_update = random.randrange(100_000), i % 3 == 0
+    """Return the message of a change, of which one in twenty is a delete, and one in three of the others an update."""
+    key, is_delete = random.randrange(100_000), random.randrange(DELETES) == 0
+    is_update = i % 3 == 0 and not is_delete
     row = {
         "id": str(key),
         "n": str(i),
@@ -98,7 +101,7 @@ def message(random: random.Random, i: int, tables: int) -> bytes:
             "sqlType": None,
             "table": f"t{i % tables}",
             "ts": 1_700_000_000_001 + i,
-            "type": "UPDATE" if is_update else "INSERT",
+            "type": "DELETE" if is_delete else "UPDATE" if is_update else "INSERT",
         }
     ).encode()
 
@@ -172,9 +175,10 @@ def by_hand(texts: DataFrame, *, is_changelog: bool = False) -> DataFrame:
         exploded = parsed.select("table", "es", "m_id", sf.explode(sf.expr(ROWS)).alias("made"))
         rows = exploded.select("table", "es", "m_id", sf.col("made.op").alias("op"), sf.col("made.row").alias("row"))
     else:
-        rows = parsed.select("table", "es", "m_id", sf.explode("data").alias("row"))
+        gone = (sf.col("type") == "DELETE").alias("gone")
+        rows = parsed.select("table", "es", "m_id", gone, sf.explode("data").alias("row"))
     casts = [sf.col("row")[name].try_cast(CASTS.get(name, declared)).alias(name) for name, declared in COLUMNS.items()]
-    return rows.select("table", *(["op"] if is_changelog else []), sf.struct("es", "m_id").alias("order"), *casts)
+    return rows.select("table", "op" if is_changelog else "gone", sf.struct("es", "m_id").alias("order"), *casts)
 
 
 def hand_rows(texts: DataFrame, _: Lake, __: int) -> None:
@@ -213,11 +217,14 @@ def hand_current(texts: DataFrame, lake: Lake, tables: int) -> None:
         rows = kept.where(sf.col("table") == f"t{number}").drop("table")
         struct = sf.struct(*rows.columns)
         last = rows.groupBy(sf.col("id").alias("key")).agg(sf.max_by(struct, "order").alias("r")).select("r.*")
-        view = f"hand_{number}"
+        view, listed = f"hand_{number}", [f"`{name}`" for name in ("order", *COLUMNS)]
         last.createOrReplaceTempView(view)
         spark.sql(
             f"MERGE INTO {table} t USING {view} s ON t.id = s.id"
-            " WHEN MATCHED AND s.`order` > t.`order` THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            " WHEN MATCHED AND s.gone AND s.`order` > t.`order` THEN DELETE"
+            f" WHEN MATCHED AND s.`order` > t.`order` THEN UPDATE SET {', '.join(f't.{one} = s.{one}' for one in listed)}"
+            f" WHEN NOT MATCHED AND NOT s.gone THEN INSERT ({', '.join(listed)})"
+            f" VALUES ({', '.join(f's.{one}' for one in listed)})"
         )
 
     with ThreadPoolExecutor(THREADS) as pool:

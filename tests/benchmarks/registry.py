@@ -32,8 +32,9 @@ from cdcavro import registry
 from cdcavro import spark as cdc
 from cdcavro.avro.schema import parse_schema
 from cdcavro.registry.framing import frame
+from cdcavro.registry.prefix_schemas import PrefixSchema
 from cdcavro.spark.arrow_udf import column_function
-from cdcavro.spark.framed_rows import FramedRows, PrefixSchema
+from cdcavro.spark.framed_rows import FramedRows
 from cdcavro.spark.registry import _known
 from cdcavro.table.table_schema import TableSchema
 from spark import timed
