@@ -47,10 +47,12 @@ def at(owner: Any, name: str, *, is_after: bool = False, calls: int = 1) -> None
 
     def wrapped(*args: Any, **named: Any) -> Any:
         left[0] -= 1
-        if not is_after and left[0] == 0:
+        # Other threads call it meanwhile.
+        is_last = left[0] == 0
+        if is_last and not is_after:
             die()
         done = own(*args, **named)
-        if is_after and left[0] == 0:
+        if is_last and is_after:
             die()
         return done
 
