@@ -36,9 +36,10 @@ def spark_session(master: str | None, config: Mapping[str, str], *, is_verbose: 
         "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
     spark = None
+    heard: list[Any] = []
     is_over: AbstractContextManager[Any] = nullcontext()
     try:
-        with nullcontext(_start_loudly) if is_verbose else _quiet_start() as launch:
+        with nullcontext(_start_loudly) if is_verbose else _quiet_start(heard) as launch:
             spark = in_thread(partial(session, master=master, config={**defaults, **config}, launch=launch))
             spark.sparkContext.setLogLevel("ERROR")
         yield spark
@@ -46,6 +47,8 @@ def spark_session(master: str | None, config: Mapping[str, str], *, is_verbose: 
         # Running tasks end in errors that are of no interest.
         is_over = suppress(Exception)
         logging.disable()
+        for one in heard:
+            one.drop()
         if spark is not None:
             with suppress(Exception):
                 spark.sparkContext.setLogLevel("OFF")
@@ -62,9 +65,11 @@ def _start_loudly(settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _quiet_start() -> Iterator[Callable[[Mapping[str, str]], None]]:
-    """Yield what starts a JVM whose words are passed on from the end of the block, or shown if it ends with an error."""
-    heard: list[Any] = []
+def _quiet_start(heard: list[Any]) -> Iterator[Callable[[Mapping[str, str]], None]]:
+    """Yield what starts a JVM whose words are passed on from the end of the block, or shown if it ends with an error.
+
+    What hears them is added to `heard`.
+    """
 
     def launch(settings: Mapping[str, str]) -> None:
         from cdcavro.spark.session import JvmOutput  # noqa: PLC0415  pyspark may be missing, which `session` tells

@@ -248,6 +248,11 @@ class JvmOutput:
             self._kept.clear()
             self._is_passed_on = True
 
+    def drop(self) -> None:
+        """Pass on nothing any more."""
+        with self._lock:
+            self._is_passed_on = False
+
     def _hear(self, source: int) -> None:
         with os.fdopen(source, "rb", buffering=0) as stream:
             while piece := stream.read(_PIECE):

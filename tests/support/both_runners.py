@@ -25,6 +25,7 @@ from cdcavro.spark.pipeline import Formats
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
 from cdcavro.sync.native.native_tables import NativeTables
 from cdcavro.sync.outputs.reject_places import replay
+from cdcavro.sync.pipeline import JOB
 from cdcavro.table import TableName
 from support.local_pipelines import DELTA, LocalJob, lake_section
 from support.messages import canal
@@ -35,6 +36,10 @@ LOCAL, SPARK, DRIVER = "local", "spark", "driver"
 # What each table has of its own, or a library writes of itself.
 _OWN = frozenset({"cdcavro.created", "owner", "current-snapshot-id", "delta.columnMapping.maxColumnId"})
 _KEYS = {"k": None}
+
+
+# How a lake table is to be read depends on who widened a column: Spark notes the older type, `deltalake` writes files anew.
+_PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
 
 
 def _row(id: int, table: str, type: str, row: dict[str, Any], kinds: str = "", **more: Any) -> bytes:
@@ -204,6 +209,12 @@ class BothRunners:
     def _table(self, identifier: str) -> dict[str, Any]:
         frame = self.spark.table(identifier)
         properties = {name: value for name, value in properties_of(self.spark, identifier).items() if name not in _OWN}
+        job = json.loads((self.folder / "state" / JOB).read_bytes())["job"]
+        properties = {
+            name: "this pipeline" if value == job else value
+            for name, value in properties.items()
+            if not name.startswith(_PROTOCOL)
+        }
         rows = [
             {name: sorted(value.items()) if isinstance(value, dict) else value for name, value in row.asDict().items()}
             for row in frame.drop(AT).collect()
