@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError, OrderError, PayloadError
-from cdcavro.spark.survey import ChangeSurvey, MessageSurvey, outline_of
+from cdcavro.spark.survey import ChangeSurvey, MessageSurvey, survey_outline
 from cdcavro.table.table_names import GivenTable
 from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes
@@ -48,7 +48,7 @@ def exact(format: str, given: GivenTable, message: bytes, place: Arrival | None)
     except MessageError:
         return []
     placed = [given.with_given_table(replace(change, place=merge_places(change.place, place))) for change in changes]
-    return [one for one in map(outline_of, placed) if one is not None]
+    return [one for one in map(survey_outline, placed) if one is not None]
 
 
 def firsts(outlines: list[dict[str, Any]]) -> dict[Any, bytes]:
@@ -74,7 +74,7 @@ def stream(format: str, random: Random) -> list[bytes | None]:
 
 @pytest.mark.parametrize("places", PLACES)
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_survey_has_the_first_outline_of_each_kind(format, places):
+def test_a_survey_has_the_first_survey_outline_each_kind(format, places):
     """In whatever order and batches the messages come; and with an engine it makes few others."""
     random, given = Random(f"{format} {places}"), GivenTable.of("@topic")
     messages, arrived, wanted = [], [], []
@@ -123,18 +123,18 @@ def changes_of(format: str, messages: list[bytes | None], place: Any) -> list[by
         with suppress(MessageError, OrderError):
             for change in [] if message is None else to_changes(message, format, zone=ZONE):
                 placed = replace(change, place=merge_places(change.place, place((i * 7919) % 1009)))
-                outline_of(placed)
+                survey_outline(placed)
                 found.append(placed.to_avro())
     return found
 
 
 @pytest.mark.parametrize("places", PLACES)
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_survey_of_changes_has_the_first_outline_of_each_kind(format, places):
+def test_a_survey_of_changes_has_the_first_survey_outline_each_kind(format, places):
     """In whatever order and batches they come; and with an engine it makes few others."""
     given = GivenTable.of("@topic")
     changes = changes_of(format, stream(format, Random(f"{format} {places}")), PLACES[places])
-    wanted = [outline_of(given.with_given_table(Change.from_avro(one))) for one in changes]
+    wanted = [survey_outline(given.with_given_table(Change.from_avro(one))) for one in changes]
     survey, found = ChangeSurvey(given), []
     for first in range(0, len(changes), 50):
         found += survey.outlines(payloads([*changes[first : first + 50], None]))

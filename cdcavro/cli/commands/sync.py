@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,11 +137,15 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
     _check_reached(config)
     try:
         from cdcavro.sync.local.local_runner import Pipeline as LocalPipeline  # noqa: PLC0415  it takes a while
+
+        if config.source.kafka or config.kafka:
+            import_module("cdcavro.sync.reading.kafka_client")
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
 
     pipeline, redaction = config.pipeline(file, LocalPipeline), config.redaction
     _check_places(config, pipeline)
+    pipeline.check_libraries()
     pipeline.check_free()
     _check_brokers(config)
     with redaction.errors():

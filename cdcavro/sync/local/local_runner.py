@@ -21,8 +21,8 @@ from cdcavro.sync.batches import Batches
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
-from cdcavro.sync.local.local_sinks import LocalLakeSink, reject_outputs, sink_of
-from cdcavro.sync.local.local_sources import check_source, replay_source, source_of
+from cdcavro.sync.local.local_sinks import LocalLakeSink, native_lake, reject_outputs, sink_of
+from cdcavro.sync.local.local_sources import check_source, reader_of, replay_source, source_of
 from cdcavro.sync.outputs.lake_names import LakeNames
 from cdcavro.sync.outputs.publishing import PublishingWriter
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
@@ -133,6 +133,14 @@ def _shares(lanes: Sequence[Lane], count: int) -> list[list[Lane]]:
 @dataclass(frozen=True)
 class Pipeline(pipeline.Pipeline):
     """A pipeline that this process runs; it has the fields of `cdcavro.sync.pipeline.Pipeline`."""
+
+    def check_libraries(self) -> None:
+        """Check that what the source and the sink need is installed. Raises `SetupError`."""
+        with self.redaction.errors():
+            reader_of(self.source, self.places)
+            sink = sink_of(self.sink)
+            if isinstance(sink, LocalLakeSink):
+                native_lake(sink.settings)
 
     def check(self) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.

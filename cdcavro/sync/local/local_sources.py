@@ -145,12 +145,12 @@ def check_source(source: Kafka | Files, places: RejectPlaces) -> None:
 
     Raises `FileError` and `JobError`.
     """
-    _reader_of(source, places).check()
+    reader_of(source, places).check()
 
 
 def source_of(source: Kafka | Files, places: RejectPlaces, checkpoint: Checkpoint) -> LaneSource:
     """Return a source as it is read here. Raises as `check_source` does."""
-    reader = _reader_of(source, places)
+    reader = reader_of(source, places)
     if isinstance(reader, FileReader):
         return FileLanes(reader, checkpoint.files(_SOURCE))
     return KafkaLanes(reader, checkpoint)
@@ -162,7 +162,8 @@ def replay_source(folder: Path, checkpoint: Checkpoint) -> LaneSource:
     return FileLanes(ReplayReader(folder), checkpoint.files(_REPLAY))
 
 
-def _reader_of(source: Kafka | Files, places: RejectPlaces) -> FileReader | KafkaReader:
+def reader_of(source: Kafka | Files, places: RejectPlaces) -> FileReader | KafkaReader:
+    """Return what reads a source, of which nothing is asked yet. Raises `SetupError` without the library for it."""
     if isinstance(source, Files):
         return FileReader(source.path, source.most)
     try:

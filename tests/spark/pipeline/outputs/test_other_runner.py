@@ -96,7 +96,7 @@ def test_records_are_the_same_to_the_byte_and_in_the_same_partitions(
             writer: Any = LocalTopicSink(settings).writer(OWN, publisher)
             assert LocalTopicSink(settings).identity() == TopicSink(settings).identity(spark)
         else:
-            writer = TopicSink(settings).writer(OWN.id, publisher)
+            writer = TopicSink(settings).writer(OWN, publisher)
         assert [one.error for one in writer.write(rows)] == [None, None]
         is_placed = shards is not None or partitions == 1
         found.append([records(kafka, f"{name}{runner}.d.{table}", is_placed=is_placed) for table in ("t", "log")])
@@ -148,7 +148,7 @@ def test_a_folder_of_files_goes_on_with_the_other_runner(spark: SparkSession, tm
     for first in range(2):
         root = tmp_path / str(first)
         settings = AvroFiles(str(root))
-        writers: list[Any] = [FileSink(settings).writer(OWN.id, None), AvroFileSink(settings).writer(OWN, None)]
+        writers: list[Any] = [FileSink(settings).writer(OWN, None), AvroFileSink(settings).writer(OWN, None)]
         assert FileSink(settings).identity(spark) == AvroFileSink(settings).identity()
         rows = both_rows(spark, TypedRows(Tables()))
         begun = [(table, name, parts[:1]) for table, name, parts in rows[first]]
