@@ -42,7 +42,9 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
 ):
     """What is kept from batch to batch of how rows are read is made anew, and no batch waits for the next one; a table that is gone is not made by an append."""
     sink = Delta(str(tmp_path)) if is_delta else Iceberg("ice")
-    tables = LakeSink(LakeSettings(sink, is_current=False, is_changelog=True)).writer(Job("the job", frozenset()), None)
+    tables = LakeSink(LakeSettings(sink, is_current=False, is_changelog=True)).writer(
+        PipelineId("the job", frozenset()), None
+    )
     maker, identifier = TypedRows(Tables()), sink.identifier(NAME, "changes")
 
     def written(number: int) -> list[str | None]:
@@ -78,7 +80,7 @@ def test_a_changelog_goes_on_behind_what_somebody_does_to_its_columns(
 def test_a_first_batch_is_appended_in_one_step_behind_the_creation(spark: SparkSession, tmp_path: Path):
     """What is known of the batch is told to the table that is created for it; the second batch is merged."""
     sink, maker = Delta(str(tmp_path)), TypedRows(Tables())
-    tables = LakeSink(LakeSettings(sink)).writer(Job("the job", frozenset()), None)
+    tables = LakeSink(LakeSettings(sink)).writer(PipelineId("the job", frozenset()), None)
     for number in range(2):
         message = canal("INSERT", [{"id": str(number)}], id=number + 1)
         rows = maker.of_batch([to_changes(message, "canal")]).rows
@@ -104,7 +106,7 @@ def write_row(spark: SparkSession, sink: Sink, name: TableName, id: int = 1) -> 
     message = canal("INSERT", [{"id": str(id)}], id=id)
     rows = frame_of(spark, maker.of_batch([to_changes(message, "canal")]).rows)
     part = BatchRows(id, rows, facts_of(rows, maker.tables.tables[0].versions))
-    tables = LakeSink(LakeSettings(sink, is_changelog=True)).writer(Job("the job", frozenset()), None)
+    tables = LakeSink(LakeSettings(sink, is_changelog=True)).writer(PipelineId("the job", frozenset()), None)
     return tables.write([(maker.tables.tables[0], name, [part])])[0].error
 
 
