@@ -23,8 +23,7 @@ import cdcavro
 from cdcavro.cli import main
 from cdcavro.formats import BRIDGES
 from cdcavro.wire.formats import REGISTRY
-from support.keyed_changes import canal
-from support.messages import SAMPLES
+from support.messages import SAMPLES, canal
 from support.pages import all_pages, blocks, prose
 from support.places import README, ROOT, TESTS
 

@@ -94,7 +94,7 @@ class Files:
 
 
 def check_links(root: Path) -> None:
-    """Raise `FileError` for a folder to which links within another lead again: Spark would read it again."""
+    """Raise `FileError` for a folder to which links within another lead again: it would be read again."""
     seen: set[str] = set()
     waiting = [str(root)] if root.is_dir() else []
     while waiting:

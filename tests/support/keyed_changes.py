@@ -1,11 +1,8 @@
-"""Changes of few keys of one table, numbered in their true order, some without all columns; and Canal's messages."""
+"""Changes of few keys of one table, numbered in their true order, some without all columns."""
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Sequence
-from typing import Any
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 
@@ -35,25 +32,3 @@ def changes_by_seed(seed: int, count: int) -> list[list[Change]]:
             change(op, number, draw.randrange(6), draw.choice(["", "", "a", "b", "ab"]) if op == "UPDATE" else "")
         )
     return made
-
-
-def canal(
-    type: str, rows: Sequence[dict[str, str]], *, id: int, old: Sequence[dict[str, str]] = (), **members: Any
-) -> bytes:
-    """Return a message of Canal's about the table `d.t`."""
-    names = list(rows[0]) if rows else []
-    said = {
-        "type": type,
-        "database": "d",
-        "table": "t",
-        "id": id,
-        "es": 1_700_000_000_000 + id * 1000,
-        "pkNames": ["id"],
-        "mysqlType": dict.fromkeys(names, "int") or None,
-        "data": list(rows) or None,
-        "old": list(old) or None,
-        "isDdl": False,
-        "sql": "",
-        **members,
-    }
-    return json.dumps(said).encode()

@@ -11,7 +11,7 @@ from cdcavro.spark.pipeline import Pipeline
 from cdcavro.table import TableName
 from cdcavro.table.table_names import parse_table_name
 from support.jobs import PipelineJob
-from support.keyed_changes import canal  # noqa: F401  tests take it from here
+from support.messages import canal  # noqa: F401  tests take it from here
 from support.shop_lake import rows_in
 from support.shop_tables import Row
 

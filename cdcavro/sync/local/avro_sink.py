@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from cdcavro.errors import SchemaError
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.native.row_order import in_order
-from cdcavro.sync.outputs.avro_folder import AvroFolder, write_versions
-from cdcavro.sync.outputs.writer import WriteResult
+from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     import pyarrow as pa
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from cdcavro.sync.outputs.lake_names import Job
     from cdcavro.sync.outputs.publishing import Publisher
     from cdcavro.sync.outputs.sink_settings import AvroFiles
-    from cdcavro.sync.outputs.writer import Rows
     from cdcavro.table.history import Table
 
 
@@ -46,30 +42,8 @@ class AvroFileSink:
         return LocalFileWriter(self.settings, AvroFolder(self.settings.folder, job.id))
 
 
-@dataclass
-class LocalFileWriter:
+class LocalFileWriter(FolderWriter):
     """Writes batches to files in a folder of the pipeline's."""
-
-    settings: AvroFiles
-    folder: AvroFolder
-
-    has_changes = True
-
-    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
-        """Write the rows of tables, several at a time. Raises `FileError` for a folder of another pipeline."""
-        self.folder.claim()
-        with ThreadPoolExecutor(self.settings.parallel) as pool:
-            return list(pool.map(self._write, tables))
-
-    def _write(self, rows: Rows) -> WriteResult:
-        table, name, waiting = rows
-        try:
-            own = self.folder.of_table(name)
-            for batch, changes, *_ in waiting:
-                self.folder.replace(own, batch, table.number, self._files_of(table, changes))
-        except SchemaError as error:
-            return WriteResult(table.number, [], str(error))
-        return WriteResult(table.number, [], None)
 
     def _files_of(self, table: Table, rows: pa.Table) -> Callable[[Path], int]:
         """Return what writes the rows of a batch to a folder, and returns how many files that makes."""

@@ -11,24 +11,30 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.avro.schema import parse_schema
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake.escaped_names import folder_names
 from cdcavro.lake.job_state import replace_file
 from cdcavro.sync.outputs.table_rows import check_written
+from cdcavro.sync.outputs.writer import WriteResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from cdcavro.sync.outputs.sink_settings import AvroFiles
+    from cdcavro.sync.outputs.writer import Rows
     from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.history import Table
 
 _JOB: Final = "_job.json"
 _NEW: Final = "_new"
@@ -84,6 +90,36 @@ class AvroFolder:
             fresh.rename(target)
         for path in (fresh, gone):
             shutil.rmtree(path, ignore_errors=True)
+
+
+@dataclass
+class FolderWriter(ABC):
+    """Writes batches to files in a folder of the pipeline's; a runner says how the rows of a batch become files."""
+
+    settings: AvroFiles
+    folder: AvroFolder
+
+    has_changes = True
+
+    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
+        """Write the rows of tables, several at a time. Raises `FileError` for a folder of another pipeline."""
+        self.folder.claim()
+        with ThreadPoolExecutor(self.settings.parallel) as pool:
+            return list(pool.map(self._write, tables))
+
+    def _write(self, rows: Rows) -> WriteResult:
+        table, name, waiting = rows
+        try:
+            own = self.folder.of_table(name)
+            for batch, changes, *_ in waiting:
+                self.folder.replace(own, batch, table.number, self._files_of(table, changes))
+        except SchemaError as error:
+            return WriteResult(table.number, [], str(error))
+        return WriteResult(table.number, [], None)
+
+    @abstractmethod
+    def _files_of(self, table: Table, rows: Any) -> Callable[[Path], int]:
+        """Return what writes the rows of a batch to a folder, and returns how many files that makes."""
 
 
 def write_versions(

@@ -17,6 +17,7 @@ from cdcavro.errors import FileError
 from cdcavro.files.streams import plain_path, say_nothing
 from cdcavro.sync.reading.file_pattern import expand_pattern
 from cdcavro.sync.reading.line_reader import read_lines, read_rejects
+from cdcavro.sync.sources import check_links
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -176,21 +177,6 @@ class FileProgress:
             self._taken.update((one.uri, one.time) for one in self._log.every(self._seen))
             self._seen = last
         return self._taken
-
-
-def check_links(root: Path) -> None:
-    """Raise `FileError` for a folder to which links within another lead again: it would be read again."""
-    seen: set[str] = set()
-    waiting = [str(root)] if root.is_dir() else []
-    while waiting:
-        folder = waiting.pop()
-        real = os.path.realpath(folder)
-        if real in seen:
-            raise FileError(folder, "a folder that is read once", f"a link to {real}, which is read already")
-        seen.add(real)
-        # What somebody moves away meanwhile is not there.
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-            waiting += [entry.path for entry in entries if not entry.name.startswith(("_", ".")) and entry.is_dir()]
 
 
 def check_unchanged(taken: Mapping[str, int]) -> None:

@@ -12,8 +12,7 @@ from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline.outputs import lake_tables
 from cdcavro.sync.native import native_tables
 from support.jobs import DELTA, ICEBERG
-from support.keyed_changes import canal
-from support.messages import SAMPLES
+from support.messages import SAMPLES, canal
 from support.pipelines import Job
 
 Made = Callable[..., Job]

@@ -18,8 +18,9 @@ from cdcavro.sync.native.native_changelog import NativeChangelog, rows_not_held
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
-from support.keyed_changes import canal, change
+from support.keyed_changes import change
 from support.lake_values import table_of
+from support.messages import canal
 from support.shop_state import as_came
 from support.shop_tables import MESSAGES, shop
 

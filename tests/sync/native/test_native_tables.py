@@ -21,8 +21,8 @@ from cdcavro.sync.native.native_state import NativeState, facts_of
 from cdcavro.sync.native.native_tables import NO_KEY, NativeTables, TableResult
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
-from support.keyed_changes import canal
 from support.lake_values import table_of
+from support.messages import canal
 
 FIRST = Attempt(is_first=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,20 +10,17 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as sf
 
-from cdcavro.errors import SchemaError
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.sync.outputs.avro_folder import AvroFolder, write_versions
-from cdcavro.sync.outputs.writer import WriteResult
+from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
     from cdcavro.sync.outputs.lake_names import Job
     from cdcavro.sync.outputs.sink_settings import AvroFiles
-    from cdcavro.sync.outputs.writer import Rows
     from cdcavro.table.history import Table
 
 _COUNT: Final = pa.schema([("files", pa.int32())])
@@ -53,30 +49,8 @@ class FileSink:
         return AvroFileWriter(self.settings, AvroFolder(self.settings.folder, job.id))
 
 
-@dataclass
-class AvroFileWriter:
+class AvroFileWriter(FolderWriter):
     """Writes batches to files in a folder of the pipeline's."""
-
-    settings: AvroFiles
-    folder: AvroFolder
-
-    has_changes = True
-
-    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
-        """Write the rows of tables, several at a time. Raises `FileError` for a folder of another pipeline."""
-        self.folder.claim()
-        with ThreadPoolExecutor(self.settings.parallel) as pool:
-            return list(pool.map(self._write, tables))
-
-    def _write(self, rows: Rows) -> WriteResult:
-        table, name, waiting = rows
-        try:
-            own = self.folder.of_table(name)
-            for batch, frame, *_ in waiting:
-                self.folder.replace(own, batch, table.number, self._files_of(table, frame))
-        except SchemaError as error:
-            return WriteResult(table.number, [], str(error))
-        return WriteResult(table.number, [], None)
 
     def _files_of(self, table: Table, frame: DataFrame) -> Callable[[Path], int]:
         """Return what writes the rows of a batch to a folder, and returns how many files that makes."""
