@@ -186,7 +186,7 @@ class LakeTables:
             spark = session_of(tables)
             self._claim_all(spark, tables)
             return self._write_frames(spark, tables)
-        frames = {name for _, name, waiting in tables if not (_are_collected(waiting) and native.fits(name))}
+        frames = {name for _, name, waiting in tables if not (_are_collected(waiting) and _fits(native, name))}
         own = [(one, name, _as_frames(spark, waiting)) for one, name, waiting in tables if name in frames]
         self._claim_all(spark, own)
         for _, name, _ in tables:
@@ -194,7 +194,13 @@ class LakeTables:
             native.forget(name) if name in frames else self._known.pop(name, None)
         collected = [one for one in tables if one[1] not in frames]
         written = [WriteResult(*one) for one in native.write(collected)] if collected else []
-        return written + self._write_frames(spark, own)
+        # What the library cannot write, Spark may; what it refuses for the table's sake, Spark refuses as well.
+        refused = {one.number for one in written if one.error is not None}
+        again = [(one, name, _as_frames(spark, waiting)) for one, name, waiting in collected if one.number in refused]
+        self._claim_all(spark, again)
+        for _, name, _ in again:
+            native.forget(name)
+        return [one for one in written if one.error is None] + self._write_frames(spark, own + again)
 
     def _claim_all(self, spark: SparkSession, tables: Sequence[Rows]) -> None:
         """Find the lake tables of tables, before anything is written."""
@@ -296,6 +302,14 @@ class LakeTables:
 def _frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows of a table that were collected as a frame."""
     return spark.createDataFrame([tuple(row.values()) for row in rows.to_pylist()], _ROWS)
+
+
+def _fits(native: NativeTables, name: TableName) -> bool:
+    """Return whether this process can write a table: its library reaches it, and it is not too large."""
+    try:
+        return native.fits(name)
+    except CdcAvroError:
+        return False
 
 
 def _are_collected(waiting: Waiting) -> bool:
