@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cdcavro.spark.lake import Delta
+from cdcavro.spark.pipeline import Files
 from cdcavro.spark.pipeline.outputs import lake_tables
 from cdcavro.sync.native import native_tables
 from support.jobs import DELTA, ICEBERG
@@ -99,3 +100,30 @@ def test_rows_that_wait_are_written_by_whichever_writes_the_next_batch(job: Made
         own.send(*messages(own.files * 5, 5, at=1 + own.files * 5))
     own.run(merge_every=2)
     assert [row[0] for row in own.rows("d.t", "id")] == list(range(15))
+
+
+def test_what_the_library_does_not_reach_is_written_by_spark(spark, tmp_path, commits):
+    """Such as a folder whose name looks like a code."""
+    folder = tmp_path / "100%41"
+    folder.mkdir()
+    own = Job(folder, Delta(str(folder / "lake")), {"is_native": True}, spark=spark)
+    own.source = Files(str(tmp_path / "in"), most=1)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.jsonl").write_bytes(b"\n".join(messages(0, 5)))
+    (report,) = own.run()
+    assert (report.waiting, commits) == ({}, [])
+    assert [row[0] for row in own.rows("d.t", "id")] == list(range(5))
+
+
+def test_what_the_library_refuses_is_tried_by_spark_in_the_same_batch(spark, job: Made, monkeypatch):
+    """The rows wait only if Spark refuses them as well."""
+
+    def refused(self: Any, tables: Any) -> Any:
+        return [native_tables.TableResult(table.number, [], "a feature that is not known") for table, *_ in tables]
+
+    monkeypatch.setattr(native_tables.NativeTables, "write", refused)
+    own = job(is_native=True)
+    own.send(*messages(0, 5))
+    (report,) = own.run()
+    assert report.waiting == {}
+    assert [row[0] for row in own.rows("d.t", "id")] == list(range(5))
