@@ -1,4 +1,4 @@
-"""Local runner of a pipeline: its batches one after another, in this process, from a checkpoint that Spark reads, too."""
+"""Local runner of a pipeline: its batches one by one, in this process, from a checkpoint that Spark reads, too."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cdcavro.errors import JobError
@@ -214,6 +215,8 @@ class _Run:
         folder = Path(own.state)
         self._pipeline, self._room, self._begin, self._seen = own, room, begin, seen
         self._spill = folder / _SPILL
+        # What a run that was killed has left; nobody else has the state.
+        rmtree(self._spill, ignore_errors=True)
         self._checkpoint = Checkpoint(folder / CHECKPOINT)
         self._source = source_of(own.source, own.places, self._checkpoint)
         self._replay = replay_source(folder / REPLAY, self._checkpoint)

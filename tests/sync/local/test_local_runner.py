@@ -120,6 +120,17 @@ def test_what_does_not_fit_in_memory_goes_to_files_and_is_the_same(tmp_path: Pat
     assert sum(map(len, lakes[0])) > 150
 
 
+def test_files_that_a_killed_run_has_left_go_with_the_next_run(job):
+    """They would fill the disk."""
+    made = job()
+    left = made.folder / "state" / "spill" / "batch-killed"
+    left.mkdir(parents=True)
+    (left / "rows.arrow").write_bytes(b"x")
+    made.send(*MESSAGES["canal"]()[:20])
+    made.run(formats=CANAL)
+    assert not left.exists()
+
+
 def _quoted(name: str) -> str:
     return ".".join(f'"{part}"' for part in name.split(".", 1))
 
