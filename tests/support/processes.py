@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,19 @@ def die_with_parent() -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of this machine on which nothing listens."""
-    sockets = [socket.socket() for _ in range(count)]
-    for free in sockets:
-        free.bind(("127.0.0.1", 0))
-    ports = [free.getsockname()[1] for free in sockets]
-    for free in sockets:
-        free.close()
+    """Return ports of this machine on which nothing listens.
+
+    They are none of those that a system gives to connections (from 32,768 on): such a port may be gone again, to a
+    connection of another test's, when a server asks for it.
+    """
+    ports: list[int] = []
+    with ExitStack() as stack:
+        while len(ports) < count:
+            port = random.SystemRandom().randrange(12_000, 32_000)
+            free = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                free.bind(("127.0.0.1", port))
+                ports.append(port)
     return ports
 
 
