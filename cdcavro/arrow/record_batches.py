@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import Room, RowsError, array_of_cells, array_of_values, slices_of, value_reader, zeros
+from cdcavro.arrow.arrays import (
+    Room,
+    RowsError,
+    array_of_cells,
+    array_of_values,
+    blank,
+    slices_of,
+    value_reader,
+    zeros,
+)
 from cdcavro.arrow.layout import layout_of, row_names
 from cdcavro.avro.binary import Decoder
 from cdcavro.avro.schema import parse_schema
@@ -195,9 +204,7 @@ def _bring_into(
         _check_versions(numbers_given, numbers, known, wanted)
     used = pc.unique(numbers.drop_null()).to_pylist()
     if all(writers[number].json == target.json for number in used):
-        return (
-            pc.if_else(numbers.is_valid(), payloads, pa.scalar(None, pa.binary())) if numbers.null_count else payloads
-        )
+        return blank(payloads, numbers.is_null()) if numbers.null_count else payloads
     return VersionPayloads([writer.json for writer in writers], target.json).translate(numbers, payloads)
 
 
@@ -302,7 +309,7 @@ class VersionPayloads:
         a schema that the reader does not read, and `OverflowError` for more than 2 GiB.
         """
         if numbers.null_count:
-            payloads = pc.if_else(pc.is_valid(numbers), payloads, pa.scalar(None, payloads.type))
+            payloads = blank(payloads, numbers.is_null())
         known = numbers.cast(pa.int32()).fill_null(-1)
         numbered = memoryview(known.buffers()[1] or b"")
         indexes = array("i", numbered[known.offset * 4 : (known.offset + len(known)) * 4].tobytes())

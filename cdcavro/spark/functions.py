@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import convert_values
+from cdcavro.arrow.arrays import blank, convert_values
 from cdcavro.spark.arrow_udf import column_function
 from cdcavro.wire.formats import FORMATS, get_format
 
@@ -93,7 +93,7 @@ def convert_by_format(convert: Callable[[pa.Array, str], pa.Array], values: pa.A
     if not places or None in places:
         # Any format will do here: only the result's type matters, and nulls convert alike in all formats.
         places.setdefault(FORMATS[0], []).extend(places.pop(None, []))
-        values = pc.if_else(formats.is_null(), pa.scalar(None, values.type), values)
+        values = blank(values, formats.is_null())
     indices = {name: pa.array(rows, pa.int64()) for name, rows in places.items()}
     parts = [convert(values.take(rows), name or FORMATS[0]) for name, rows in indices.items()]
     order = pc.sort_indices(pa.concat_arrays(list(indices.values())))

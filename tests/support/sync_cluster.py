@@ -84,7 +84,7 @@ def _config(trial: Trial) -> str:
     lake = {"delta": str(trial.folder / "lake")} if trial.sink == "delta" else {"iceberg": "ice"}
     told = {"format": "canal", "state": str(trial.folder / "state")}
     parts = {"source": {"files": str(trial.folder / "in"), "most": LANES}, "tables": {"zone": "UTC"}}
-    parts["lake"] = {**lake, "changelog": True, "parallel": 2}
+    parts["lake"] = {**lake, "changelog": True, "parallel": 2, "native": False}
     return "\n".join(
         [
             *[f"{name} = {json.dumps(value)}" for name, value in told.items()],

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from cdcavro.arrow.arrays import convert_values, slices_of
+from cdcavro.arrow.arrays import blank, convert_values, slices_of
 from cdcavro.change.model import DML
 from cdcavro.change.rows import common_size
 from cdcavro.engine.machine import FactEngine
@@ -175,7 +175,7 @@ class RowReader:
         if unknown:
             error = pc.if_else(formats.is_null(), _errors(unknown, len(texts)), error)
             formats = pc.coalesce(formats, pc.struct_field(error, "format"))
-        raw = pc.if_else(payload.is_null(), texts, pa.scalar(None, pa.binary()))
+        raw = blank(texts, payload.is_valid())
         return dict(zip(_MADE, (payload, operation, table, error, formats, raw), strict=True))
 
     def _encode(self, texts: pa.Array, format: str) -> pa.StructArray:
@@ -190,7 +190,7 @@ class RowReader:
         finder = self._finders.get(format)
         if finder is None:
             finder = self._finders[format] = OperationFinder(format)
-        known = pc.if_else(payloads.is_null(), pa.scalar(None, pa.binary()), texts) if faults else texts
+        known = blank(texts, payloads.is_null()) if faults else texts
         facts = finder.find(known, caught)
         return pa.StructArray.from_arrays([payloads, *facts, _errors(faults, len(texts))], list(_MADE[:4]))
 

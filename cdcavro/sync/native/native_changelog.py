@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.arrow.arrays import blank
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
@@ -69,9 +70,7 @@ class NativeChangelog:
         table = self.lake_table
         kinds, pairs = table.schema(), held_columns(versions[-1], table.columns())
         reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
-        payload = pc.if_else(
-            pc.equal(rows.column("operation"), DROP), pa.scalar(None, pa.binary()), rows.column("payload")
-        )
+        payload = blank(rows.column("payload"), pc.equal(rows.column("operation"), DROP))
         read = rows.set_column(rows.schema.get_field_index("payload"), "payload", payload)
         made, start = [], 0
         for _, envelopes in read_envelopes(read, None, versions):
