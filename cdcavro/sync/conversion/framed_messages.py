@@ -1,7 +1,9 @@
 """Framed messages: payloads of wire schemas, turned back into the texts of messages before these are converted.
 
 Each value is treated as `cdcavro decode` treats a container file: the schema that wrote it is found in the registry by
-what stands before the payload, and names the format. A payload of any other schema is a reject.
+what stands before the payload, and names the format. A payload of a schema of Kafka Connect's is an envelope of
+Debezium's, and becomes the text of its JSON converter; the key of such a record, framed too, becomes one beside it. A
+payload of any other schema is a reject.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from cdcavro.arrow.arrays import convert_values
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, SchemaError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
+from cdcavro.formats.connect_avro import ConnectReader, is_connect
+from cdcavro.formats.connect_messages import FORMAT as CONNECT
 from cdcavro.registry.backend import normal_form
 from cdcavro.registry.framing import unframe
 from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES, look_up_schemas
@@ -28,6 +32,7 @@ from cdcavro.wire.sniff import MIXED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from cdcavro.avro.schema import Schema
     from cdcavro.engine.arrow_column import Batch
     from cdcavro.registry import Registry
     from cdcavro.sync.settings import Formats, RegistrySettings
@@ -39,6 +44,9 @@ _SIZES: Final = {magic[0]: size for magic, size in PREFIXES.items()}
 _SHOWN: Final = 2
 # The text of a message, its format if it is known, and if there is no text what was expected and what came.
 OPENED: Final = (TEXT, "format", "expected", "got")
+# The JSON of a record's key: as it came, or of a framed one what it became.
+KEY: Final = "key text"
+FRAMED_KEY: Final = b"\x00"
 
 
 def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) -> Convert:
@@ -89,11 +97,37 @@ class Opener:
         """
         faults: dict[int, MessageError] = {}
         opened = self._open_alike(batch, faults) or self._open_one_by_one(batch, faults)
+        keys = self._open_keys(batch, faults)
         expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)] if faults else None
         got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None
         none = pa.nulls(batch.num_rows, pa.string())
         errors = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
-        return pa.RecordBatch.from_arrays([*batch.columns, *opened, *errors], [*batch.schema.names, *OPENED])
+        return pa.RecordBatch.from_arrays([*batch.columns, *opened, *errors, keys], [*batch.schema.names, *OPENED, KEY])
+
+    def _open_keys(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> pa.Array:
+        """Return the keys as JSON; `faults` gets why one that is framed cannot be read, unless its record is null."""
+        keys = batch.column("key")
+        if not pc.any(pc.starts_with(keys, FRAMED_KEY)).as_py():
+            return keys
+        texts: list[bytes | None] = []
+        raws, topics = batch.column("raw").to_pylist(), batch.column("topic").to_pylist()
+        for i, key in enumerate(keys.to_pylist()):
+            text = key
+            if key is not None and key.startswith(FRAMED_KEY):
+                text = None
+                try:
+                    text = self._open_key(self._formats.format_of(topics[i]), key)
+                except PayloadError as error:
+                    if raws[i] is not None:
+                        faults.setdefault(i, PayloadError(f"as its key {error.expected}", error.got))
+            texts.append(text)
+        return pa.array(texts, pa.binary())
+
+    def _open_key(self, format: str, key: bytes) -> bytes:
+        reader = self._reader(format, _prefix_of(key))
+        if isinstance(reader, PayloadError):
+            raise reader
+        return reader.decode(key[len(_prefix_of(key)) :])
 
     def _open_alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
         """Return the texts and formats of messages of one topic and one schema, as in most batches; None for others."""
@@ -150,6 +184,8 @@ class Opener:
         if found.schema is None:
             raise PayloadError(*found.fault)
         writer = parse_schema(found.schema)
+        if is_connect(writer) if format == MIXED else format == CONNECT and format_of(writer) is None:
+            return _connect_reader(writer, str(identifier))
         own = format_of(writer) if format == MIXED else get_format(format)
         if own is None:
             name = getattr(writer.root, "name", "a schema without a name")
@@ -164,6 +200,13 @@ class Opener:
         except SchemaError as error:
             raise PayloadError(f"a payload that {own.name} reads", f"one of {identifier}: {error}") from error
         return PayloadReader(own.name, decode, None)
+
+
+def _connect_reader(writer: Schema, identifier: str) -> PayloadReader:
+    try:
+        return PayloadReader(CONNECT, ConnectReader(writer).text, None)
+    except SchemaError as error:
+        raise PayloadError("a payload of Kafka Connect's types", f"one of {identifier}: {error}") from error
 
 
 def _prefix_of(raw: bytes) -> bytes:

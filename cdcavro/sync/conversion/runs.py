@@ -15,7 +15,7 @@ from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse
 from cdcavro.files.streams import plain_path
-from cdcavro.sync.conversion.framed_messages import OPENED, TEXT
+from cdcavro.sync.conversion.framed_messages import FRAMED_KEY, KEY, OPENED, TEXT
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
 
@@ -117,17 +117,21 @@ def replayed_text(message: Message, formats: Formats, row: Mapping[str, Any]) ->
             raise error
         text, known = row[TEXT], row["format"]
     format = sniff(text) if known == MIXED else known
-    if message.key is None or get_format(format).unwraps_records:
+    key = row.get(KEY, message.key)
+    if key is None or get_format(format).unwraps_records:
         return format, text
     topic = "" if place is None else place.topic or ""
-    (record,) = _records(topic, pa.array([message.key]), pa.array([text])).to_pylist()
+    (record,) = _records(topic, pa.array([key]), pa.array([text])).to_pylist()
     return format, record
 
 
-def check_key(message: Message) -> None:
-    """Raise `StructureError` if a message's format reads the key of its Kafka record, and that is no JSON."""
+def check_key(message: Message, text: bytes) -> None:
+    """Raise `StructureError` if a message's format reads the key of its Kafka record, and that is no JSON.
+
+    A framed key became JSON, or `text`, which is converted, would be empty.
+    """
     format, key = message.format, message.key
-    if key is None or format is None or get_format(format).unwraps_records:
+    if key is None or format is None or get_format(format).unwraps_records or (text and key.startswith(FRAMED_KEY)):
         return
     try:
         parse(key)
@@ -197,8 +201,9 @@ def _messages_and_places(
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.
         text = pc.if_else(is_cut, _literal(b""), text)
-    if format and part.column("key").null_count < part.num_rows and not get_format(format).unwraps_records:
-        text = _records(topic or "", part.column("key"), text)
+    key = part.column(KEY if KEY in part.schema.names else "key")
+    if format and key.null_count < part.num_rows and not get_format(format).unwraps_records:
+        text = _records(topic or "", key, text)
     values: Sequence[Any] = (topic, partition, file)
     known = {name: value for name, value in zip(_LANE, values, strict=True) if value is not None}
     types = {"topic": pa.string(), "partition": pa.int32(), "file": pa.string()}

@@ -222,7 +222,7 @@ class _Task:
         knowledge = self._knowledge
         try:
             Line(0, own.raw, length).message()
-            check_key(own)
+            check_key(own, message)
             changes = placing.changes(message)
         except MessageError as error:
             fields = error.fields

@@ -17,10 +17,12 @@ from cdcavro.lake.learning import Learner
 from cdcavro.registry.framing import Fingerprint
 from cdcavro.sync.conversion import framed_messages as framed
 from cdcavro.sync.conversion.knowledge import Knowledge
-from cdcavro.sync.conversion.outcome_rows import FAILURE, REJECT, ROW
+from cdcavro.sync.conversion.outcome_rows import FAILURE, REJECT
+from cdcavro.sync.conversion.outcome_rows import ROW as ROW_OUTCOME
 from cdcavro.sync.settings import Formats, RegistrySettings
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
+from support.connect_envelopes import ENVELOPE, HEARTBEAT, KEY, ROW, envelope, written
 from support.faulty_server import Answer, serving
 from support.messages import canal, golden_files
 from support.task_batches import batch_of, converted
@@ -41,6 +43,10 @@ def access(tmp_path: Path) -> RegistrySettings:
         assert schemas.publish(json.dumps(older), "older-value").id == 3
         typed = '{"type":"record","name":"srv.d.t.Envelope","fields":[{"name":"op","type":"string"}]}'
         assert schemas.publish(typed, "typed-value").id == 4
+        for id, (declared, subject) in enumerate(
+            ((ENVELOPE, "orders-value"), (KEY, "orders-key"), (HEARTBEAT, "heart")), 5
+        ):
+            assert schemas.publish(json.dumps(declared), subject).id == id
     return settings
 
 
@@ -83,7 +89,7 @@ def test_framed_messages_become_the_rows_of_their_texts(access: RegistrySettings
     values = [registry.frame(payloads[0], 1), None, registry.frame(payloads[1], 2), registry.frame(payloads[0], single)]
     rows, counts = outcomes(access, values)
     assert counts == {"read": 4, "tombstones": 1, "written": 3}
-    wanted = [row for row in of_texts([MESSAGE, b"", other, MESSAGE]) if row["what"] == ROW]
+    wanted = [row for row in of_texts([MESSAGE, b"", other, MESSAGE]) if row["what"] == ROW_OUTCOME]
     facts = ("number", "version", "operation", "order", "key", "payload")
     assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
 
@@ -93,9 +99,9 @@ def test_what_another_version_of_the_wire_schema_wrote_is_read_by_it(access: Reg
     older = registry.connect(access.url).fetch(id=3).schema
     payload = framed_by(older)
     rows, counts = outcomes(access, [registry.frame(payload, 3)])
-    assert (counts, [row["what"] for row in rows]) == ({"read": 1, "written": 1}, [ROW])
+    assert (counts, [row["what"] for row in rows]) == ({"read": 1, "written": 1}, [ROW_OUTCOME])
     rows, _ = outcomes(access, [registry.frame(payload, 3)], "canal")
-    assert [row["what"] for row in rows] == [ROW]
+    assert [row["what"] for row in rows] == [ROW_OUTCOME]
     (row,), _ = outcomes(access, [registry.frame(payload, 3)], "oms_canal")
     assert row["what"] == REJECT
     assert row["reason"].startswith("message: $: expected a payload that oms_canal reads, got one of id 3: ")
@@ -183,3 +189,65 @@ def test_a_registry_that_is_down_fails_the_task_with_a_sentence():
     assert (rows, list(summary)) == ([], [FAILURE])
     assert "401: user and password are missing or wrong" in summary[FAILURE]
     assert "hunter2" not in summary[FAILURE]
+
+
+# Changes of Debezium's, as a converter of Kafka Connect's frames their keys and values.
+FRAMED_KEY = registry.frame(written(KEY, {"id": 7}), 6)
+RECORDS = [
+    (FRAMED_KEY, registry.frame(written(ENVELOPE, envelope("c", ROW, pos=390)), 5)),
+    (FRAMED_KEY, registry.frame(written(ENVELOPE, envelope("u", ROW | {"note": "b"}, ROW, pos=400)), 5)),
+    (None, registry.frame(written(HEARTBEAT, {"ts_ms": 1_700_000_000_500}), 7)),
+    (FRAMED_KEY, registry.frame(written(ENVELOPE, envelope("d", None, ROW, pos=410)), 5)),
+    (FRAMED_KEY, None),
+]
+
+
+def outcomes_of_records(records: Sequence[Any], first: Knowledge) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return what becomes of keys and values once all is learned, and the counts."""
+    rows, _ = converted(first, batch_of(records))
+    Learner(first.tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    rows, summary = converted(replace(first, is_all=True), batch_of(records))
+    return rows, {name: count for name, count in summary["counts"].items() if count}
+
+
+@pytest.mark.parametrize("given", ["mixed", "debezium"])
+def test_avro_of_debezium_becomes_the_rows_of_its_json(access: RegistrySettings, given: str):
+    """With the types and the key that its schemas state: changes, a heartbeat, and the tombstone behind a delete."""
+    opened = framed.Opener(access, Formats(given)).open(batch_of(RECORDS))
+    texts, keys = (opened.column(name).to_pylist() for name in (framed.TEXT, framed.KEY))
+    assert json.loads(keys[0])["payload"] == {"id": 7}
+    rows, counts = outcomes_of_records(RECORDS, Knowledge(Tables(), [], Formats(given), None, framed=access))
+    assert counts == {"read": 5, "written": 3, "statements": 1, "tombstones": 1}
+    wanted, same = outcomes_of_records([*zip(keys, texts, strict=True)], Knowledge(Tables(), [], Formats(), None))
+    assert same == counts
+    facts = ("what", "number", "version", "operation", "order", "key", "payload")
+    assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
+    assert [row["operation"] for row in rows if row["what"] == ROW_OUTCOME] == [*"cud"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (FRAMED_KEY, RECORDS[0][1] + b"\x00", "debezium: $: expected the end of the payload"),
+        (FRAMED_KEY, RECORDS[0][1][:-2], "debezium: $: expected"),
+        (FRAMED_KEY + b"\x00", RECORDS[0][1], "$: expected as its key the end of the payload"),
+        (registry.frame(b"x", 99), RECORDS[0][1], "$: expected as its key a schema that file:"),
+        (b"\x00", RECORDS[0][1], "$: expected as its key 5 bytes that tell the schema, got 1"),
+    ],
+    ids=["more bytes", "fewer bytes", "a key with more bytes", "a key of no schema", "half a key"],
+)
+def test_avro_of_debezium_that_cannot_be_read_is_a_reject_with_its_bytes(access, key, value, reason):
+    """Its key is kept as it came, too; the records beside it are rows, and read again it is a reject again."""
+    first = Knowledge(Tables(), [], Formats(), None, framed=access)
+    rows, counts = outcomes_of_records([RECORDS[0], (key, value), RECORDS[1]], first)
+    assert counts == {"read": 3, "written": 2, "rejected": 1}
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert (reject["raw"], reject["record_key"], reject["offset"]) == (value, key, 1)
+    assert reason in reject["reason"]
+
+
+def test_a_payload_of_another_format_is_none_of_debezium(access: RegistrySettings):
+    """A wire schema is no schema of Connect's, whichever format is told."""
+    value = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)
+    rows, _ = outcomes_of_records([(None, value)], Knowledge(Tables(), [], Formats("debezium"), None, framed=access))
+    assert [row["what"] for row in rows] == [REJECT]

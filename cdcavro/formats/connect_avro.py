@@ -1,0 +1,274 @@
+"""Kafka Connect's Avro: a schema that one of its converters wrote, and data as Connect's JSON converter writes them.
+
+The JSON has the schema and the payload, as with `schemas.enable`, so that whatever reads Debezium's JSON reads its Avro:
+
+* Types have the names and parameters that `connect.name` and `connect.parameters` give. A union with null is optional.
+* Avro's logical types are Connect's by their names there. Their values stay what Avro has: numbers, or bytes in base64.
+* Numbers are spelled as Java spells them, and characters are escaped as Jackson escapes them.
+* A column whose name is none in Avro was renamed by its producer. It has its true name again if the type states it.
+
+Source: Kafka's `JsonConverter`, Confluent's `AvroData`, and Debezium's reference, "Avro serialization" and
+`column.propagate.source.type`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from base64 import b64encode
+from decimal import Decimal
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.avro.binary import Decoder
+from cdcavro.avro.skip import READ_PRIMITIVE
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.errors import SchemaError
+from cdcavro.exact.jsonvalues import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cdcavro.avro.schema import Schema
+
+    # Reads a datum and returns its JSON.
+    Read = Callable[[Decoder], str]
+
+TRUE_NAME: Final = "__debezium.source.column.name"
+_NULL: Final = Primitive("null")
+_TYPES: Final = {"int": "int32", "long": "int64"}
+_NARROW: Final = frozenset({"int8", "int16"})
+_LOGICAL: Final = "org.apache.kafka.connect.data."
+_LOGICAL_NAMES: Final = {
+    "decimal": "Decimal",
+    "date": "Date",
+    "time-millis": "Time",
+    "timestamp-millis": "Timestamp",
+}
+_ESCAPES: Final = re.compile(r"\\(?:\\|u00[01][0-9a-f])")
+_FLOAT: Final = struct.Struct("<f")
+# What is rounded to the largest number of single precision is below this.
+_MAX_FLOAT: Final = 2.0**128 - 2.0**103
+# Java writes numbers from 0.001 to 10,000,000 without an exponent.
+_PLAIN: Final = range(-3, 7)
+
+
+def is_connect(schema: Schema) -> bool:
+    """Return whether a converter of Connect's wrote a schema, or an envelope of Debezium's is what it describes."""
+    root = schema.root
+    if not isinstance(root, Record):
+        return False
+    names = {field.name for field in root.fields}
+    return "connect.name" in root.attributes or (root.name.endswith(".Envelope") and {"op", "after"} <= names)
+
+
+class ConnectReader:
+    """Reads payloads of one schema. Raises `SchemaError` for a schema that Connect has no types for."""
+
+    def __init__(self, schema: Schema) -> None:
+        root = schema.root
+        self._schema = json.dumps(_schema_of(root, ()), ensure_ascii=False, separators=(",", ":"))
+        self._read = _reader(root)
+
+    def text(self, payload: bytes) -> bytes:
+        """Return the JSON of a payload (bytes), with its schema. Raises `PayloadError` for one that is none."""
+        source = Decoder(payload)
+        text = self._read(source)
+        source.finish()
+        return f'{{"schema":{self._schema},"payload":{text}}}'.encode()
+
+
+def _schema_of(declared: Type, above: tuple[str, ...], default: Any = ABSENT) -> dict[str, Any]:
+    """Return Connect's schema for a type, as its JSON converter writes it; `above` are the records around it."""
+    is_optional = isinstance(declared, Union)
+    own = _branch_of(declared) if isinstance(declared, Union) else declared
+    attributes: Mapping[str, Any] = getattr(own, "attributes", {})
+    made = _shape_of(own, above)
+    made["optional"] = is_optional
+    name = attributes.get("connect.name") or _default_name(own)
+    facts = {
+        "name": name,
+        "version": attributes.get("connect.version") or (1 if name and name.startswith(_LOGICAL) else None),
+        "doc": attributes.get("connect.doc"),
+        "parameters": attributes.get("connect.parameters") or _default_parameters(own, name),
+    }
+    made |= {fact: value for fact, value in facts.items() if value}
+    default = attributes.get("connect.default", default)
+    if default is not ABSENT and default is not None:
+        made["default"] = b64encode(default.encode("latin-1")).decode() if _is_bytes(own) else default
+    return made
+
+
+def _branch_of(declared: Union) -> Type:
+    """Return what a union has beside null."""
+    others = [branch for branch in declared.branches if branch != _NULL]
+    if len(others) != 1 or len(declared.branches) != len(others) + 1:
+        raise SchemaError("$", "a union of Kafka Connect's is one of null and one other type")
+    return others[0]
+
+
+def _shape_of(declared: Type, above: tuple[str, ...]) -> dict[str, Any]:
+    match declared:
+        case Primitive(name) if name != "null":
+            narrow = declared.attributes.get("connect.type")
+            return {"type": narrow if name == "int" and narrow in _NARROW else _TYPES.get(name, name)}
+        case Fixed():
+            return {"type": "bytes"}
+        case Enum():
+            return {"type": "string"}
+        case Array(items):
+            return {"type": "array", "items": _schema_of(items, above)}
+        case Map(values):
+            keys = {"type": "string", "optional": False}
+            return {"type": "map", "keys": keys, "values": _schema_of(values, above)}
+        case Record(name=name, fields=fields):
+            if name in above:
+                raise SchemaError("$", f"{name} contains itself, which Kafka Connect has no type for")
+            names = _names_of(declared)
+            inner = (*above, name)
+            members = [
+                {**_schema_of(field.type, inner, field.default), "field": own}
+                for field, own in zip(fields, names, strict=True)
+            ]
+            return {"type": "struct", "fields": members}
+    raise SchemaError("$", f"Kafka Connect has no type for {getattr(declared, 'name', type(declared).__name__)}")
+
+
+def _default_name(declared: Type) -> str | None:
+    if isinstance(declared, Record):
+        return declared.name
+    logical = getattr(declared, "attributes", {}).get("logicalType")
+    return _LOGICAL + _LOGICAL_NAMES[logical] if logical in _LOGICAL_NAMES else None
+
+
+def _default_parameters(declared: Type, name: str | None) -> dict[str, str] | None:
+    if name != f"{_LOGICAL}Decimal":
+        return None
+    attributes: Mapping[str, Any] = getattr(declared, "attributes", {})
+    precision = {"connect.decimal.precision": str(attributes["precision"])} if "precision" in attributes else {}
+    return {"scale": str(attributes.get("scale", 0)), **precision}
+
+
+def _is_bytes(declared: Type) -> bool:
+    return isinstance(declared, Fixed) or declared == Primitive("bytes")
+
+
+def _names_of(declared: Record) -> list[str]:
+    """Return the names of a record's fields: those that types state, if they are as many as the fields."""
+    stated = [_true_name(field.type) or field.name for field in declared.fields]
+    return stated if len({*stated}) == len(stated) else [field.name for field in declared.fields]
+
+
+def _true_name(declared: Type) -> str | None:
+    for branch in declared.branches if isinstance(declared, Union) else (declared,):
+        parameters = getattr(branch, "attributes", {}).get("connect.parameters")
+        name = parameters.get(TRUE_NAME) if isinstance(parameters, dict) else None
+        if isinstance(name, str) and name:
+            return name
+    return None
+
+
+def _reader(declared: Type) -> Read:
+    match declared:
+        case Primitive(name):
+            read = READ_PRIMITIVE[name]
+            spell = _SPELL[name]
+            return lambda source: spell(read(source))
+        case Fixed(size=size):
+            return lambda source: _base64(source.take(size))
+        case Enum(symbols=symbols):
+            texts = [_string(symbol) for symbol in symbols]
+            return lambda source: texts[source.read_index(len(texts), "a symbol")]
+        case Array(items):
+            item = _reader(items)
+            return lambda source: _listed([item(source) for count in source.blocks() for _ in range(count)])
+        case Map(values):
+            value = _reader(values)
+            return lambda source: _members(
+                [f"{_string(source.read_string())}:{value(source)}" for count in source.blocks() for _ in range(count)]
+            )
+        case Union(branches):
+            reads = [_reader(branch) for branch in branches]
+            return lambda source: reads[source.read_index(len(reads), "a branch")](source)
+        case Record():
+            names = [f"{_string(name)}:" for name in _names_of(declared)]
+            fields = [*zip(names, [_reader(field.type) for field in declared.fields], strict=True)]
+            return lambda source: _members([name + read(source) for name, read in fields])
+    raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+
+def _listed(items: list[str]) -> str:
+    return f"[{','.join(items)}]"
+
+
+def _members(members: list[str]) -> str:
+    return f"{{{','.join(members)}}}"
+
+
+def _string(text: str) -> str:
+    r"""Return a string as Jackson writes it.
+
+    >>> print(_string("a\x1f\\u001f"))
+    "a\u001F\\u001f"
+    """
+    written = encode_basestring(text)
+    return _ESCAPES.sub(_as_jackson, written) if "\\" in written else written
+
+
+def _as_jackson(escape: re.Match[str]) -> str:
+    return f"\\u{escape[0][2:].upper()}" if escape[0] != "\\\\" else escape[0]
+
+
+def _base64(value: bytes) -> str:
+    return f'"{b64encode(value).decode()}"'
+
+
+def _float(value: float) -> str:
+    """Return a number of single precision as Java writes it.
+
+    >>> _float(0.10000000149011612), _float(3.4028234663852886e38)
+    ('0.1', '3.4028235E38')
+    """
+    if value - value == 0:
+        texts = (f"{value:.{digits}g}" for digits in range(2, 10))
+        value = next(near for near in map(float, texts) if abs(near) < _MAX_FLOAT and _single(near) == value)
+    return _java(value)
+
+
+def _single(value: float) -> float:
+    return float(_FLOAT.unpack(_FLOAT.pack(value))[0])
+
+
+def _java(value: float) -> str:
+    """Return a number of double precision as Java writes it; what is no number is a string.
+
+    It has the fewest digits that tell it from others, but at least two, and of such the nearest.
+
+    >>> [_java(value) for value in (0.0, -1.5, 1e7, 0.0001, 123456789.25, 5e-324, float("-inf"))]
+    ['0.0', '-1.5', '1.0E7', '1.0E-4', '1.2345678925E8', '4.9E-324', '"-Infinity"']
+    """
+    if value - value != 0:
+        return '"NaN"' if value != value else '"Infinity"' if value > 0 else '"-Infinity"'  # noqa: PLR0124
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    if len(digits) == 1:
+        sign, digits, exponent = Decimal(f"{value:.1e}").as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    power = len(digits) - 1 + int(exponent)
+    if value == 0 or power in _PLAIN:
+        plain = format(Decimal(repr(value)).copy_abs(), "f")
+        whole, _, fraction = plain.partition(".")
+        return f"{'-' * sign}{whole}.{fraction.rstrip('0') or '0'}"
+    return f"{'-' * sign}{text[0]}.{text[1:] or '0'}E{power}"
+
+
+_SPELL: Final[Mapping[str, Callable[[Any], str]]] = {
+    "null": lambda _: "null",
+    "boolean": lambda value: "true" if value else "false",
+    "int": str,
+    "long": str,
+    "float": _float,
+    "double": _java,
+    "bytes": _base64,
+    "string": _string,
+}
