@@ -157,6 +157,7 @@ def test_the_page_of_changes_names_every_member():
 def test_the_page_of_attributes_has_every_key_and_says_what_it_means():
     """A key that the code reads and the tables do not list fails."""
     keys = {name for rule in (FieldRule, FormatRule, EnumRule) for name in rule.__dataclass_fields__} | {"holds"}
+    keys -= {"units"}  # a `unit` by operation
     listed = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", attribute_page(), re.MULTILINE)
     assert set(listed) == keys
 

@@ -10,6 +10,7 @@ cdef enum:  # Part: which part of a typed row a member is, as `PARTS` in `wire/a
 
 cdef enum:  # Position: how the numbers of one are told, as `POSITIONS` in `wire/attributes.py` has it
     NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LOG_SEQUENCE, SCN, REDO, NUMBERS, COMMIT
+    FILE_OFFSET
 
 cdef enum:
     MOST_NUMBERS = 34
@@ -167,6 +168,8 @@ cdef int _gather_part(Typing *t, const Member *member, int part) noexcept nogil:
     slot.node = node
     if part == TRANSACTION:
         t.loose += slot.end - slot.start
+        if r.code[node].kind == LONG:
+            return OK
         return _put(t.fixed, slot.end - slot.start == 1)  # an empty one may be none
     if part == POSITION_1 and r.code[node].kind == STRING:
         # A number of -1 is that of a full load.

@@ -32,6 +32,21 @@ cdef int _long_at(Run *r, const Slot *slot, int64_t *value) noexcept nogil:
     return _read_long(r, value)
 
 
+cdef int _put_count(Run *o, int64_t value) noexcept nogil:
+    """Put out the text of an integer from 0 on, behind its length."""
+    cdef uint8_t digits[20]
+    cdef int at = 20
+    if value < 0:
+        return LEFT
+    while True:
+        at -= 1
+        digits[at] = <uint8_t>(48 + value % 10)
+        value //= 10
+        if value == 0:
+            break
+    return _put_long(o, 20 - at) or _put_bytes(o, digits + at, 20 - at)
+
+
 cdef int _count_at(Run *r, const Slot *slot, int64_t *value) noexcept nogil:
     """Give the canonical integer at a slot, or that of its text."""
     cdef const uint8_t *start
@@ -125,6 +140,8 @@ cdef int _position_number(Typing *t, const Slot *slot, int rule) noexcept nogil:
         return _sequence(t, slot)
     if _text_at(t.run, slot, &start, &end):
         return LEFT
+    if rule == FILE_OFFSET:
+        return _file_offset(t, start, end)
     if end - start <= 19:
         t.number_count = 1 if cdcavro_counted(start, end, t.numbers) else -1
         return OK
@@ -138,6 +155,20 @@ cdef int _position_number(Typing *t, const Slot *slot, int rule) noexcept nogil:
         count += 1
         start, first = first, first + 19
     t.number_count = count
+    return OK
+
+
+cdef int _file_offset(Typing *t, const uint8_t *start, const uint8_t *end) noexcept nogil:
+    """Take the number of a log's file and the offset behind its only colon."""
+    cdef const uint8_t *colon = <const uint8_t *>memchr(start, 58, end - start)
+    cdef const uint8_t *at = colon
+    if colon == NULL or end - colon > 19 or not cdcavro_counted(colon + 1, end, t.numbers + 1):
+        return LEFT
+    while at > start and 48 <= at[-1] <= 57:
+        at -= 1
+    if at == colon or colon - at > 18 or not cdcavro_counted(at, colon, t.numbers):
+        return LEFT
+    t.number_count = 2
     return OK
 
 

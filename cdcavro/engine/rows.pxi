@@ -254,6 +254,7 @@ cdef int _put_source(Typing *t, const Pattern *p, int64_t row) noexcept nogil:
     cdef const Slot *transaction = t.slots + TRANSACTION
     cdef const uint8_t *start
     cdef const uint8_t *end
+    cdef int64_t number
     cdef int i
     if _put_bytes(o, p.head, p.head_size) or _put_times(o, t.has_event, t.event):
         return LEFT
@@ -272,6 +273,9 @@ cdef int _put_source(Typing *t, const Pattern *p, int64_t row) noexcept nogil:
         transaction = t.slots + TRANSACTION_ELSE
     if transaction.start == NULL:
         if _put(o, 0):
+            return LEFT
+    elif t.run.code[transaction.node].kind == LONG:
+        if _long_at(t.run, transaction, &number) or _put(o, 2) or _put_count(o, number):
             return LEFT
     elif _text_at(t.run, transaction, &start, &end):
         return LEFT
@@ -333,9 +337,16 @@ cdef int _type_row(Typing *t, Pattern *p, int32_t message) noexcept nogil:
         return LEFT
     values = t.run.code[(before if has_before else after).node].a[0]
     t.row += 1
-    if has_before and _take_image(t, p, before.start, before.end, values, t.before):
+    if has_before and p.before == OLD:
+        # The changed columns as they were; the others had the values that they have now.
+        if not has_after or _take_image(t, p, after.start, after.end, values, t.after):
+            return LEFT
+        memcpy(t.before, t.after, p.count * sizeof(Token))
+        if _take_image(t, p, before.start, before.end, values, t.before):
+            return LEFT
+    elif has_before and _take_image(t, p, before.start, before.end, values, t.before):
         return LEFT
-    if has_after:
+    if has_after and p.before != OLD:
         if has_before and p.after == ROW:
             memcpy(t.after, t.before, p.count * sizeof(Token))
         if _take_image(t, p, after.start, after.end, values, t.after):

@@ -9,6 +9,7 @@ from cdcavro.formats import (
     datahub_blob,
     datahub_tuple,
     debezium,
+    maxwell,
     oms_canal,
     oms_dataworks,
     oms_default,
@@ -31,5 +32,6 @@ BRIDGES: Final[dict[str, Bridge]] = {
         datahub_blob,
         datahub_tuple,
         debezium,
+        maxwell,
     )
 }

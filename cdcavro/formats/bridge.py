@@ -1,15 +1,28 @@
-"""The bridge between a format's records and changes: the functions that each format's module offers."""
+"""The bridge between a format's records and changes: the functions that each format's module offers.
+
+`schema_bridge` is the default: what a wire schema says of its members (`means` and `ops`) is all that it needs.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.change.model import DDL, Change, Row, Source
+from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
+from cdcavro.change.rows import check_images
+from cdcavro.errors import StructureError
+from cdcavro.exact.instants import from_count, from_text, to_count, to_local
+from cdcavro.exact.jsontext import escape
+from cdcavro.exact.jsonvalues import at, names_at, same, string_at, whole_number
+from cdcavro.wire.attributes import LOCAL, UNITS, FieldRule, field_rule, is_whole_number, marked_paths, member_path
+from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import tzinfo
-
-    from cdcavro.change.model import Change
 
 Record = dict[str, Any]
 
@@ -64,3 +77,214 @@ class Bridge:
     as_one_message: Callable[[Change], Change] = _already_one_message
     # Says what a change lacks to be a message, None if nothing.
     missing_part: Callable[[Change], str | None] = _lacks_nothing
+
+
+class _Meant(NamedTuple):
+    """What a wire schema says of the members of its messages."""
+
+    # The path to the operation, what its words mean, and how each operation is spelled.
+    operation: tuple[str, ...]
+    ops: Mapping[str, str]
+    spellings: Mapping[str, str]
+    # The path to the member of each meaning, and its rule.
+    paths: Mapping[str, tuple[str, ...]]
+    rules: Mapping[str, FieldRule]
+    # Meanings of members that are numbers.
+    numbers: frozenset[str]
+    # The JSON pointers to the rows before and after a change.
+    before: str
+    after: str
+    # How the numbers of a position are told, None if there are none.
+    position: Callable[[str | None], tuple[int, ...] | None] | None
+    is_read_in_stream: bool
+
+
+def schema_bridge(format: str) -> Bridge:
+    """Return the bridge of a format whose messages hold one change each, made of what its wire schema says."""
+    return Bridge(to_changes=partial(_to_changes, format), from_changes=partial(_from_changes, format))
+
+
+def _to_changes(format: str, record: Record, zone: tzinfo | None) -> list[Change]:
+    meant = _meant(format)
+    operation = string_at(record, *meant.operation) or ""
+    op = read_operation(operation, meant.ops)
+    before, after, changed = _images(meant, record, op, operation)
+
+    def stated(meaning: str) -> str | None:
+        return string_at(record, *meant.paths[meaning]) if meaning in meant.paths else None
+
+    change = Change(
+        op=op,
+        operation=operation,
+        source=Source(format=format, **{name: stated(meaning) for meaning, name in _SOURCE.items()}),
+        key=names_at(record, *meant.paths["key"]) if "key" in meant.paths else None,
+        before=before,
+        after=after,
+        changed=changed,
+        position=meant.position(stated("position")) if meant.position is not None else None,
+        event_time=_instant(meant, record, "event time", op, zone),
+        system_time=_instant(meant, record, "system time", op, zone),
+        checkpoint_time=_instant(meant, record, "checkpoint time", op, zone),
+        transaction=stated("transaction"),
+        ddl=stated("statement"),
+        snapshot=False if op == "SNAPSHOT" and meant.is_read_in_stream else None,
+    )
+    return [check_images(as_statement(change), meant.before, meant.after)]
+
+
+def _images(
+    meant: _Meant, record: Record, op: str, operation: str
+) -> tuple[Row | None, Row | None, tuple[str, ...] | None]:
+    """Return the rows before and after a change, and the names of the columns that it changed."""
+    before, row, old = (_member(meant, record, meaning) for meaning in ("before", "row", "old"))
+    if "row" not in meant.paths:
+        return before, _member(meant, record, "after"), None
+    if op in DDL:
+        if row:
+            raise StructureError(f"no row for {operation}", "some", pointer=meant.after)
+        return None, None, None
+    if op == "DELETE":
+        if before is not None or old is not None:
+            raise StructureError(f"no second row before the change for {operation}", "some", pointer=meant.before)
+        return row, None, None
+    if old is not None:
+        return (row or {}) | old, row, tuple(old)
+    if before is None or row is None:
+        # A mark may have an empty row.
+        return before, row if row or op in _WITH_ROW else None, None
+    return before, before | row, tuple(row)
+
+
+def _member(meant: _Meant, record: Record, meaning: str) -> Row | None:
+    row: Row | None = at(record, *meant.paths[meaning]) if meaning in meant.paths else None
+    return row
+
+
+def _instant(meant: _Meant, record: Record, meaning: str, op: str, zone: tzinfo | None) -> int | None:
+    if meaning not in meant.paths:
+        return None
+    value, unit = at(record, *meant.paths[meaning]), _unit(meant, meaning, op)
+    return from_text(value, zone) if unit == LOCAL else from_count(value, UNITS[unit])
+
+
+def _unit(meant: _Meant, meaning: str, op: str) -> str:
+    rule = meant.rules[meaning]
+    return rule.units.get(op, rule.unit)
+
+
+def _from_changes(format: str, changes: Sequence[Change], zone: tzinfo | None) -> list[Record]:
+    meant = _meant(format)
+    return [
+        _record(meant, change, spelling, zone)
+        for change in changes
+        if (spelling := spell_operation(change, format, meant.spellings)) is not None
+    ]
+
+
+def _record(meant: _Meant, change: Change, spelling: str, zone: tzinfo | None) -> Record:
+    """Return the record of a change; what `members` put back is not made here."""
+    is_row = statement_text(change) is None
+    values: dict[str, Any] = {meaning: getattr(change.source, name) for meaning, name in _SOURCE.items()}
+    values["key"] = None if change.key is None else list(change.key)
+    values["statement"] = statement_text(change)
+    values["transaction"] = _number_or_text(meant, change.transaction)
+    for meaning, name in _TIMES.items():
+        if meaning in meant.paths:
+            unit = _unit(meant, meaning, change.op)
+            instant = getattr(change, name)
+            values[meaning] = to_local(instant, zone) if unit == LOCAL else to_count(instant, UNITS[unit])
+    if is_row or change.before is not None or change.after is not None:
+        values |= _rows(meant, change)
+    record: Record = {}
+    _put(record, meant.operation, spelling)
+    for meaning, path in meant.paths.items():
+        value = values.get(meaning)
+        if value is not None or (meant.rules[meaning].missing == "null" and len(path) == 1):
+            _put(record, path, value)
+    return record
+
+
+def _rows(meant: _Meant, change: Change) -> dict[str, Row | None]:
+    before, after = change.before, change.after
+    if "row" not in meant.paths:
+        return {"before": before, "after": after}
+    if change.op == "DELETE":
+        return {"row": before}
+    if "old" in meant.paths:
+        return {"row": after, "old": _changed(before, after, change.changed)}
+    return {"row": _changed(after, before, change.changed), "before": before}
+
+
+def _changed(row: Row | None, other: Row | None, names: tuple[str, ...] | None) -> Row | None:
+    """Return the columns of a row with these names; without names, those in which another row differs."""
+    if row is None or (names is None and other is None):
+        return row
+    if names is not None:
+        return {name: row[name] for name in names if name in row}
+    beside = other or {}
+    return {name: value for name, value in row.items() if name not in beside or not same(value, beside[name])}
+
+
+def _number_or_text(meant: _Meant, text: str | None) -> Any:
+    if "transaction" not in meant.numbers or text is None:
+        return text
+    number = whole_number(text)
+    return number[0] if number is not None and str(number[0]) == text else None
+
+
+def _put(record: Record, path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        record = record.setdefault(name, {})
+    record[path[-1]] = value
+
+
+def file_offset(text: str | None) -> tuple[int, ...] | None:
+    """Return the number of a log's file and the offset in it; None for any other text.
+
+    >>> file_offset("master.000006:800911")
+    (6, 800911)
+    """
+    match = _FILE_OFFSET.fullmatch(text or "")
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+_SOURCE: Final = {
+    "database": "database",
+    "schema": "schema",
+    "table": "table",
+    "tenant": "tenant",
+    "db type": "db_type",
+    "db version": "db_version",
+}
+_TIMES: Final = {
+    "event time": "event_time",
+    "system time": "system_time",
+    "checkpoint time": "checkpoint_time",
+}
+_WITH_ROW: Final = frozenset({"INSERT", "UPDATE", "SNAPSHOT"})
+_FILE_OFFSET: Final = re.compile(r"(?:[^:]*[^:0-9])?([0-9]{1,18}):([0-9]{1,18})", re.ASCII)
+_POSITIONS: Final = {"whole number": whole_number, "file offset": file_offset}
+
+
+@cache
+def _meant(format: str) -> _Meant:
+    envelope, rule = get_format(format).envelope, get_format(format).rule
+    (operation,) = [path for path, _ in marked_paths(envelope, "operation")]
+    ops = field_rule(operation[-1]).ops
+    meant = {meaning: path for path, meaning in marked_paths(envelope, "means") if meaning != "nothing"}
+    paths = {meaning: member_path(path) for meaning, path in meant.items()}
+    pointers = {meaning: "".join(f"/{escape(name)}" for name in path) for meaning, path in paths.items()}
+    position = rule.position if isinstance(rule.position, str) else ""
+    return _Meant(
+        operation=member_path(operation),
+        ops=ops,
+        # Of several words for an operation the first is written.
+        spellings={op: word for word, op in reversed([*ops.items()])},
+        paths=paths,
+        rules={meaning: field_rule(path[-1]) for meaning, path in meant.items()},
+        numbers=frozenset(meaning for meaning, path in meant.items() if is_whole_number(path[-1].type)),
+        before=pointers.get("old", pointers.get("before", "")),
+        after=pointers.get("row", pointers.get("after", "")),
+        position=_POSITIONS.get(position),
+        is_read_in_stream=rule.reads_in_stream,
+    )

@@ -63,7 +63,7 @@ def to_changes(
     bridge = BRIDGES[format]
     try:
         available, names = bridge.remove_unavailable(value, unavailable)
-        changes = with_kafka_record(bridge.to_changes(available, zone), target.kafka_record(record))
+        changes = with_kafka_record(bridge.to_changes(available, zone), target.kafka_record(record), target.rule.key)
         if names:
             changes = [replace(change, unavailable=names) for change in changes]
         check_repeated(changes, len(message))
@@ -166,19 +166,32 @@ def _members(bare: list[Any], record: Any) -> dict[str, str]:
     }
 
 
-def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None) -> list[Change]:
+def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, prefix: str = "") -> list[Change]:
     """Return the changes of a message with what the Kafka record around it states; None if there is none.
 
     That is the place where it arrived. For a row whose message does not say which columns are the key, it is also
     the record's key, if that is an object of columns that have the same values in the row. Values are compared as
-    text, because a producer may write a number in the key and a string in the message.
+    text, because a producer may write a number in the key and a string in the message. With a prefix, as a format's
+    `key` has it, the columns are those members of the key that begin so, in lower case.
     """
     if record is None:
         return list(changes)
     place, key = _place(record), _key(record)
-    return [
-        replace(change, place=place, key=tuple(key) if _is_key_of(key, change) else change.key) for change in changes
-    ]
+    placed = []
+    for change in changes:
+        own = _key_in_row(key, prefix, change) if prefix else key
+        placed.append(replace(change, place=place, key=tuple(own) if _is_key_of(own, change) else change.key))
+    return placed
+
+
+def _key_in_row(key: Row, prefix: str, change: Change) -> Row:
+    """Return the columns of a key as a row spells their names; none if it has one of them twice or not at all."""
+    row = change.before if change.after is None else change.after
+    names: dict[str, str | None] = {}
+    for name in row or {}:
+        names[name.lower()] = None if name.lower() in names else name
+    columns = {names.get(name.removeprefix(prefix)): value for name, value in key.items() if name.startswith(prefix)}
+    return {name: value for name, value in columns.items() if name is not None} if None not in columns else {}
 
 
 def _place(record: dict[str, Any]) -> Arrival | None:

@@ -14,10 +14,14 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `tells` | true | the presence of this member identifies the format |
 | `tells` | list of strings | any of these values identifies the format |
 | `version` | true | this member says the version of the format; others than those in `tells` are remarked on |
+| `necessary` | true | a message without one of the values in `tells` is none of this format |
 | `operation` | true | this member says what kind of change the message is |
+| `ops` | object | what the words of the operation mean, each as a symbol of `ChangeOp` in `change.avsc` |
+| `means` | one of `MEANINGS` | what this member is of a change, for the default bridge; its `part` follows |
 | `tombstone` | true | null here means that the key is gone: no more changes of it follow |
 | `part` | one of `PARTS` | which part of a typed row this member is, for the engine; `"unused"` if rows have nothing of it |
 | `unit` | `"s"`, `"ms"`, `"us"` or `"text"` | the unit in which this member counts a time; or it is a text of local time |
+| `unit` | object | the unit by operation, a symbol of `ChangeOp`; under `""` that of all others |
 
 On the outermost record, about the format as a whole:
 
@@ -27,6 +31,8 @@ On the outermost record, about the format as a whole:
 | `batched` | true | many messages may share one position |
 | `order` | `"arrival"` | the order of arrival within a topic partition or file is the true one, and not the numbers |
 | `rows` | list of strings | these members apply to all rows of a message |
+| `snapshot` | `"in stream"` | rows are read while changes go on, and have their place among these |
+| `key` | string | columns of the key are the members of a Kafka record's key that begin so, in lower case |
 | `shard` | `"random"` | the shard of a change without a key is chosen at random |
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
 | `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the numbers of a position are told, for the engine |
@@ -36,6 +42,7 @@ On an enum:
 | key | value | meaning |
 | --- | --- | --- |
 | `other` | a symbol | the symbol for any other text; the text itself goes into `extras` |
+| `names` | object | the JSON text of a symbol, where it differs from the symbol |
 | `spellings` | object | maps other spellings to their symbols; the spelling itself goes into `extras` |
 
 On a record whose only field is the string `text`, as a branch of a column value:
@@ -60,6 +67,7 @@ if TYPE_CHECKING:
 ATTRIBUTE: Final = "json"
 ARRIVAL: Final = "arrival"
 _TWO_MESSAGES: Final = "two messages"
+_IN_STREAM: Final = "in stream"
 PARTS: Final = (
     *("", "unused", "within", "before", "after", "row", "rows", "old", "key", "event_time", "event_time_fine"),
     *("system_time", "system_time_fine", "transaction", "transaction_else"),
@@ -77,10 +85,28 @@ LOCAL: Final = "text"
 UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0}
 """How many microseconds each unit of a time has."""
 _TIME: Final = "_time"
+_TIMES: Final = frozenset({"event time", "system time", "checkpoint time"})
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),
-    "commit",
+    *("commit", "file offset"),
 )
+MEANINGS: Final = {
+    **dict.fromkeys(("database", "schema", "table", "db type", "db version", "tenant", "key", "statement"), ""),
+    "before": "before",
+    "after": "after",
+    "row": "row",
+    "old": "old",
+    "event time": "event_time",
+    "system time": "system_time",
+    "checkpoint time": "unused",
+    "transaction": "transaction",
+    "position": "position_1",
+    "nothing": "unused",
+}
+"""The part of a typed row that each meaning has; none belongs to what all messages of a kind share.
+
+`row` and `old` are as among the parts; of a statement they are none. `key` are the names of its columns.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +120,16 @@ class FieldRule:
     members: str = ""
     tells: bool | tuple[str, ...] = False
     version: bool = False
+    necessary: bool = False
     operation: bool = False
+    ops: Mapping[str, str] = field(default_factory=dict)
+    means: str = ""
     tombstone: bool = False
     part: str = ""
+    # The unit in messages that hold rows.
     unit: str = ""
+    # The units of messages of other operations.
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +140,8 @@ class FormatRule:
     batched: bool = False
     order: str = ""
     rows: tuple[str, ...] = ()
+    snapshot: str = ""
+    key: str = ""
     shard: str = ""
     id: str = ""
     position: str | Mapping[str, str] = ""
@@ -117,13 +151,23 @@ class FormatRule:
         """Whether an update is sent as two messages."""
         return self.update == _TWO_MESSAGES
 
+    @property
+    def reads_in_stream(self) -> bool:
+        """Whether rows that are read have their place among the changes."""
+        return self.snapshot == _IN_STREAM
+
 
 @dataclass(frozen=True, slots=True)
 class EnumRule:
     """The rule in an enum's attribute, as listed above."""
 
     other: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
     spellings: Mapping[str, str] = field(default_factory=dict)
+
+    def texts(self, symbols: Iterable[str]) -> tuple[str, ...]:
+        """Return the JSON texts of symbols."""
+        return tuple(self.names.get(symbol, symbol) for symbol in symbols)
 
 
 def field_rule(declared: Field) -> FieldRule:
@@ -133,6 +177,11 @@ def field_rule(declared: Field) -> FieldRule:
     nullable nor required nor a map of members.
     """
     attribute = _attribute(declared.attributes, declared.name)
+    means = _take(attribute, "means", "", lambda value: value in MEANINGS, declared.name)
+    if means and "part" in attribute:
+        raise SchemaError(declared.name, "json.part follows from json.means")
+    unit = _take(attribute, "unit", "", _is_unit, declared.name)
+    units = unit if isinstance(unit, dict) else {"": unit}
     rule = FieldRule(
         name=_take(attribute, "name", declared.name, lambda value: isinstance(value, str), declared.name),
         missing=_take(attribute, "missing", "absent", lambda value: value in ("null", "absent"), declared.name),
@@ -141,15 +190,21 @@ def field_rule(declared: Field) -> FieldRule:
         members=_take(attribute, "members", "", lambda value: value in ("rest", "extras"), declared.name),
         tells=_tells(attribute, declared.name),
         version=_flag(attribute, "version", declared.name),
+        necessary=_flag(attribute, "necessary", declared.name),
         operation=_flag(attribute, "operation", declared.name),
+        ops=_take(attribute, "ops", {}, _are_words, declared.name),
+        means=means,
         tombstone=_flag(attribute, "tombstone", declared.name),
-        part=_take(attribute, "part", "", lambda value: value in PARTS[1:], declared.name),
-        unit=_take(attribute, "unit", "", lambda value: value in UNITS, declared.name),
+        part=MEANINGS.get(means, "") or _take(attribute, "part", "", lambda value: value in PARTS[1:], declared.name),
+        unit=units[""],
+        units={op: unit for op, unit in units.items() if op},
     )
     if attribute:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
-    if (_TIME in rule.part) != bool(rule.unit):
+    if (_TIME in rule.part or means in _TIMES) != bool(rule.unit):
         raise SchemaError(declared.name, "a time has a unit, and nothing else has")
+    if rule.necessary and not isinstance(rule.tells, tuple):
+        raise SchemaError(declared.name, "a necessary value is one of those in json.tells")
     if rule.required == is_nullable(declared.type) and not rule.members:
         raise SchemaError(declared.name, "a field is either nullable or required")
     return rule
@@ -166,6 +221,8 @@ def format_rule(declared: Record) -> FormatRule:
         batched=_flag(attribute, "batched", declared.name),
         order=_take(attribute, "order", "", lambda value: value == ARRIVAL, declared.name),
         rows=tuple(_take(attribute, "rows", [], _are_strings, declared.name)),
+        snapshot=_take(attribute, "snapshot", "", lambda value: value == _IN_STREAM, declared.name),
+        key=_take(attribute, "key", "", lambda value: isinstance(value, str), declared.name),
         shard=_take(attribute, "shard", "", lambda value: value == "random", declared.name),
         id=_take(attribute, "id", "", lambda value: value == "position", declared.name),
         position=_take(attribute, "position", "", _are_positions, declared.name),
@@ -197,6 +254,7 @@ def enum_rule(declared: Enum) -> EnumRule:
     symbols = declared.symbols
     rule = EnumRule(
         other=_take(attribute, "other", "", lambda value: value in symbols, declared.name),
+        names=_take(attribute, "names", {}, lambda value: _are_names(value, symbols), declared.name),
         spellings=_take(attribute, "spellings", {}, lambda value: _are_spellings(value, symbols), declared.name),
     )
     if attribute:
@@ -208,8 +266,25 @@ def _are_positions(value: Any) -> bool:
     return set(value.values() if isinstance(value, dict) else (value,)) <= set(POSITIONS)
 
 
+def _is_unit(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "" in value and all(isinstance(op, str) and unit in UNITS for op, unit in value.items())
+    return isinstance(value, str) and value in UNITS
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(op, str) for op in value.values())
+
+
 def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _are_names(value: Any, symbols: tuple[str, ...]) -> bool:
+    if not (isinstance(value, dict) and all(isinstance(name, str) for name in value.values())):
+        return False
+    texts = [value.get(symbol, symbol) for symbol in symbols]
+    return value.keys() <= set(symbols) and len(set(texts)) == len(texts)
 
 
 def _are_spellings(value: Any, symbols: tuple[str, ...]) -> bool:
@@ -234,6 +309,11 @@ def content_of(declared: Type) -> str:
 def is_nullable(declared: Type) -> bool:
     """Return whether a type is a union with null."""
     return isinstance(declared, Union) and Primitive("null") in declared.branches
+
+
+def is_whole_number(declared: Type) -> bool:
+    """Return whether a type is that of a whole number, which may be missing."""
+    return isinstance(declared, Union) and set(declared.branches) == {Primitive("null"), Primitive("long")}
 
 
 def _attribute(attributes: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "datahub_blob",
     "datahub_tuple",
     "debezium",
+    "maxwell",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"

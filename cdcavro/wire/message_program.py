@@ -154,8 +154,8 @@ class _MessageProgramBuilder:
     def _enum(self, declared: Enum) -> int:
         rule = enum_rule(declared)
         first = len(self._symbols)
-        for symbol in declared.symbols:
-            self._symbols.extend(self._text(render(symbol)))
+        for text in rule.texts(declared.symbols):
+            self._symbols.extend(self._text(render(text)))
         other = declared.symbols.index(rule.other) if rule.other else _NONE
         spelled = len(self._symbols)
         for spelling, symbol in rule.spellings.items():

@@ -14,7 +14,7 @@ from cdcavro.errors import MessageError, PayloadError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache
 from cdcavro.exact.jsontext import escape, render
 from cdcavro.wire import extras
-from cdcavro.wire.attributes import content_of, field_rule
+from cdcavro.wire.attributes import content_of, enum_rule, field_rule
 from cdcavro.wire.extras import schema_member
 from cdcavro.wire.value_readers import (
     ArrayReader,
@@ -203,7 +203,7 @@ def _reader(declared: Type, place: _ReaderPlace, missing: Any) -> ValueReader:
         case Primitive(name) if name in _SCALARS:
             return _SCALARS[name]()
         case Enum(symbols=symbols):
-            return EnumReader(symbols)
+            return EnumReader(enum_rule(declared).texts(symbols))
         case Array(items):
             return ArrayReader(_reader(items, place.item(), None))
         case Map(values):

@@ -7,7 +7,8 @@ an object or an array, because other producers use some of the same names. A Kaf
 value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
 first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
 `__light_type`. A message of a format that is recognized but not supported fits no format, unless it fits one
-whose messages have columns as members, which may have any names.
+whose messages have columns as members, which may have any names, or one with a necessary value: such a format fits no
+message without that value.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class _Marks(NamedTuple):
 
     required: set[MemberPath]
     tells: list[tuple[MemberPath, Tells]]
+    # The members of which one of the values that identify the format is necessary, and these values.
+    necessary: list[tuple[MemberPath, Tells]]
     # The JSON container at each path, None for a scalar.
     shapes: list[tuple[MemberPath, type | None]]
 
@@ -101,7 +104,8 @@ def _fitting_value(value: Any) -> dict[str, int]:
     message = value[VALUE] if is_kafka_record(value) else value
     scores = {name: _score(message, name, _has_shape) for name in REGISTRY}
     fitting = {name: score for name, score in scores.items() if score and _accepts(value, name)}
-    strange = None if any(map(_has_any_member, fitting)) else unsupported_format(value)
+    is_sure = any(_has_any_member(name) or _marks(name).necessary for name in fitting)
+    strange = None if is_sure else unsupported_format(value)
     if strange is not None:
         raise UnknownMessageError("a message of a known format", f"{strange}{_UNSUPPORTED}")
     return fitting
@@ -172,8 +176,10 @@ def _parse(message: bytes | str) -> Any:
 
 
 def _score(value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | None], bool]) -> int:
-    required, tells, shapes = _marks(name)
+    required, tells, necessary, shapes = _marks(name)
     if any(_at(value, place) in (None, ABSENT) for place in required):
+        return 0
+    if not all(_identifies(_at(value, place), values) for place, values in necessary):
         return 0
     score = sum(_identifies(_at(value, place), values) for place, values in tells)
     if score and not all(fits_shape(_at(value, place), shape) for place, shape in shapes):
@@ -203,7 +209,7 @@ def _at(value: Any, place: MemberPath) -> Any:
 
 @cache
 def _marks(name: str) -> _Marks:
-    marks = _Marks(set(), [], [])
+    marks = _Marks(set(), [], [], [])
     _collect(REGISTRY[name].envelope, (), marks)
     return marks
 
@@ -217,6 +223,8 @@ def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
                 marks.required.add(member)
             if rule.tells:
                 marks.tells.append((member, rule.tells))
+            if rule.necessary:
+                marks.necessary.append((member, rule.tells))
             shape = _shape(field.type)
             if not rule.members and not rule.text and (shape or rule.required or rule.tells):
                 marks.shapes.append((member, shape))
@@ -233,7 +241,7 @@ def _describe_formats() -> str:
 
 
 def _describe_marks(name: str) -> str:
-    required, tells, _ = _marks(name)
+    required, tells, *_ = _marks(name)
     needed = [
         ".".join(place) for place in required if not any(longer[: len(place)] == place for longer in required - {place})
     ]
@@ -253,12 +261,6 @@ def _describe(value: Any) -> str:
 
 
 # Formats that are recognized so that an error can name them, but that are not supported.
-_MAXWELL: Final = frozenset(
-    {
-        *("insert", "update", "delete", "bootstrap-start", "bootstrap-insert", "bootstrap-complete"),
-        *("table-create", "table-alter", "table-drop", "database-create", "database-alter", "database-drop"),
-    }
-)
 _SIGNALS: Final = frozenset(
     {"execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "schema-changes"}
 )
@@ -267,8 +269,8 @@ _SIGNALS: Final = frozenset(
 def unsupported_format(value: Any) -> str | None:
     """Return the name of the unsupported format that a JSON value is a message of; None if there is none.
 
-    >>> unsupported_format({"database": "d", "table": "t", "type": "insert", "ts": 1, "data": {"id": 1}})
-    'a message of Maxwell'
+    >>> unsupported_format({"op_type": "I", "op_ts": "2020-02-29 00:00:00", "after": {"id": 1}})
+    'a message of Oracle GoldenGate'
     """
     message = value[VALUE] if is_kafka_record(value) else value
     if type(message) is dict and type(message.get("payload")) is dict and message.keys() <= {"schema", "payload"}:
@@ -276,12 +278,6 @@ def unsupported_format(value: Any) -> str | None:
     if type(message) is not dict:
         return None
     return next((name for name, is_one in _UNSUPPORTED_FORMATS.items() if is_one(message)), None)
-
-
-def _is_maxwell(message: dict[str, Any]) -> bool:
-    kind = message.get("type")
-    is_word = type(kind) is str and kind in _MAXWELL
-    return is_word and "database" in message and type(message.get("data")) in (dict, type(None)) and "id" not in message
 
 
 def _is_ticdc(message: dict[str, Any]) -> bool:
@@ -308,7 +304,7 @@ _OF_COCKROACH: Final = frozenset({"after", "before", "key", "topic", "updated", 
 _SOURCES: Final = frozenset({"changefeed_sink", "cluster_id", "mvcc_timestamp", "primary_keys", "table_name", "ts_hlc"})
 _HYBRID_TIME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{10}", re.ASCII)
 _UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
-    "a message of Maxwell": _is_maxwell,
+    "an encrypted message of Maxwell": lambda message: message.keys() == {"encrypted"},
     "a message of TiCDC's Simple Protocol": _is_ticdc,
     "a message of Oracle GoldenGate": lambda message: {"op_type", "op_ts"} <= message.keys(),
     "an event of a MongoDB change stream": lambda message: {"operationType", "ns"} <= message.keys(),

@@ -135,12 +135,13 @@ class EnumWriter(ValueWriter):
     __slots__ = ("_other", "_pointer", "_spellings", "_symbols")
 
     def __init__(self, symbols: Sequence[str], rule: EnumRule, pointer: str) -> None:
-        self._symbols: dict[Any, int] = {symbol: i for i, symbol in enumerate(symbols)}
-        self._spellings = {spelling: self._symbols[symbol] for spelling, symbol in rule.spellings.items()}
-        self._other = self._symbols[rule.other] if rule.other else None
+        places = {symbol: i for i, symbol in enumerate(symbols)}
+        self._symbols: dict[Any, int] = {text: i for i, text in enumerate(rule.texts(symbols))}
+        self._spellings = {spelling: places[symbol] for spelling, symbol in rule.spellings.items()}
+        self._other = places[rule.other] if rule.other else None
         self._pointer = pointer
         if self._other is not None:
-            del self._symbols[rule.other]
+            del self._symbols[rule.texts([rule.other])[0]]
 
     def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append the index."""

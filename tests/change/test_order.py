@@ -331,6 +331,7 @@ UPDATES = {
         '"before":{"dataColumn":{"id":1,"a":1}},"after":{"dataColumn":{"id":2,"a":1}}}}'
     ),
     "debezium": '{"op":"u","before":{"id":1,"a":1},"after":{"id":2,"a":1}}',
+    "maxwell": '{"type":"update","data":{"id":2,"a":1},"old":{"id":1}}',
 }
 UPDATES["oms_default_extend_column_type"] = UPDATES["oms_default"]
 TUPLE = (

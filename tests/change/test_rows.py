@@ -191,6 +191,7 @@ FORMATS = {
     "datahub_blob": ('{"payload":{"op":"%s","before":%s,"after":%s}}', "$.payload.before", "$.payload.after"),
     "debezium": ('{"op":"%s","before":%s,"after":%s}', "$.before", "$.after"),
     "oms_canal": ('{"type":"%s","old":[%s],"data":[%s]}', "$.old[0]", "$.data[0]"),
+    "maxwell": ('{"type":"%s","old":%s,"data":%s}', "$.old", "$.data"),
     "oms_shareplex": ('{"meta":{"op":"%s"},"key":%s,"data":%s}', "$.key", "$.data"),
 }
 FORMATS["oms_default_extend_column_type"] = FORMATS["oms_default"]
@@ -217,6 +218,7 @@ WITHOUT = {
     "oms_canal": {"INSERT": BEFORE, "MHEARTBEAT": BOTH, "GTID": BOTH},
     "canal": {"INSERT": BEFORE, "TRUNCATE": BOTH},
     "oms_shareplex": {"ins": BEFORE},
+    "maxwell": {"insert": BEFORE, "bootstrap-insert": BEFORE},
 }
 CASES = [
     pytest.param(format, operation, side, id=f"{format}-{operation}-{side}")
@@ -252,7 +254,7 @@ def test_images_that_are_null_are_none(format, operation, side):
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_update_has_the_row_after_it(format):
     """The row before it alone would be typed as an update to nothing; a half that says it is one has one row."""
-    operation = {"debezium": "u", "oms_shareplex": "upd"}.get(format, "UPDATE")
+    operation = {"debezium": "u", "oms_shareplex": "upd", "maxwell": "update"}.get(format, "UPDATE")
     text = message(format, operation, "before")
     expected = f"{format}: {FORMATS[format][2]}: expected the row after the change for {operation}, got none"
     assert error_of(to_changes, text, format) == expected

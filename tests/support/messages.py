@@ -37,6 +37,16 @@ def goldens(format: str) -> list[bytes]:
     return [content.rstrip(b"\n") for content in golden_files(format).values()]
 
 
+def shipped() -> list[bytes]:
+    """Return all sample messages of all formats, of all files."""
+    return [message for path in sample_files() for message in lines(path)]
+
+
+def sample_files() -> list[Path]:
+    """Return the files of all sample messages."""
+    return sorted(path for path in SAMPLES.rglob("*.json*") if path.is_file())
+
+
 def shop_canal() -> list[bytes]:
     """Return the 188 messages that a real Alibaba Canal sent."""
     return lines(SAMPLES / "canal" / "shop.jsonl")

@@ -402,6 +402,7 @@ UNKNOWN = {
     "datahub_blob": '{"payload":{"op":"REPLACE","after":{"dataColumn":{"a":1}}}}',
     "datahub_tuple": '{"_operation_type_":"REPLACE","_before_image_":"N","_after_image_":"Y","a":1}',
     "debezium": '{"op":"REPLACE","before":null,"after":{"a":1}}',
+    "maxwell": '{"type":"REPLACE","data":{"a":1}}',
 }
 
 

@@ -34,7 +34,7 @@ _LOOKED_FOR = (
     "debezium: one of topic, value.op, value.ts_ms, value.databaseName, value.tableChanges, value.status, "
     "value.payload.op, value.payload.ts_ms, value.payload.databaseName, value.payload.tableChanges, "
     "value.payload.status, op, ts_ms, databaseName, tableChanges, status, payload.op, payload.ts_ms, "
-    "payload.databaseName, payload.tableChanges, payload.status)"
+    "payload.databaseName, payload.tableChanges, payload.status; maxwell: type)"
 )
 _MAXWELL = [
     {"database": "shop", "table": "t", "type": "insert", "ts": 1, "xid": 2, "commit": True, "data": {"id": 1}},
@@ -95,7 +95,7 @@ _COCKROACH = [
 ]
 _NAMED = [
     *((message, "a message of a CockroachDB changefeed") for message in _COCKROACH),
-    *((message, "a message of Maxwell") for message in _MAXWELL),
+    ({"encrypted": {"iv": "AA==", "bytes": "AA=="}}, "an encrypted message of Maxwell"),
     (_SIMPLE, "a message of TiCDC's Simple Protocol"),
     (
         {"table": "S.T", "op_type": "I", "op_ts": "2020-01-01 00:00:00", "pos": "1", "after": {"ID": 1}},
@@ -206,17 +206,13 @@ def test_most_messages_decide_then_most_members_then_order():
 
 def test_formats_stand_in_the_order_of_precedence():
     """Without `__light_type` a message of the Default family is Default; without `id` and `gtid`, Canal is that of OMS."""
-    assert cdcavro.FORMATS == (
-        "oms_default",
-        "oms_default_extend_column_type",
-        "oms_canal",
-        "canal",
-        "oms_dataworks",
-        "oms_shareplex",
-        "datahub_blob",
-        "datahub_tuple",
-        "debezium",
-    )
+    pairs = [
+        ("oms_default", "oms_default_extend_column_type"),
+        ("oms_canal", "canal"),
+        ("oms_dataworks", "datahub_blob"),
+        ("canal", "maxwell"),
+    ]
+    assert [pair for pair in pairs if cdcavro.FORMATS.index(pair[0]) > cdcavro.FORMATS.index(pair[1])] == []
 
 
 @pytest.mark.parametrize("message", _DEBEZIUM)
@@ -365,7 +361,7 @@ _NAMES = sorted(
     {
         name
         for format in cdcavro.FORMATS
-        for required, tells, shapes in [_marks(format)]
+        for required, tells, _, shapes in [_marks(format)]
         for place in required
         for name in place
     }
@@ -475,7 +471,8 @@ def test_a_message_is_parsed_once_to_be_told_and_once_to_find_its_fault(monkeypa
         (['{"type":"INSERT","data":[],"id":1}'], "oms_canal", None),
         (["{", "[]", '{"type":"INSERT","data":[]}', '{"op":"c"}'], "debezium", None),
         (["{", '{"type":"INSERT","data":[]}', '{"type":"INSERT","data":[]}'], "debezium", "oms_canal"),
-        ([json.dumps(_MAXWELL[0])], "canal", "a message of Maxwell, which is not supported"),
+        ([json.dumps(_MAXWELL[0])], "canal", "maxwell"),
+        ([json.dumps(_SIMPLE)], "canal", "a message of TiCDC's Simple Protocol, which is not supported"),
         (['{"foo":1}', "{", ""], "canal", None),
         ([], "canal", None),
     ],
@@ -483,3 +480,12 @@ def test_a_message_is_parsed_once_to_be_told_and_once_to_find_its_fault(monkeypa
 def test_what_messages_of_a_wrong_format_look_like(messages, format, other):
     """Unless one of them is of the format, or nothing is known of them."""
     assert other_format(messages, format) == other
+
+
+@pytest.mark.parametrize("message", _MAXWELL)
+def test_a_necessary_value_tells_a_format_for_sure(message):
+    """With it, no list of what is known by sight is asked; without it, the message is none of the format."""
+    assert cdcavro.sniff(json.dumps(message)) == "maxwell"
+    assert "maxwell" not in cdcavro.wire.sniff.fitting_formats(
+        json.dumps(message | {"type": "INSERT", "data": [], "old": []})
+    )

@@ -68,6 +68,8 @@ class FormatRules:
     bit_width: int | None = None
     # Whether types are Kafka Connect's unless they are a database's.
     is_connect: bool = False
+    # Whether values are sent by the types of their columns though messages do not state these.
+    is_typed_by_table: bool = False
     # Makes what a value passes before it is read as a type that the user gives; None if it is read as it is.
     conversion: Callable[[GivenType], Convert | None] = no_conversion
     # How the values of a declared type are sent, by the connector, the zone and the modes; None for what the engine
@@ -99,6 +101,13 @@ def _sent_by_canal(declared: str | None, _connector: str | None, zone: tzinfo | 
     return value_rule(None if declared is None else parse_sql_type(declared), zone)
 
 
+def _sent_by_maxwell(declared: str | None, _connector: str | None, zone: tzinfo | None, _modes: Modes) -> Rule | None:
+    """Return the rule of a TIMESTAMP, a text of local time with just its column's digits; all else is as sent."""
+    type_ = None if declared is None else parse_sql_type(declared)
+    is_zoned = type_ is not None and type_.name == "TIMESTAMP" and zone is not None
+    return value_rule(type_, zone) if is_zoned else AS_SENT
+
+
 def _sent_by_debezium(declared: str | None, connector: str | None, _zone: tzinfo | None, modes: Modes) -> Rule | None:
     codec = codec_of(declared, connector, modes)
     return AS_SENT if codec is None else codec.rule
@@ -125,6 +134,7 @@ RULES: Final[dict[str, FormatRules]] = {
         datetime="milliseconds",
         instant="milliseconds",
     ),
+    "maxwell": FormatRules(is_typed_by_table=True, sent=_sent_by_maxwell),
     "datahub_tuple": FormatRules(date="microseconds", datetime="microseconds", instant="microseconds"),
     "debezium": FormatRules(
         words={

@@ -183,10 +183,13 @@ def read_label(members: Collection[str]) -> Reader:
 
 
 def read_labels(members: Collection[str]) -> Reader:
-    """Return a reader of a SET's labels, separated by commas."""
+    """Return a reader of a SET's labels, separated by commas; an array of them, none with a comma, is the same."""
     known = frozenset(members)
 
     def read(value: Any) -> Any:
+        if type(value) is list and all(type(label) is str and "," not in label for label in value):
+            # An empty set may be sent as an array of an empty text.
+            value = ",".join(value) if value == [""] or "" not in value else value
         if type(value) is not str or (known and value and not known.issuperset(value.split(","))):
             return MISFIT
         return value

@@ -300,7 +300,8 @@ class MessageTyper:
         if "row" in self._parts.names and change.after is None:
             return "row", ""
         after = "row" if "row" in self._parts.names else "after"
-        return "before" if change.before is not None else "", after if change.after is not None else ""
+        before = "old" if "old" in self._parts.names else "before"
+        return before if change.before is not None else "", after if change.after is not None else ""
 
 
 class ChangeTyper(MessageTyper):

