@@ -19,6 +19,7 @@ from cdcavro.change.order import file_order, in_order, order_key, precedes, shar
 from cdcavro.errors import OrderError
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes
+from support.facts import facts_of, text_of
 from support.roundtrip import error_of, exact
 
 BLOB = Source(format="datahub_blob", database="d", table="t")
@@ -318,31 +319,9 @@ def test_a_changed_primary_key_is_a_delete_and_an_insert():
     assert split_key_change(same) == [same]
 
 
-UPDATES = {
-    "oms_default": '{"recordType":"UPDATE","prevStruct":{"id":1,"a":1},"postStruct":{"id":2,"a":1}}',
-    "oms_canal": '{"type":"UPDATE","zz":1,"data":[{"id":2,"a":1}],"old":[{"id":1}]}',
-    "canal": '{"type":"UPDATE","gtid":"","data":[{"id":"2","a":"1"}],"old":[{"id":"1"}],"mysqlType":{"id":"int","a":"int"}}',
-    "oms_dataworks": (
-        '{"version":"2.0","payload":{"op":"UPDATE","before":{"data":{"id":1,"a":1}},"after":{"data":{"id":2,"a":1}}}}'
-    ),
-    "oms_shareplex": '{"meta":{"op":"upd"},"key":{"id":1,"a":1},"data":{"id":2}}',
-    "datahub_blob": (
-        '{"payload":{"op":"UPDATE_AFTER","sequenceId":"7",'
-        '"before":{"dataColumn":{"id":1,"a":1}},"after":{"dataColumn":{"id":2,"a":1}}}}'
-    ),
-    "debezium": '{"op":"u","before":{"id":1,"a":1},"after":{"id":2,"a":1}}',
-    "maxwell": '{"type":"update","data":{"id":2,"a":1},"old":{"id":1}}',
-}
-UPDATES["oms_default_extend_column_type"] = UPDATES["oms_default"]
-TUPLE = (
-    '{"_sequence_id_":"7","_operation_type_":"U","_before_image_":"Y","_after_image_":"N","id":1,"a":1}',
-    '{"_sequence_id_":"7","_operation_type_":"U","_before_image_":"N","_after_image_":"Y","id":2,"a":1}',
-)
-
-
 def key_change(format: str) -> Change:
     """Return an update of the primary key as it comes in a format."""
-    texts = TUPLE if format == "datahub_tuple" else (UPDATES[format],)
+    texts = map(text_of, facts_of(format)["key update"])
     (update,) = join_halves(change for text in texts for change in to_changes(text, format))
     return replace(update, key=("id",))
 

@@ -22,12 +22,12 @@ from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes
-from cdcavro.wire.formats import FORMATS
+from cdcavro.wire.formats import FORMATS, rule_of
 from support.order_trial import LANES, Exact, Message, Placer, batch_of, learned, row_of, rows_in, same, trial
 from support.rows_trial import ZONE, shop
 
 compiled = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
-ARRIVAL = ("canal", "oms_canal")
+ARRIVAL = tuple(format for format in FORMATS if rule_of(format).order == "arrival")
 
 
 def canal(es: int, *ids: int, offset: int = 0, old: list | None = None, table: str = "t") -> Message:

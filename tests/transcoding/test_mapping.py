@@ -26,6 +26,7 @@ from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.schema_history import with_columns
 from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import FORMATS, get_format
+from support.facts import facts_of, text_of
 from support.messages import goldens, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact
 
@@ -392,33 +393,20 @@ def test_a_rowid_of_oracle_tells_a_system_change_number_from_a_time(row, positio
     assert change(json.dumps({"data": {}, "meta": meta}), "oms_shareplex").position == position
 
 
-UNKNOWN = {
-    "oms_default": '{"recordType":"REPLACE","prevStruct":null,"postStruct":{"a":1}}',
-    "oms_default_extend_column_type": '{"recordType":"REPLACE","prevStruct":{"a":1},"postStruct":{"a":1}}',
-    "oms_canal": '{"type":"REPLACE","data":[{"a":1}]}',
-    "canal": '{"type":"REPLACE","gtid":"","data":[{"a":"1"}]}',
-    "oms_dataworks": '{"version":"2.0","payload":{"op":"REPLACE","after":{"data":{"a":1}}}}',
-    "oms_shareplex": '{"meta":{"op":"REPLACE"},"data":{"a":1}}',
-    "datahub_blob": '{"payload":{"op":"REPLACE","after":{"dataColumn":{"a":1}}}}',
-    "datahub_tuple": '{"_operation_type_":"REPLACE","_before_image_":"N","_after_image_":"Y","a":1}',
-    "debezium": '{"op":"REPLACE","before":null,"after":{"a":1}}',
-    "maxwell": '{"type":"REPLACE","data":{"a":1}}',
-}
-
-
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
 def test_an_unknown_operation_is_kept_as_it_is_spelled(format):
     """It is told by `OTHER`, and written again in its format without the help of `members`; no other has a place for the row."""
-    found = change(UNKNOWN[format], format)
+    text = text_of(facts_of(format)["unknown operation"])
+    found = change(text, format)
     assert (found.op, found.operation) == ("OTHER", "REPLACE")
-    (text,) = from_changes([replace(Change.from_avro(found.to_avro()), members=None)], format)
-    assert change(text, format).operation == "REPLACE"
+    (back,) = from_changes([replace(Change.from_avro(found.to_avro()), members=None)], format)
+    assert change(back, format).operation == "REPLACE"
     sentence = (
         f"{format}: $: expected an operation on a row that is known, because the message holds a row, got 'REPLACE'"
     )
     for other in set(cdcavro.FORMATS) - {format}:
         assert error_of(from_changes, [found], other) == sentence
-        assert error_of(cdcavro.transcode, UNKNOWN[format], format, other) == sentence
+        assert error_of(cdcavro.transcode, text, format, other) == sentence
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""The facts of each format: what its samples mean, and that everything that tests over formats draw from is there."""
+
+from __future__ import annotations
+
+import pytest
+
+import cdcavro
+from cdcavro.change.model import to_record
+from cdcavro.engine.program import Program
+from cdcavro.exact.jsonvalues import differences
+from cdcavro.wire.formats import get_format, rule_of
+from cdcavro.wire.message_program import row_parts
+from support.facts import facts_of
+from support.messages import golden_files
+from support.places import TESTS
+
+SAMPLES = [
+    pytest.param(format, name, id=f"{format}-{name}")
+    for format in cdcavro.FORMATS
+    for name in facts_of(format).get("samples", ())
+]
+# What a change of a sample is not compared in: it differs between rows of one kind, or follows from the format.
+BESIDE = ("row", "rows", "source", "operation")
+
+
+def test_each_format_has_a_file_of_facts():
+    """And nothing else has."""
+    assert {path.stem for path in (TESTS / "formats" / "facts").iterdir()} == set(cdcavro.FORMATS)
+
+
+@pytest.mark.parametrize(("format", "name"), SAMPLES)
+def test_a_sample_means_what_its_facts_say(format, name):
+    """Digit for digit."""
+    (change,) = cdcavro.to_changes(golden_files(format)[name], format, members=False)
+    made = {key: value for key, value in to_record(change).items() if key not in BESIDE}
+    assert list(differences(made, facts_of(format)["samples"][name])) == []
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_all_samples_are_told_if_some_are(format):
+    """A format that says what its samples mean leaves none out."""
+    samples = facts_of(format).get("samples")
+    assert samples is None or set(samples) == set(golden_files(format))
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_a_schema_says_which_members_are_the_parts_of_rows(format):
+    """Without `part`, or `means` from which it follows, rows leave the engine: all go the exact way, slowly."""
+    parts = row_parts(get_format(format).envelope).names
+    assert parts & {"row", "rows", "after"}, f"avsc/{format}.avsc: no member is a row (`means` or `part`)"
+    assert parts & {"event_time", "event_time_fine"}, f"avsc/{format}.avsc: no member is the time of a change"
+    assert isinstance(get_format(format).program, Program)
+    rule = rule_of(format)
+    assert rule.order or rule.position, f"avsc/{format}.avsc: neither numbers nor arrival order the changes"
