@@ -8,7 +8,8 @@ import cdcavro
 from cdcavro.change.model import to_record
 from cdcavro.engine.program import Program
 from cdcavro.exact.jsonvalues import differences
-from cdcavro.wire.formats import get_format, rule_of
+from cdcavro.wire.attributes import marked_paths
+from cdcavro.wire.formats import change_format, get_format, rule_of
 from cdcavro.wire.message_program import row_parts
 from support.facts import facts_of
 from support.messages import golden_files
@@ -52,3 +53,12 @@ def test_a_schema_says_which_members_are_the_parts_of_rows(format):
     assert isinstance(get_format(format).program, Program)
     rule = rule_of(format)
     assert rule.order or rule.position, f"avsc/{format}.avsc: neither numbers nor arrival order the changes"
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_words_and_units_are_those_of_operations(format):
+    """A misspelled one would make a change of nothing."""
+    (symbols,) = {one.symbols for one in [change_format().envelope.fields[0].type]}
+    stated = [word for _, ops in marked_paths(get_format(format).envelope, "ops") for word in ops.values()]
+    stated += [op for _, units in marked_paths(get_format(format).envelope, "units") for op in units]
+    assert set(stated) <= set(symbols)

@@ -672,9 +672,11 @@ cdef int _moment(Run *r, const Cell *cell, const Value *value, const Facts *fact
             return OK if cdcavro_clock(at, end, count) else LEFT
         return OK if end - at <= 26 and cdcavro_local(at, end, count) else LEFT
     if cell.op == OP_IN_ZONE:
-        # A fraction has just the digits of its column.
-        if not is_text or end - at != 19 + (cell.b + 1 if cell.b else 0) or at[10] != 32:
+        if not is_text:
             return LEFT
+        # A fraction has just the digits of its column. Another text may be a number of seconds.
+        if end - at != 19 + (cell.b + 1 if cell.b else 0) or at[10] != 32:
+            return OK if cdcavro_seconds(at, end, count) and _is_of_calendar(count[0]) else LEFT
         return _in_zone(facts, at, end, count) or count[0] < 0
     return _instant(cell, value, is_text, count)
 

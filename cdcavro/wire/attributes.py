@@ -177,7 +177,7 @@ def field_rule(declared: Field) -> FieldRule:
     nullable nor required nor a map of members.
     """
     attribute = _attribute(declared.attributes, declared.name)
-    means = _take(attribute, "means", "", lambda value: value in MEANINGS, declared.name)
+    means = _take(attribute, "means", "", lambda value: isinstance(value, str) and value in MEANINGS, declared.name)
     if means and "part" in attribute:
         raise SchemaError(declared.name, "json.part follows from json.means")
     unit = _take(attribute, "unit", "", _is_unit, declared.name)

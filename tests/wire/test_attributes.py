@@ -70,6 +70,17 @@ def test_field_says_its_rule(said, type, rule):
         ({"part": "event_time"}, _NULLABLE, "schema a: a time has a unit, and nothing else has"),
         ({"part": "transaction", "unit": "ms"}, _NULLABLE, "schema a: a time has a unit, and nothing else has"),
         ({"part": "event_time", "unit": "h"}, _NULLABLE, "schema a: json.unit is not one of its values"),
+        ({"part": "event_time", "unit": {"ALTER": "ms"}}, _NULLABLE, "schema a: json.unit is not one of its values"),
+        ({"part": "event_time", "unit": {"": "h"}}, _NULLABLE, "schema a: json.unit is not one of its values"),
+        ({"means": "time"}, _NULLABLE, "schema a: json.means is not one of its values"),
+        ({"means": []}, _NULLABLE, "schema a: json.means is not one of its values"),
+        ({"means": "row", "part": "row"}, _NULLABLE, "schema a: json.part follows from json.means"),
+        ({"means": "event time"}, _NULLABLE, "schema a: a time has a unit, and nothing else has"),
+        ({"means": "nothing", "unit": "s"}, _NULLABLE, "schema a: a time has a unit, and nothing else has"),
+        ({"necessary": True}, _NULLABLE, "schema a: a necessary value is one of those in json.tells"),
+        ({"necessary": True, "tells": True}, _NULLABLE, "schema a: a necessary value is one of those in json.tells"),
+        ({"ops": ["INSERT"]}, _NULLABLE, "schema a: json.ops is not one of its values"),
+        ({"ops": {"i": 1}}, _NULLABLE, "schema a: json.ops is not one of its values"),
         ({}, "int", "schema a: a field is either nullable or required"),
         ({"required": True}, _NULLABLE, "schema a: a field is either nullable or required"),
     ],
@@ -96,6 +107,9 @@ def test_enum_says_its_rule(said, rule):
     ("said", "sentence"),
     [
         ({"other": "X"}, "schema E: json.other is not one of its values"),
+        ({"names": {"X": "x"}}, "schema E: json.names is not one of its values"),
+        ({"names": {"A": 1}}, "schema E: json.names is not one of its values"),
+        ({"names": {"A": "OTHER"}}, "schema E: json.names is not one of its values"),
         ({"other": ["A"]}, "schema E: json.other is not one of its values"),
         ({"spellings": {"a": "X"}}, "schema E: json.spellings is not one of its values"),
         ({"spellings": {"a": ["A"]}}, "schema E: json.spellings is not one of its values"),
@@ -270,3 +284,13 @@ def test_error_is_a_schema_error():
     """What is wrong with a schema is never said to be a message's fault."""
     with pytest.raises(SchemaError):
         field_rule(_field({"x": 1}))
+
+
+@pytest.mark.parametrize(
+    ("means", "part"), [("row", "row"), ("event time", "event_time"), ("nothing", "unused"), ("table", "")]
+)
+def test_the_part_of_a_row_follows_from_what_a_member_means(means, part):
+    """What belongs to all messages of a kind is no part."""
+    rule = field_rule(_field({"means": means} | ({"unit": {"": "s", "ALTER": "ms"}} if part == "event_time" else {})))
+    assert (rule.means, rule.part) == (means, part)
+    assert (rule.unit, dict(rule.units)) == (("s", {"ALTER": "ms"}) if part == "event_time" else ("", {}))

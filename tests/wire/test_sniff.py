@@ -14,28 +14,23 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.wire.format import Format
-from cdcavro.wire.sniff import _marks, best_format, fitting_formats, other_format
+from cdcavro.wire.sniff import _describe_formats, _marks, best_format, fitting_formats, other_format
 from support.bounds_trial import FILLERS
 from support.calls import calls
 from support.messages import SAMPLES, golden_files, goldens, lines
 from support.mutations import mutated
 from support.roundtrip import error_of
 
-_LOOKED_FOR = (
-    "a message of a known format (oms_default: recordType; oms_default_extend_column_type: recordType; "
-    "oms_canal: type and one of database, table, pkNames, isDdl, es, sql, sqlType, mysqlType, data, old; "
-    "canal: type and one of id, database, table, pkNames, isDdl, es, sql, sqlType, mysqlType, data, old, gtid; "
-    "oms_dataworks: payload.op and one of version, schema.source.table, schema.column, schema.pk, "
-    "payload.before.data, payload.after.data, payload.scn, extend; oms_shareplex: meta.op; "
-    "datahub_blob: payload.op and one of schema.dataColumn, schema.primaryKey, schema.source.tableName, "
-    "payload.before.dataColumn, payload.after.dataColumn, payload.sequenceId, version; "
-    "datahub_tuple: one of _sequence_id_, _operation_type_, _excute_time_, _source_table_, _before_image_, "
-    "_after_image_; "
-    "debezium: one of topic, value.op, value.ts_ms, value.databaseName, value.tableChanges, value.status, "
-    "value.payload.op, value.payload.ts_ms, value.payload.databaseName, value.payload.tableChanges, "
-    "value.payload.status, op, ts_ms, databaseName, tableChanges, status, payload.op, payload.ts_ms, "
-    "payload.databaseName, payload.tableChanges, payload.status; maxwell: type)"
-)
+_LOOKED_FOR = f"a message of a known format ({_describe_formats()})"
+# What is said of some formats in that.
+_DESCRIBED = [
+    "oms_default: recordType",
+    "oms_canal: type and one of database, table, pkNames, isDdl, es, sql, sqlType, mysqlType, data, old",
+    "oms_dataworks: payload.op and one of version, schema.source.table, schema.column, schema.pk, payload.before.data, payload.after.data, payload.scn, extend",
+    "oms_shareplex: meta.op",
+    "datahub_tuple: one of _sequence_id_, _operation_type_, _excute_time_, _source_table_, _before_image_, _after_image_",
+    "maxwell: type",
+]
 _MAXWELL = [
     {"database": "shop", "table": "t", "type": "insert", "ts": 1, "xid": 2, "commit": True, "data": {"id": 1}},
     {"database": "shop", "table": "t", "type": "update", "ts": 1, "data": {"id": 1}, "old": {"id": 0}},
@@ -489,3 +484,10 @@ def test_a_necessary_value_tells_a_format_for_sure(message):
     assert "maxwell" not in cdcavro.wire.sniff.fitting_formats(
         json.dumps(message | {"type": "INSERT", "data": [], "old": []})
     )
+
+
+def test_a_format_is_described_by_the_members_that_it_needs():
+    """Those without which it is none, and of the others each that would tell it."""
+    described = _describe_formats().split("; ")
+    assert [one.partition(":")[0] for one in described] == [*cdcavro.FORMATS]
+    assert set(_DESCRIBED) <= set(described)
