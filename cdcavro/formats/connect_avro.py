@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import Decoder
 from cdcavro.avro.skip import READ_PRIMITIVE
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, check_expansion
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsonvalues import ABSENT
 
@@ -46,6 +46,12 @@ _LOGICAL_NAMES: Final = {
     "time-millis": "Time",
     "timestamp-millis": "Timestamp",
 }
+# How many characters a schema has with Connect's types: the 4,096 columns of a table take about 2 million.
+_MAX_SCHEMA: Final = 16 << 20
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+# What types state of themselves in attributes, and what each is in Python and in a sentence.
+_FACTS: Final[dict[str, type]] = {"name": str, "version": int, "doc": str, "parameters": dict}
+_KINDS: Final[dict[type, str]] = {str: "a text", int: "an integer", dict: "an object of texts"}
 _ESCAPES: Final = re.compile(r"\\(?:\\|u00[01][0-9a-f])")
 _FLOAT: Final = struct.Struct("<f")
 # What is rounded to the largest number of single precision is below this.
@@ -68,7 +74,8 @@ class ConnectReader:
 
     def __init__(self, schema: Schema) -> None:
         root = schema.root
-        self._schema = json.dumps(_schema_of(root, ()), ensure_ascii=False, separators=(",", ":"))
+        check_expansion(root, "Kafka Connect")
+        self._schema = _text_of(_schema_of(root))
         self._read = _reader(root)
 
     def text(self, payload: bytes) -> bytes:
@@ -79,25 +86,56 @@ class ConnectReader:
         return f'{{"schema":{self._schema},"payload":{text}}}'.encode()
 
 
-def _schema_of(declared: Type, above: tuple[str, ...], default: Any = ABSENT) -> dict[str, Any]:
-    """Return Connect's schema for a type, as its JSON converter writes it; `above` are the records around it."""
+def _text_of(schema: dict[str, Any]) -> str:
+    """Return the text of Connect's schema, which repeats all that Avro's refers to by name."""
+    parts, size = [], 0
+    for part in json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).iterencode(schema):
+        size += len(part)
+        if size > _MAX_SCHEMA:
+            raise SchemaError("$", f"it has more than {_MAX_SCHEMA:,} characters with Kafka Connect's types")
+        parts.append(part)
+    text = "".join(parts)
+    if _SURROGATE.search(text):
+        raise SchemaError("$", "a text of Kafka Connect's is UTF-8, without lone surrogates")
+    return text
+
+
+def _schema_of(declared: Type, default: Any = ABSENT) -> dict[str, Any]:
+    """Return Connect's schema for a type, as its JSON converter writes it."""
     is_optional = isinstance(declared, Union)
     own = _branch_of(declared) if isinstance(declared, Union) else declared
     attributes: Mapping[str, Any] = getattr(own, "attributes", {})
-    made = _shape_of(own, above)
+    made = _shape_of(own)
     made["optional"] = is_optional
-    name = attributes.get("connect.name") or _default_name(own)
+    stated = {fact: _stated(attributes, fact, kind) for fact, kind in _FACTS.items()}
+    name = stated["name"] or _default_name(own)
     facts = {
         "name": name,
-        "version": attributes.get("connect.version") or (1 if name and name.startswith(_LOGICAL) else None),
-        "doc": attributes.get("connect.doc"),
-        "parameters": attributes.get("connect.parameters") or _default_parameters(own, name),
+        "version": stated["version"] or (1 if name and name.startswith(_LOGICAL) else None),
+        "doc": stated["doc"],
+        "parameters": stated["parameters"] or _default_parameters(own, name),
     }
     made |= {fact: value for fact, value in facts.items() if value}
     default = attributes.get("connect.default", default)
     if default is not ABSENT and default is not None:
-        made["default"] = b64encode(default.encode("latin-1")).decode() if _is_bytes(own) else default
+        made["default"] = _default_bytes(default) if _is_bytes(own) else default
     return made
+
+
+def _stated(attributes: Mapping[str, Any], fact: str, kind: type) -> Any:
+    """Return what a type states of itself, None without it."""
+    value = attributes.get(f"connect.{fact}")
+    is_right = value is None or type(value) is kind
+    if not is_right or (kind is dict and value and not all(type(text) is str for text in value.values())):
+        raise SchemaError("$", f"connect.{fact} is {_KINDS[kind]}")
+    return value
+
+
+def _default_bytes(default: Any) -> str:
+    """Return the default of bytes in base64, whose characters in a schema are the bytes."""
+    if type(default) is not str or (not default.isascii() and max(default) > "\xff"):
+        raise SchemaError("$", "the default of bytes is a text whose characters are bytes")
+    return b64encode(default.encode("latin-1")).decode()
 
 
 def _branch_of(declared: Union) -> Type:
@@ -108,7 +146,7 @@ def _branch_of(declared: Union) -> Type:
     return others[0]
 
 
-def _shape_of(declared: Type, above: tuple[str, ...]) -> dict[str, Any]:
+def _shape_of(declared: Type) -> dict[str, Any]:
     match declared:
         case Primitive(name) if name != "null":
             narrow = declared.attributes.get("connect.type")
@@ -118,17 +156,14 @@ def _shape_of(declared: Type, above: tuple[str, ...]) -> dict[str, Any]:
         case Enum():
             return {"type": "string"}
         case Array(items):
-            return {"type": "array", "items": _schema_of(items, above)}
+            return {"type": "array", "items": _schema_of(items)}
         case Map(values):
             keys = {"type": "string", "optional": False}
-            return {"type": "map", "keys": keys, "values": _schema_of(values, above)}
-        case Record(name=name, fields=fields):
-            if name in above:
-                raise SchemaError("$", f"{name} contains itself, which Kafka Connect has no type for")
+            return {"type": "map", "keys": keys, "values": _schema_of(values)}
+        case Record(fields=fields):
             names = _names_of(declared)
-            inner = (*above, name)
             members = [
-                {**_schema_of(field.type, inner, field.default), "field": own}
+                {**_schema_of(field.type, field.default), "field": own}
                 for field, own in zip(fields, names, strict=True)
             ]
             return {"type": "struct", "fields": members}

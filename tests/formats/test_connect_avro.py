@@ -32,6 +32,14 @@ def text_of(declared: Any, value: Any) -> str:
     return ConnectReader(cdcavro.parse_schema(json.dumps(whole))).text(written(whole, {"x": value})).decode()
 
 
+def doubled(declared: Any, times: int) -> dict[str, Any]:
+    """Return a record of two fields of the same record of two fields, and so on."""
+    made = record(field("x", declared), name="b.R0")
+    for i in range(times):
+        made = record(field("x", made), field("y", f"b.R{i}"), name=f"b.R{i + 1}")
+    return made
+
+
 def test_an_envelope_is_the_text_of_the_json_converter_with_its_schema():
     """Member by member, in the order in which Kafka's converter writes them."""
     text = ConnectReader(cdcavro.parse_schema(json.dumps(ENVELOPE))).text(written(ENVELOPE, envelope("c", ROW)))
@@ -166,11 +174,25 @@ def test_a_number_of_single_precision_comes_back_from_its_text(bits: int):
         (["null", "int", "string"], "a union of Kafka Connect's is one of null and one other type"),
         ("null", "Kafka Connect has no type for null"),
         (record(field("next", ["null", "a.R"]), name="a.R"), "a.R contains itself"),
+        ({"type": "int", "connect.name": 5}, "connect.name is a text"),
+        ({"type": "int", "connect.version": "1"}, "connect.version is an integer"),
+        ({"type": "int", "connect.parameters": [1]}, "connect.parameters is an object of texts"),
+        ({"type": "int", "connect.parameters": {"scale": 2}}, "connect.parameters is an object of texts"),
+        ({"type": "bytes", "connect.default": 5}, "the default of bytes is a text whose characters are bytes"),
+        ({"type": "bytes", "connect.default": "é中"}, "the default of bytes is a text whose characters are bytes"),
+        ({"type": "int", "connect.doc": "\ud800"}, "a text of Kafka Connect's is UTF-8"),
+        (doubled({"type": "int"}, 25), "it stands for more than 100,000 types, which Kafka Connect does not read"),
+        (doubled({"type": "int", "connect.doc": "d" * 10_000}, 13), "it has more than 16,777,216 characters"),
     ],
 )
+@pytest.mark.timeout(60)
 def test_what_connect_has_no_type_for_is_refused(declared: Any, sentence: str):
-    """Also a record in itself, before its data are read."""
-    whole = declared if isinstance(declared, dict) else record(field("x", declared), name="a.R")
+    """Also a record in itself, before its data are read, and a schema that is short and stands for a long one."""
+    whole = (
+        declared
+        if isinstance(declared, dict) and declared["type"] == "record"
+        else record(field("x", declared), name="a.R")
+    )
     with pytest.raises(SchemaError, match=sentence):
         ConnectReader(cdcavro.parse_schema(json.dumps(whole)))
 
