@@ -149,13 +149,15 @@ class _Parser:
             case list():
                 return self._union(declared, space, where, depth)
             case {"type": "array"}:
-                return Array(self.parse(_need(declared, "items", where), space, where + ".items", depth + 1))
+                items = self.parse(_need(declared, "items", where), space, where + ".items", depth + 1)
+                return Array(items, _others(declared, "items"))
             case {"type": "map"}:
-                return Map(self.parse(_need(declared, "values", where), space, where + ".values", depth + 1))
+                values = self.parse(_need(declared, "values", where), space, where + ".values", depth + 1)
+                return Map(values, _others(declared, "values"))
             case {"type": "record" | "error" | "enum" | "fixed" as kind}:
                 return self._named(kind, declared, space, where, depth)
             case {"type": str(kind)} if kind in PRIMITIVES:
-                return Primitive(kind, MappingProxyType({k: v for k, v in declared.items() if k != "type"}))
+                return Primitive(kind, _others(declared))
             case {"type": str(name)}:
                 return self._reference(name, space, where, depth)
         raise SchemaError(where, f"expected a type, got {shown(json.dumps(declared))}")
@@ -235,6 +237,11 @@ class _Parser:
         if made.default is not ABSENT:
             self._defaults.append((made, where))
         return made
+
+
+def _others(declared: dict[str, Any], own: str = "type") -> MappingProxyType[str, Any]:
+    """Return what a declaration states beside its type and its member `own`."""
+    return MappingProxyType({name: value for name, value in declared.items() if name not in ("type", own)})
 
 
 def _need(declared: dict[str, Any], member: str, where: str) -> Any:

@@ -46,6 +46,8 @@ class Array:
 
     # Their type.
     items: Type
+    # Whatever else its declaration states.
+    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Map:
 
     # Their type.
     values: Type
+    # Whatever else its declaration states.
+    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,18 @@ def test_a_payload_that_is_cut_or_has_more_is_an_error(cut: int):
             reader.text(broken)
 
 
+@pytest.mark.parametrize(("declared", "key"), [(array("double"), "items"), (mapping("double"), "values")])
+def test_an_array_and_a_map_have_their_own_names_and_parameters(declared: dict[str, Any], key: str):
+    """As pgvector's columns do; a field of theirs has its true name, too."""
+    parameters = {"__debezium.source.column.name": "em bed"}
+    facts = {"connect.name": "io.debezium.data.DoubleVector", "connect.version": 1, "connect.parameters": parameters}
+    made = read(declared | facts, [0.5] if key == "items" else {"a": 0.5})
+    assert made["payload"] == {"em bed": [0.5] if key == "items" else {"a": 0.5}}
+    (own,) = made["schema"]["fields"]
+    assert (own["name"], own["version"], own["parameters"]) == ("io.debezium.data.DoubleVector", 1, parameters)
+    assert own[key] == {"type": "double", "optional": False}
+
+
 def test_names_that_two_columns_would_share_stay_as_they_are():
     """A true name is taken only if all of a row's names differ."""
     renamed = {"type": "string", "connect.parameters": {"__debezium.source.column.name": "b"}}
