@@ -78,6 +78,11 @@ class ConnectReader:
         self._schema = _text_of(_schema_of(root))
         self._read = _reader(root)
 
+    @property
+    def repeated(self) -> int:
+        """How many characters the schema takes in each text."""
+        return len(self._schema)
+
     def text(self, payload: bytes) -> bytes:
         """Return the JSON of a payload (bytes), with its schema. Raises `PayloadError` for one that is none."""
         source = Decoder(payload)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 TEXT: Final = "text"
 _SIZES: Final = {magic[0]: size for magic, size in PREFIXES.items()}
 _SHOWN: Final = 2
+# How many characters of schemas the texts of a batch have at most, if they are of more than one message.
+_REPEATED: Final = 64 << 20
 # The text of a message, its format if it is known, and if there is no text what was expected and what came.
 OPENED: Final = (TEXT, "format", "expected", "got")
 # The JSON of a record's key: as it came, or of a framed one what it became.
@@ -55,7 +57,8 @@ def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) ->
     def converted_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = iter(batches)
         try:
-            yield from convert(map(Opener(access, formats).open, messages))
+            opener = Opener(access, formats)
+            yield from convert(part for batch in messages for part in opener.open_in_parts(batch))
         except (JobError, RegistryError) as error:
             yield failure_summary(error)
             # Spark wants all batches to be read.
@@ -72,6 +75,8 @@ class PayloadReader(NamedTuple):
     decode: Callable[[bytes], bytes]
     # Decodes whole columns, if the format's own schema wrote them.
     column: Batch | None
+    # How many characters of a schema each text has.
+    repeated: int = 0
 
     def texts(self, payloads: pa.Array, faults: dict[int, MessageError], indexes: Sequence[int]) -> pa.Array:
         """Return the texts of payloads, null for one that cannot be read; `faults` gets its error under its index."""
@@ -89,6 +94,27 @@ class Opener:
     def __init__(self, access: RegistrySettings, formats: Formats) -> None:
         self._access, self._formats = access, formats
         self._known: dict[tuple[str, bytes], PayloadReader | PayloadError] = {}
+
+    def open_in_parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield what `open` makes of a batch, in parts whose texts repeat at most 64 Mi characters of schemas.
+
+        Texts of Connect have their schema, which takes hundreds of kilobytes if a table has a thousand columns.
+        """
+        most = max((reader.repeated for reader in self._readers(batch)), default=0)
+        count = max(_REPEATED // max(most, 1), 1)
+        for start in range(0, max(batch.num_rows, 1), count):
+            yield self.open(batch.slice(start, count))
+
+    def _readers(self, batch: pa.RecordBatch) -> Iterator[PayloadReader]:
+        """Yield the readers of the values and keys in a batch."""
+        formats = {self._formats.format_of(topic) for topic in batch.column("topic").unique().to_pylist()}
+        for name, magics in (("raw", (*PREFIXES,)), ("key", (FRAMED_KEY,))):
+            column = batch.column(name)
+            for magic in magics:
+                framed = column.filter(pc.starts_with(column, magic))
+                prefixes = pc.binary_slice(framed, 0, PREFIXES[magic]).unique().to_pylist()
+                readers = (self._reader(format, prefix) for format in formats for prefix in prefixes)
+                yield from (reader for reader in readers if isinstance(reader, PayloadReader))
 
     def open(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of `sources.COLUMNS` with the columns of `OPENED`.
@@ -204,7 +230,8 @@ class Opener:
 
 def _connect_reader(writer: Schema, identifier: str) -> PayloadReader:
     try:
-        return PayloadReader(CONNECT, ConnectReader(writer).text, None)
+        reader = ConnectReader(writer)
+        return PayloadReader(CONNECT, reader.text, None, reader.repeated)
     except SchemaError as error:
         raise PayloadError("a payload of Kafka Connect's types", f"one of {identifier}: {error}") from error
 

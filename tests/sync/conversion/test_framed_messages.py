@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import cdcavro
@@ -223,6 +224,21 @@ def test_avro_of_debezium_becomes_the_rows_of_its_json(access: RegistrySettings,
     facts = ("what", "number", "version", "operation", "order", "key", "payload")
     assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
     assert [row["operation"] for row in rows if row["what"] == ROW_OUTCOME] == [*"cud"]
+
+
+def test_texts_that_repeat_a_long_schema_are_few_at_a_time(access: RegistrySettings, monkeypatch: pytest.MonkeyPatch):
+    """And make the same rows: a batch of a wide table would take gigabytes. Without rows, it is one batch."""
+    opener = framed.Opener(access, Formats())
+    (whole,) = opener.open_in_parts(batch_of(RECORDS))
+    schema = json.loads(whole.column(framed.TEXT)[0].as_py())["schema"]
+    length = len(json.dumps(schema, ensure_ascii=False, separators=(",", ":")))
+    monkeypatch.setattr(framed, "_REPEATED", 3 * length - 1)
+    parts = [*opener.open_in_parts(batch_of(RECORDS))]
+    assert [part.num_rows for part in parts] == [2, 2, 1]
+    assert pa.Table.from_batches(parts).to_pylist() == whole.to_pylist()
+    assert [part.num_rows for part in opener.open_in_parts(batch_of(RECORDS).slice(0, 0))] == [0]
+    monkeypatch.setattr(framed, "_REPEATED", 1)
+    assert [part.num_rows for part in opener.open_in_parts(batch_of(RECORDS))] == [1] * 5
 
 
 @pytest.mark.parametrize(
