@@ -144,6 +144,15 @@ class Table:
         indexes = self._settled_indexes(tuple(columns), source)
         return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
+    def only_version(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> TableSchema | None:
+        """Return the only version that fits the columns of a change, whatever its time; None if the time decides."""
+        if may_be_unsigned(columns, self._unsigned):
+            columns = tuple(columns)
+            if any(with_unsigned(columns, version.columns) is not columns for version in self.versions):
+                return None
+        fitting = self._indexes.get(self.digests(columns, source, given).resolved, ())
+        return self.versions[fitting[0]] if len(fitting) == 1 else None
+
     def take_names(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Return the version of a change with these names, adding one if none has them and none is declared."""
         if not self.is_stated and not any(version.names.issuperset(names) for version in self.versions):
@@ -372,15 +381,6 @@ def digests_of_version(schema: TableSchema) -> ColumnDigests:
 
 def _signatures_of_version(schema: TableSchema) -> Signatures:
     return [_signature(column.name, column.type, column.avro) for column in schema.columns]
-
-
-def only_version(versions: Sequence[TableSchema], digests: ColumnDigests, change: Change) -> TableSchema | None:
-    """Return the only version that fits the columns of a change, given their digests; None if the time decides."""
-    columns = change.columns or ()
-    if any(with_unsigned(columns, version.columns) is not columns for version in versions):
-        return None
-    fitting = [version for version in versions if digests_of_version(version).resolved == digests.resolved]
-    return fitting[0] if len(fitting) == 1 else None
 
 
 def contradiction(signatures: Signatures, schema: TableSchema) -> SchemaError:

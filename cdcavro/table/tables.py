@@ -27,7 +27,7 @@ from cdcavro.table.catalog import TableCatalog
 from cdcavro.table.ddl.contents import emptied_tables, empties
 from cdcavro.table.ddl.tokens import is_mysql
 from cdcavro.table.evolution.evolve import NONE_GIVEN
-from cdcavro.table.history import Table, columns_of_version, only_version, time_of
+from cdcavro.table.history import Table, columns_of_version, time_of
 from cdcavro.table.statement_follower import StatementFollower
 from cdcavro.table.table_names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.table_schema import TableSchema
@@ -264,7 +264,7 @@ class Tables:
             return None
         schema = table.schema if len(table.versions) == 1 else None
         if change.columns is not None and is_all_learned:
-            schema = only_version(table.versions, table.digests(change.columns, change.source, self._given), change)
+            schema = table.only_version(change.columns, change.source, self._given)
         elif change.columns is not None:
             schema = table.settled_version(change.columns, change.source)
         if schema is None:
