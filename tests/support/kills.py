@@ -89,6 +89,23 @@ def within(owner: Any, name: str, folder: Path, *, calls: int = 1, files: str = 
     setattr(owner, name, wrapped)
 
 
+def behind_writing(owner: Any, name: str, *, calls: int = 1) -> None:
+    """Die within a call of a function, as soon as its last argument has written files, which nothing refers to yet."""
+    own, left = getattr(owner, name), [calls]
+
+    def wrapped(*args: Any) -> Any:
+        left[0] -= 1
+        *others, write = args
+
+        def dying(folder: Path) -> None:
+            write(folder)
+            die()
+
+        return own(*others, dying if left[0] == 0 else write)
+
+    setattr(owner, name, wrapped)
+
+
 def when(folder: Path, *names: str) -> None:
     """Die as soon as there is a new folder of one of these names."""
 

@@ -40,7 +40,7 @@ from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.table.tables import REJECT
 from support.avro_changes import changes_in, listed
-from support.kills import RANDOM, KilledPipeline, at, die, differences, freed, when, within
+from support.kills import RANDOM, KilledPipeline, at, behind_writing, die, differences, freed, when, within
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 
 AVRO = "avro"
@@ -118,7 +118,7 @@ FREED: dict[str, Callable[[Path], None]] = {
     "between a table that was freed and its waiting rows": lambda _: freed(),
 }
 _OF_FILES: dict[str, Callable[[Path], None]] = {
-    "while a file is written": lambda lake: within(AvroFolder, "replace", lake, files="*.avro"),
+    "while a file is written": lambda _: behind_writing(AvroFolder, "replace"),
     "before a table's files": lambda _: at(AvroFolder, "replace", calls=2),
     "between two tables": lambda _: at(avro_sink.LocalFileWriter, "_write", is_after=True),
 }

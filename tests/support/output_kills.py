@@ -39,7 +39,7 @@ from cdcavro.sync.outputs.topic_records import JOB, ORDER, TABLE
 from cdcavro.table import TableName
 from support.avro_changes import listed
 from support.kafka_server import Broker, broker, spark_settings
-from support.kills import RANDOM, at, differences, within
+from support.kills import RANDOM, at, behind_writing, differences
 from support.pipelines import Job
 from support.sync_kills import Trial, run_child, session_for, tell
 
@@ -53,7 +53,7 @@ _POINTS: dict[str, dict[str, Callable[[Path], None]]] = {
     }
     for name, writer in _WRITERS.items()
 }
-_POINTS[AVRO]["while a file is written"] = lambda out: within(AvroFolder, "replace", out, calls=2, files="*.avro")
+_POINTS[AVRO]["while a file is written"] = lambda _: behind_writing(AvroFolder, "replace", calls=2)
 _POINTS[TOPICS]["before records are sent"] = lambda _: at(KafkaWriter, "_send", calls=5)
 
 
