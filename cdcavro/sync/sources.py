@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import FileError, plain
+from cdcavro.sync.reading.file_pattern import expand_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,8 +58,9 @@ class Kafka:
         is_unknown = self.topics and any(word in said for word in _UNKNOWN_TOPIC)
         return f"{said} Asked for were the topics {', '.join(map(plain, self.topics))}" if is_unknown else said
 
-    def check_path(self) -> None:
+    def check_path(self) -> str | None:
         """Look at what is of this machine, which is nothing."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,20 @@ class Files:
         """Return what is said of a failure, which names its file."""
         return said
 
-    def check_path(self) -> None:
-        """Raise `FileError` for a local path where nothing is."""
+    def check_path(self) -> str | None:
+        """Return what is to be said of a local path: that its pattern means nothing that is there.
+
+        Raises `FileError` for one where nothing is, and for a bracket that is not closed.
+        """
         if "://" in self.path:
-            return
+            return None
         if Path(self.path).exists():
             check_links(Path(self.path).resolve())
         elif not any(mark in self.path for mark in "*?[{"):
             raise FileError(self.path, "a file or folder", "none")
+        elif not expand_pattern(str(Path.cwd() / self.path)):
+            return f"no file or folder matches {plain(self.path)} so far"
+        return None
 
 
 def check_links(root: Path) -> None:

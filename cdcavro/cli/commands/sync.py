@@ -212,14 +212,16 @@ def _check_page(page: str | None) -> None:
 
 
 def _check_places(config: Config, pipeline: Pipeline) -> None:
-    """Check what can be checked before Spark starts, which takes a while. Raises `FileError`."""
+    """Check what can be checked before Spark starts, which takes a while, and say what is odd. Raises `FileError`."""
     places = [config.state, config.rejects]
     if config.lake is not None:
         places += [config.lake.delta, config.lake.warehouse]
     if config.avro is not None:
         places.append(config.avro.folder)
     with config.redaction.errors():
-        pipeline.source.check_path()
+        said = pipeline.source.check_path()
+        if said is not None:
+            say(config.redaction.of(said))
         for place in places:
             folder = None if place is None else local_folder(place)
             if folder is not None:

@@ -127,6 +127,16 @@ def test_a_pattern_of_tables_that_means_none_is_told():
     assert "all rows were left out: no table is one of those that include and exclude in [tables] choose" in done.stderr
 
 
+def test_a_pattern_of_files_that_means_none_is_told(files: Path):
+    """Files may come later, so it is no fault; neither is anything said once some are there."""
+    flags = ("--local", "--once", "--files", "no*/*.jsonl", *FLAGS[2:])
+    assert "no file or folder matches no*/*.jsonl so far" in cdcavro("sync", *flags).stderr.splitlines()
+    shutil.move(files / "in", files / "now")
+    done = cdcavro("sync", *flags)
+    assert "matches" not in done.stderr
+    assert done.stdout.splitlines()[-1] == "read 4 = written 3 + rejected 1"
+
+
 @pytest.mark.parametrize("runner", [(), ("--local",)])
 def test_a_state_in_use_is_told_before_anything_starts(files: Path, runner: tuple[str, ...]):
     """Spark takes a while to start."""
