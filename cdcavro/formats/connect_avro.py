@@ -3,6 +3,7 @@
 The JSON has the schema and the payload, as with `schemas.enable`, so that whatever reads Debezium's JSON reads its Avro:
 
 * Types have the names and parameters that `connect.name` and `connect.parameters` give. A union with null is optional.
+* An array of the records `MapEntry` is a map whose keys are no plain strings.
 * Avro's logical types are Connect's by their names there. Their values stay what Avro has: numbers, or bytes in base64.
 * Numbers are spelled as Java spells them, and characters are escaped as Jackson escapes them.
 * A column whose name is none in Avro was renamed by its producer. It has its true name again if the type states it.
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 TRUE_NAME: Final = "__debezium.source.column.name"
 _NULL: Final = Primitive("null")
+_ENTRY: Final = "io.confluent.connect.avro.MapEntry"
 _TYPES: Final = {"int": "int32", "long": "int64"}
 _NARROW: Final = frozenset({"int8", "int16"})
 _LOGICAL: Final = "org.apache.kafka.connect.data."
@@ -108,7 +110,7 @@ def _text_of(schema: dict[str, Any]) -> str:
 def _schema_of(declared: Type, default: Any = ABSENT) -> dict[str, Any]:
     """Return Connect's schema for a type, as its JSON converter writes it."""
     is_optional = isinstance(declared, Union)
-    own = _branch_of(declared) if isinstance(declared, Union) else declared
+    own = _own(declared)
     attributes: Mapping[str, Any] = getattr(own, "attributes", {})
     made = _shape_of(own)
     made["optional"] = is_optional
@@ -143,8 +145,10 @@ def _default_bytes(default: Any) -> str:
     return b64encode(default.encode("latin-1")).decode()
 
 
-def _branch_of(declared: Union) -> Type:
-    """Return what a union has beside null."""
+def _own(declared: Type) -> Type:
+    """Return a type, of a union what it has beside null."""
+    if not isinstance(declared, Union):
+        return declared
     others = [branch for branch in declared.branches if branch != _NULL]
     if len(others) != 1 or len(declared.branches) != len(others) + 1:
         raise SchemaError("$", "a union of Kafka Connect's is one of null and one other type")
@@ -160,6 +164,8 @@ def _shape_of(declared: Type) -> dict[str, Any]:
             return {"type": "bytes"}
         case Enum():
             return {"type": "string"}
+        case Array(items) if (entry := _entry_of(items)) is not None:
+            return {"type": "map", "keys": _schema_of(entry[0]), "values": _schema_of(entry[1])}
         case Array(items):
             return {"type": "array", "items": _schema_of(items)}
         case Map(values):
@@ -173,6 +179,14 @@ def _shape_of(declared: Type) -> dict[str, Any]:
             ]
             return {"type": "struct", "fields": members}
     raise SchemaError("$", f"Kafka Connect has no type for {getattr(declared, 'name', type(declared).__name__)}")
+
+
+def _entry_of(items: Type) -> tuple[Type, Type] | None:
+    """Return the types of keys and values if an array has the entries of a map whose keys are no plain strings."""
+    if not isinstance(items, Record) or [field.name for field in items.fields] != ["key", "value"]:
+        return None
+    is_entry = items.name == _ENTRY or items.attributes.get("connect.internal.type") == "MapEntry"
+    return (items.fields[0].type, items.fields[1].type) if is_entry else None
 
 
 def _default_name(declared: Type) -> str | None:
@@ -220,6 +234,15 @@ def _reader(declared: Type) -> Read:
         case Enum(symbols=symbols):
             texts = [_string(symbol) for symbol in symbols]
             return lambda source: texts[source.read_index(len(texts), "a symbol")]
+        case Array(items) if (entry := _entry_of(items)) is not None:
+            key, value = map(_reader, entry)
+            if _own(entry[0]) != Primitive("string"):
+                return lambda source: _listed(
+                    [f"[{key(source)},{value(source)}]" for count in source.blocks() for _ in range(count)]
+                )
+            return lambda source: _members(
+                [f"{_member(key(source))}:{value(source)}" for count in source.blocks() for _ in range(count)]
+            )
         case Array(items):
             item = _reader(items)
             return lambda source: _listed([item(source) for count in source.blocks() for _ in range(count)])
@@ -244,6 +267,11 @@ def _listed(items: list[str]) -> str:
 
 def _members(members: list[str]) -> str:
     return f"{{{','.join(members)}}}"
+
+
+def _member(key: str) -> str:
+    """Return the name of a member for a key that is a string or null."""
+    return '"null"' if key == "null" else key
 
 
 def _string(text: str) -> str:

@@ -219,6 +219,27 @@ def test_an_array_and_a_map_have_their_own_names_and_parameters(declared: dict[s
     assert own[key] == {"type": "double", "optional": False}
 
 
+@pytest.mark.parametrize(
+    "marked", [{"name": "io.confluent.connect.avro.MapEntry"}, {"name": "a.E", "connect.internal.type": "MapEntry"}]
+)
+@pytest.mark.parametrize(
+    ("key", "keys", "payload"),
+    [("int", [1, -2], [[1, True], [-2, False]]), (["null", "string"], ['a"', None], {'a"': True, "null": False})],
+)
+def test_a_map_whose_keys_are_no_plain_strings_is_one_again(
+    marked: dict[str, str], key: Any, keys: list[Any], payload: Any
+):
+    """As the JSON converter writes it: pairs, or members if the keys are strings."""
+    entry = record(field("key", key), field("value", "boolean"), name=marked["name"]) | marked
+    made = read(array(entry), [{"key": key, "value": i == 0} for i, key in enumerate(keys)])
+    assert made["payload"]["x"] == payload
+    (own,) = made["schema"]["fields"]
+    assert (own["type"], own["values"]) == ("map", {"type": "boolean", "optional": False})
+    assert own["keys"]["type"] == ("int32" if key == "int" else "string")
+    other = record(*entry["fields"], field("more", "int"), name=marked["name"]) | marked
+    assert read(array(other), [])["schema"]["fields"][0]["type"] == "array"
+
+
 def test_names_that_two_columns_would_share_stay_as_they_are():
     """A true name is taken only if all of a row's names differ."""
     renamed = {"type": "string", "connect.parameters": {"__debezium.source.column.name": "b"}}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.kafka_server import Broker, broker
 from support.processes import die_with_parent, free_ports, is_port_taken
 
 APICURIO = "2.6.13.Final"
@@ -53,6 +54,13 @@ def apicurio(apicurio_jar, tmp_path_factory) -> Iterator[str]:
         yield url
     finally:
         _stop(server)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker of Kafka's that runs."""
+    with broker(tmp_path_factory.mktemp("broker")) as made:
+        yield made
 
 
 def _start(jar: Path, log: Path) -> tuple[str, subprocess.Popen]:

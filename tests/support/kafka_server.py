@@ -108,16 +108,23 @@ class Broker:
         self.process.wait()
 
 
-def fetched(folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: bool = True) -> list[Path]:
-    """Return the jars of modules, with all that they need if `is_whole`, which the Ivy that pyspark ships fetches."""
+def fetched(
+    folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: bool = True, without: Sequence[str] = ()
+) -> list[Path]:
+    """Return the jars of modules, with all that they need if `is_whole`, which the Ivy that pyspark ships fetches.
+
+    `without` are the groups of modules that are left out.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     wanted = "".join(
         f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="{str(is_whole).lower()}"/>'
         for group, name, version in modules
     )
+    left_out = "".join(f'<exclude org="{group}"/>' for group in without)
     about = folder / "ivy.xml"
     about.write_text(
-        f'<ivy-module version="2.0"><info organisation="cdcavro" module="tests"/><dependencies>{wanted}</dependencies></ivy-module>'
+        '<ivy-module version="2.0"><info organisation="cdcavro" module="tests"/>'
+        f"<dependencies>{wanted}{left_out}</dependencies></ivy-module>"
     )
     import pyspark  # noqa: PLC0415  tests that start no broker do without
 

@@ -115,6 +115,7 @@ def test_the_tables_of_the_shop_are_those_of_the_server(tmp_path: Path, producer
         assert shown(found) == shown(rows), table.schema.table
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_any_order_cut_and_repetition_gives_the_rows_of_the_merge_in_plain_python(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
