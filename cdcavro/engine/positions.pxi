@@ -142,6 +142,8 @@ cdef int _position_number(Typing *t, const Slot *slot, int rule) noexcept nogil:
         return LEFT
     if rule == FILE_OFFSET:
         return _file_offset(t, start, end)
+    if rule == TRAIL:
+        return _trail(t, start, end)
     if end - start <= 19:
         t.number_count = 1 if cdcavro_counted(start, end, t.numbers) else -1
         return OK
@@ -167,6 +169,18 @@ cdef int _file_offset(Typing *t, const uint8_t *start, const uint8_t *end) noexc
     while at > start and 48 <= at[-1] <= 57:
         at -= 1
     if at == colon or colon - at > 18 or not cdcavro_counted(at, colon, t.numbers):
+        return LEFT
+    t.number_count = 2
+    return OK
+
+
+cdef int _trail(Typing *t, const uint8_t *start, const uint8_t *end) noexcept nogil:
+    """Take the number of a trail's file and the offset in it, the last ten digits."""
+    cdef const uint8_t *offset = end - 10 if end - start > 10 else start
+    t.numbers[0] = 0
+    if offset - start > 18 or (offset > start and not cdcavro_counted(start, offset, t.numbers)):
+        return LEFT
+    if not cdcavro_counted(offset, end, t.numbers + 1):
         return LEFT
     t.number_count = 2
     return OK

@@ -72,6 +72,12 @@ cdef int _cell_of(const Pattern *p, int expected, const uint8_t *name, Py_ssize_
         probes += 1
 
 
+cdef inline bint _is_mark(const Run *r, const uint8_t *name, Py_ssize_t size) noexcept nogil:
+    """Return whether a member of a row may say of a column that it is not stated, by the end of its name."""
+    cdef const Instruction *root = r.code + r.root
+    return root.a[5] > 0 and size > root.a[5] and memcmp(name + size - root.a[5], r.texts + root.a[4], root.a[5]) == 0
+
+
 cdef int _take_image(
     Typing *t, Pattern *p, const uint8_t *start, const uint8_t *end, int values, Token *tokens
 ) noexcept nogil:
@@ -89,7 +95,7 @@ cdef int _take_image(
         name = r.at
         r.at += size
         cell = _cell_of(p, p.follows[last], name, size)
-        if cell < 0:
+        if cell < 0 or _is_mark(r, name, size):
             return LEFT
         p.follows[last] = cell
         last = cell + 1

@@ -296,7 +296,7 @@ cdef int _put_names(Typing *t, Run *o, const uint8_t *start, const uint8_t *end,
         return LEFT
     for i in range(count):
         at = r.at
-        if _skip_text(r) or _put_bytes(o, at, r.at - at):
+        if _skip_text(r) or _is_mark(r, at, r.at - at) or _put_bytes(o, at, r.at - at):
             return LEFT
         at = r.at
         if _skip(r, values) or _is_word(t, r.code + values, at, r.at):

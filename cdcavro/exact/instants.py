@@ -167,6 +167,16 @@ def to_local(instant: int | None, zone: tzinfo | None) -> str | None:
     return f"{_iso_day(days)}T{_PAIRS[hour]}:{_PAIRS[minute]}:{_PAIRS[second]}"
 
 
+def to_local_microseconds(instant: int | None, zone: tzinfo | None) -> str | None:
+    """Return an instant as the local time `YYYY-MM-DD HH:mm:ss.ffffff` in a zone; None as in `to_local`.
+
+    >>> to_local_microseconds(1_500_000, UTC)
+    '1970-01-01 00:00:01.500000'
+    """
+    local = to_local(instant, zone)
+    return None if local is None or instant is None else f"{local.replace('T', ' ')}.{instant % SECOND:06}"
+
+
 @lru_cache(maxsize=4096)
 def _hour_start(hour: str, zone: tzinfo) -> int | None:
     """Return the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if the clocks change within it."""

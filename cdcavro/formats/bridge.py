@@ -14,10 +14,19 @@ from cdcavro.change.model import DDL, Change, Row, Source
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError
-from cdcavro.exact.instants import from_count, from_text, to_count, to_local
+from cdcavro.exact.instants import from_count, from_text, to_count, to_local, to_local_microseconds
 from cdcavro.exact.jsontext import escape
 from cdcavro.exact.jsonvalues import at, names_at, same, string_at, whole_number
-from cdcavro.wire.attributes import LOCAL, UNITS, FieldRule, field_rule, is_whole_number, marked_paths, member_path
+from cdcavro.wire.attributes import (
+    LOCAL,
+    LOCAL_MICROSECONDS,
+    UNITS,
+    FieldRule,
+    field_rule,
+    is_whole_number,
+    marked_paths,
+    member_path,
+)
 from cdcavro.wire.formats import get_format
 
 if TYPE_CHECKING:
@@ -97,6 +106,8 @@ class _Meant(NamedTuple):
     # How the numbers of a position are told, None if there are none.
     position: Callable[[str | None], tuple[int, ...] | None] | None
     is_read_in_stream: bool
+    # What stands behind the name of a column that another member of its row says is not stated, empty if none does.
+    unstated: str
 
 
 def schema_bridge(format: str) -> Bridge:
@@ -113,10 +124,11 @@ def _to_changes(format: str, record: Record, zone: tzinfo | None) -> list[Change
     def stated(meaning: str) -> str | None:
         return string_at(record, *meant.paths[meaning]) if meaning in meant.paths else None
 
+    transaction, full_name = stated("transaction"), _split_name(stated("full name"))
     change = Change(
         op=op,
         operation=operation,
-        source=Source(format=format, **{name: stated(meaning) for meaning, name in _SOURCE.items()}),
+        source=Source(format=format, **{name: stated(meaning) for meaning, name in _SOURCE.items()} | full_name),
         key=names_at(record, *meant.paths["key"]) if "key" in meant.paths else None,
         before=before,
         after=after,
@@ -125,7 +137,7 @@ def _to_changes(format: str, record: Record, zone: tzinfo | None) -> list[Change
         event_time=_instant(meant, record, "event time", op, zone),
         system_time=_instant(meant, record, "system time", op, zone),
         checkpoint_time=_instant(meant, record, "checkpoint time", op, zone),
-        transaction=stated("transaction"),
+        transaction=stated("transaction else") if transaction is None else transaction,
         ddl=stated("statement"),
         snapshot=False if op == "SNAPSHOT" and meant.is_read_in_stream else None,
     )
@@ -157,14 +169,42 @@ def _images(
 
 def _member(meant: _Meant, record: Record, meaning: str) -> Row | None:
     row: Row | None = at(record, *meant.paths[meaning]) if meaning in meant.paths else None
-    return row
+    return row if row is None or not meant.unstated else _stated_columns(row, meant.unstated)
+
+
+def _stated_columns(row: Row, unstated: str) -> Row:
+    """Return the columns of a row that are stated: a boolean beside a column says whether it is, and is no column."""
+    marks = {
+        name.removesuffix(unstated): name
+        for name, value in row.items()
+        if type(value) is bool and name.endswith(unstated) and name.removesuffix(unstated) in row
+    }
+    if not marks:
+        return row
+    left_out = {*marks.values(), *(column for column, name in marks.items() if row[name])}
+    return {name: value for name, value in row.items() if name not in left_out}
+
+
+def _split_name(text: str | None) -> dict[str, str | None]:
+    """Return the names in the full name of a table, by the field of `Source`; of two, the first is the database."""
+    if text is None:
+        return {}
+    *above, table = text.split(".", 2)
+    database, schema = (*above, "", "")[:2]
+    return {"database": database or None, "schema": schema or None, "table": table or None}
+
+
+def _join_name(source: Source) -> str | None:
+    """Return the full name of a table, None for no table."""
+    names = (source.database, source.schema, source.table)
+    return None if source.table is None else ".".join(name for name in names if name is not None)
 
 
 def _instant(meant: _Meant, record: Record, meaning: str, op: str, zone: tzinfo | None) -> int | None:
     if meaning not in meant.paths:
         return None
     value, unit = at(record, *meant.paths[meaning]), _unit(meant, meaning, op)
-    return from_text(value, zone) if unit == LOCAL else from_count(value, UNITS[unit])
+    return from_count(value, UNITS[unit]) if UNITS[unit] else from_text(value, zone)
 
 
 def _unit(meant: _Meant, meaning: str, op: str) -> str:
@@ -185,14 +225,13 @@ def _record(meant: _Meant, change: Change, spelling: str, zone: tzinfo | None) -
     """Return the record of a change; what `members` put back is not made here."""
     is_row = statement_text(change) is None
     values: dict[str, Any] = {meaning: getattr(change.source, name) for meaning, name in _SOURCE.items()}
+    values["full name"] = _join_name(change.source)
     values["key"] = None if change.key is None else list(change.key)
     values["statement"] = statement_text(change)
     values["transaction"] = _number_or_text(meant, change.transaction)
     for meaning, name in _TIMES.items():
         if meaning in meant.paths:
-            unit = _unit(meant, meaning, change.op)
-            instant = getattr(change, name)
-            values[meaning] = to_local(instant, zone) if unit == LOCAL else to_count(instant, UNITS[unit])
+            values[meaning] = _spell_time(getattr(change, name), _unit(meant, meaning, change.op), zone)
     if is_row or change.before is not None or change.after is not None:
         values |= _rows(meant, change)
     record: Record = {}
@@ -202,6 +241,11 @@ def _record(meant: _Meant, change: Change, spelling: str, zone: tzinfo | None) -
         if value is not None or (meant.rules[meaning].missing == "null" and len(path) == 1):
             _put(record, path, value)
     return record
+
+
+def _spell_time(instant: int | None, unit: str, zone: tzinfo | None) -> int | str | None:
+    spell_local = _LOCAL_TIMES.get(unit)
+    return to_count(instant, UNITS[unit]) if spell_local is None else spell_local(instant, zone)
 
 
 def _rows(meant: _Meant, change: Change) -> dict[str, Row | None]:
@@ -248,6 +292,18 @@ def file_offset(text: str | None) -> tuple[int, ...] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
+def trail_place(text: str | None) -> tuple[int, ...] | None:
+    """Return the number of a trail's file and the offset in it, the last ten digits; None for any other text.
+
+    The two compare as the whole number does, however many digits it has.
+
+    >>> trail_place("00000000220093626802"), trail_place("93626803")
+    ((22, 93626802), (0, 93626803))
+    """
+    match = _TRAIL.fullmatch(text or "")
+    return None if match is None else (int(match[1] or "0"), int(match[2]))
+
+
 _SOURCE: Final = {
     "database": "database",
     "schema": "schema",
@@ -263,7 +319,9 @@ _TIMES: Final = {
 }
 _WITH_ROW: Final = frozenset({"INSERT", "UPDATE", "SNAPSHOT"})
 _FILE_OFFSET: Final = re.compile(r"(?:[^:]*[^:0-9])?([0-9]{1,18}):([0-9]{1,18})", re.ASCII)
-_POSITIONS: Final = {"whole number": whole_number, "file offset": file_offset}
+_TRAIL: Final = re.compile(r"([0-9]{0,18}?)([0-9]{1,10})", re.ASCII)
+_LOCAL_TIMES: Final = {LOCAL: to_local, LOCAL_MICROSECONDS: to_local_microseconds}
+_POSITIONS: Final = {"whole number": whole_number, "file offset": file_offset, "trail": trail_place}
 
 
 @cache
@@ -287,4 +345,5 @@ def _meant(format: str) -> _Meant:
         after=pointers.get("row", pointers.get("after", "")),
         position=_POSITIONS.get(position),
         is_read_in_stream=rule.reads_in_stream,
+        unstated=rule.unstated,
     )

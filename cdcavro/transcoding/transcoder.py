@@ -25,7 +25,7 @@ from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 from cdcavro.transcoding.losses import Loss, Route, find_losses
 from cdcavro.transcoding.mapping import iterate_records, to_changes
 from cdcavro.transcoding.schema_history import SchemaHistory
-from cdcavro.wire.attributes import LOCAL, field_rule, marked_paths, member_path
+from cdcavro.wire.attributes import UNITS, field_rule, marked_paths, member_path
 from cdcavro.wire.formats import REGISTRY, get_format
 
 if TYPE_CHECKING:
@@ -259,6 +259,6 @@ def _local_times(format: str | None) -> tuple[tuple[str, str], ...]:
     """Return pointers to the members of a format that are local times, and the `Change` fields for their instants."""
     if format not in REGISTRY:
         return ()
-    paths = [path for path, unit in marked_paths(REGISTRY[format].envelope, "unit") if unit == LOCAL]
+    paths = [path for path, unit in marked_paths(REGISTRY[format].envelope, "unit") if UNITS[unit] == 0]
     pairs = [("".join(f"/{escape(name)}" for name in member_path(path)), field_rule(path[-1]).part) for path in paths]
     return tuple(sorted(pairs, key=itemgetter(1)))

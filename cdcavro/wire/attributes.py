@@ -14,13 +14,14 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `tells` | true | the presence of this member identifies the format |
 | `tells` | list of strings | any of these values identifies the format |
 | `version` | true | this member says the version of the format; others than those in `tells` are remarked on |
-| `necessary` | true | a message without one of the values in `tells` is none of this format |
+| `necessary` | true | a message without one of the values in `tells` is none of this format; without `tells`, one of the words in `ops` |
 | `operation` | true | this member says what kind of change the message is |
 | `ops` | object | what the words of the operation mean, each as a symbol of `ChangeOp` in `change.avsc` |
 | `means` | one of `MEANINGS` | what this member is of a change, for the default bridge; its `part` follows |
 | `tombstone` | true | null here means that the key is gone: no more changes of it follow |
 | `part` | one of `PARTS` | which part of a typed row this member is, for the engine; `"unused"` if rows have nothing of it |
-| `unit` | `"s"`, `"ms"`, `"us"` or `"text"` | the unit in which this member counts a time; or it is a text of local time |
+| `unit` | `"s"`, `"ms"` or `"us"` | the unit in which this member counts a time |
+| `unit` | `"text"` or `"text of microseconds"` | this member is a text of local time, which is written with a `T` and whole seconds, or with a space and six digits more |
 | `unit` | object | the unit by operation, a symbol of `ChangeOp`; under `""` that of all others |
 
 On the outermost record, about the format as a whole:
@@ -35,6 +36,7 @@ On the outermost record, about the format as a whole:
 | `key` | string | columns of the key are the members of a Kafka record's key that begin so, in lower case |
 | `shard` | `"random"` | the shard of a change without a key is chosen at random |
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
+| `unstated` | string | a boolean in a row that is called like a column with this behind it says whether the column is not stated, and is no column |
 | `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the numbers of a position are told, for the engine |
 
 On an enum:
@@ -82,16 +84,18 @@ changed; `rows` are several images, and `old` holds the former values of their c
 change, which has one row: where it arrived, which row of how many it is, and its numbers.
 """
 LOCAL: Final = "text"
-UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0}
-"""How many microseconds each unit of a time has."""
+LOCAL_MICROSECONDS: Final = "text of microseconds"
+UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0, LOCAL_MICROSECONDS: 0}
+"""How many microseconds each unit of a time has; 0 for texts of local time."""
 _TIME: Final = "_time"
 _TIMES: Final = frozenset({"event time", "system time", "checkpoint time"})
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),
-    *("commit", "file offset"),
+    *("commit", "file offset", "trail"),
 )
 MEANINGS: Final = {
-    **dict.fromkeys(("database", "schema", "table", "db type", "db version", "tenant", "key", "statement"), ""),
+    **dict.fromkeys(("database", "schema", "table", "full name", "db type", "db version", "tenant"), ""),
+    **dict.fromkeys(("key", "statement"), ""),
     "before": "before",
     "after": "after",
     "row": "row",
@@ -100,12 +104,15 @@ MEANINGS: Final = {
     "system time": "system_time",
     "checkpoint time": "unused",
     "transaction": "transaction",
+    "transaction else": "transaction_else",
     "position": "position_1",
     "nothing": "unused",
 }
 """The part of a typed row that each meaning has; none belongs to what all messages of a kind share.
 
-`row` and `old` are as among the parts; of a statement they are none. `key` are the names of its columns.
+`row`, `old` and `transaction else` are as among the parts; of a statement there is no row. `key` are the names of its
+columns. `full name` has the names of database, schema and table with dots between them; of two names the first is the
+database.
 """
 
 
@@ -131,6 +138,11 @@ class FieldRule:
     # The units of messages of other operations.
     units: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def necessary_values(self) -> tuple[str, ...]:
+        """The values of which one is necessary, if this member is."""
+        return self.tells if isinstance(self.tells, tuple) else () if self.tells else tuple(self.ops)
+
 
 @dataclass(frozen=True, slots=True)
 class FormatRule:
@@ -144,6 +156,7 @@ class FormatRule:
     key: str = ""
     shard: str = ""
     id: str = ""
+    unstated: str = ""
     position: str | Mapping[str, str] = ""
 
     @property
@@ -203,8 +216,8 @@ def field_rule(declared: Field) -> FieldRule:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
     if (_TIME in rule.part or means in _TIMES) != bool(rule.unit):
         raise SchemaError(declared.name, "a time has a unit, and nothing else has")
-    if rule.necessary and not isinstance(rule.tells, tuple):
-        raise SchemaError(declared.name, "a necessary value is one of those in json.tells")
+    if rule.necessary and not rule.necessary_values:
+        raise SchemaError(declared.name, "a necessary value is one of those in json.tells or json.ops")
     if rule.required == is_nullable(declared.type) and not rule.members:
         raise SchemaError(declared.name, "a field is either nullable or required")
     return rule
@@ -225,6 +238,7 @@ def format_rule(declared: Record) -> FormatRule:
         key=_take(attribute, "key", "", lambda value: isinstance(value, str), declared.name),
         shard=_take(attribute, "shard", "", lambda value: value == "random", declared.name),
         id=_take(attribute, "id", "", lambda value: value == "position", declared.name),
+        unstated=_take(attribute, "unstated", "", _is_suffix, declared.name),
         position=_take(attribute, "position", "", _are_positions, declared.name),
     )
     if attribute:
@@ -274,6 +288,10 @@ def _is_unit(value: Any) -> bool:
 
 def _are_words(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(op, str) for op in value.values())
+
+
+def _is_suffix(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _are_strings(value: Any) -> bool:

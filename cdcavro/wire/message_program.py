@@ -116,6 +116,9 @@ class _MessageProgramBuilder:
         root = self._record(declared, "")
         unwraps = unwraps_records([field_rule(field).name for field in declared.fields])
         self._code[root * WIDTH + 4] = int(unwraps)
+        unstated = format_rule(declared).unstated
+        if unstated:
+            self._code[root * WIDTH + 5 : root * WIDTH + 7] = array("i", self._text(unstated.encode()))
         return Program(
             root if self._is_plain else _NONE,
             self._code,

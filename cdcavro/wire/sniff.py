@@ -224,7 +224,7 @@ def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
             if rule.tells:
                 marks.tells.append((member, rule.tells))
             if rule.necessary:
-                marks.necessary.append((member, rule.tells))
+                marks.necessary.append((member, rule.necessary_values))
             shape = _shape(field.type)
             if not rule.members and not rule.text and (shape or rule.required or rule.tells):
                 marks.shapes.append((member, shape))
