@@ -9,6 +9,7 @@ from cdcavro.formats import (
     datahub_blob,
     datahub_tuple,
     debezium,
+    goldengate,
     maxwell,
     oms_canal,
     oms_dataworks,
@@ -33,5 +34,6 @@ BRIDGES: Final[dict[str, Bridge]] = {
         datahub_tuple,
         debezium,
         maxwell,
+        goldengate,
     )
 }

@@ -28,6 +28,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "datahub_tuple",
     "debezium",
     "maxwell",
+    "goldengate",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"

@@ -269,8 +269,8 @@ _SIGNALS: Final = frozenset(
 def unsupported_format(value: Any) -> str | None:
     """Return the name of the unsupported format that a JSON value is a message of; None if there is none.
 
-    >>> unsupported_format({"op_type": "I", "op_ts": "2020-02-29 00:00:00", "after": {"id": 1}})
-    'a message of Oracle GoldenGate'
+    >>> unsupported_format({"op_type": "INSERT", "op_ts": "2020-02-29T00:00:00Z", "after": {"id": 1}})
+    'a message of Oracle GoldenGate in another form'
     """
     message = value[VALUE] if is_kafka_record(value) else value
     if type(message) is dict and type(message.get("payload")) is dict and message.keys() <= {"schema", "payload"}:
@@ -306,7 +306,7 @@ _HYBRID_TIME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{10}", re.ASCII)
 _UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "an encrypted message of Maxwell": lambda message: message.keys() == {"encrypted"},
     "a message of TiCDC's Simple Protocol": _is_ticdc,
-    "a message of Oracle GoldenGate": lambda message: {"op_type", "op_ts"} <= message.keys(),
+    "a message of Oracle GoldenGate in another form": lambda message: {"op_type", "op_ts"} <= message.keys(),
     "an event of a MongoDB change stream": lambda message: {"operationType", "ns"} <= message.keys(),
     "a notification of Debezium": lambda message: {"aggregate_type", "type"} <= message.keys(),
     "a signal to Debezium": lambda message: type(message.get("type")) is str and message["type"] in _SIGNALS,

@@ -93,8 +93,8 @@ _NAMED = [
     ({"encrypted": {"iv": "AA==", "bytes": "AA=="}}, "an encrypted message of Maxwell"),
     (_SIMPLE, "a message of TiCDC's Simple Protocol"),
     (
-        {"table": "S.T", "op_type": "I", "op_ts": "2020-01-01 00:00:00", "pos": "1", "after": {"ID": 1}},
-        "a message of Oracle GoldenGate",
+        {"op_type": "INSERT", "op_ts": "2020-01-01T00:00:00.000000Z", "after": {"ID": 1}},
+        "a message of Oracle GoldenGate in another form",
     ),
     (
         {"_id": {}, "operationType": "insert", "fullDocument": {"_id": 1}, "ns": {"db": "shop", "coll": "t"}},

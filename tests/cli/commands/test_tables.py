@@ -515,12 +515,11 @@ def test_messages_in_kafka_records_are_typed_with_their_place(tmp_path):
 
 def test_a_file_of_what_is_known_by_sight_is_named(tmp_path):
     """And not only that nothing was found."""
-    golden_gate = b'{"table":"test.m","op_type":"I","op_ts":"2020-02-29 00:00:00","after":{"id":1}}'
+    golden_gate = b'{"table":"test.m","op_type":"INSERT","op_ts":"2020-02-29 00:00:00","after":{"id":1}}'
     done = run("tables", write(tmp_path, golden_gate), "--out", tmp_path / "out")
     expected = "a message of a known format among the first 100, or --from NAME"
-    sentence = (
-        f"{tmp_path / 'in.jsonl'}: expected {expected}, got a message of Oracle GoldenGate, which is not supported"
-    )
+    got = "a message of Oracle GoldenGate in another form, which is not supported"
+    sentence = f"{tmp_path / 'in.jsonl'}: expected {expected}, got {got}"
     assert (done.exit_code, done.stderr) == (2, f"Error: {sentence}\n")
 
 
