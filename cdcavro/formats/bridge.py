@@ -333,11 +333,13 @@ def _meant(format: str) -> _Meant:
     paths = {meaning: member_path(path) for meaning, path in meant.items()}
     pointers = {meaning: "".join(f"/{escape(name)}" for name in path) for meaning, path in paths.items()}
     position = rule.position if isinstance(rule.position, str) else ""
+    # Of several words for an operation the first is written; a row that was read is one that is inserted.
+    spellings = {op: word for word, op in reversed([*ops.items()])}
+    spellings |= {"SNAPSHOT": spellings.get("SNAPSHOT", spellings["INSERT"])} if "INSERT" in spellings else {}
     return _Meant(
         operation=member_path(operation),
         ops=ops,
-        # Of several words for an operation the first is written.
-        spellings={op: word for word, op in reversed([*ops.items()])},
+        spellings=spellings,
         paths=paths,
         rules={meaning: field_rule(path[-1]) for meaning, path in meant.items()},
         numbers=frozenset(meaning for meaning, path in meant.items() if is_whole_number(path[-1].type)),

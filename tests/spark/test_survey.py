@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -173,3 +174,19 @@ def test_what_is_no_change_fails():
     assert list(survey.outlines(payloads([change, change]))) == []
     with pytest.raises(PayloadError):
         list(survey.outlines(payloads([change, change[:-1]])))
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, each message is asked")
+def test_messages_that_say_themselves_which_columns_they_have_are_each_asked():
+    """Two have members of the same names, and one of the two has no value of a column."""
+    row = {"ID": 1, "ID_isMissing": False, "A": None}
+    texts = [
+        json.dumps(
+            {"table": "S.T", "op_type": "I", "op_ts": "", "pos": str(i), "after": row | {"A_isMissing": i % 2 > 0}}
+        )
+        for i in range(4)
+    ]
+    batch = pa.record_batch({"value": pa.array([text.encode() for text in texts])})
+    assert len(list(MessageSurvey("goldengate", None, None, GivenTable()).outlines(batch))) == 4
+    plain = pa.record_batch({"value": pa.array([text.replace("_isMissing", "_b").encode() for text in texts])})
+    assert len(list(MessageSurvey("goldengate", None, None, GivenTable()).outlines(plain))) < 4
