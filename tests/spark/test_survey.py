@@ -179,14 +179,15 @@ def test_what_is_no_change_fails():
 @pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, each message is asked")
 def test_messages_that_say_themselves_which_columns_they_have_are_each_asked():
     """Two have members of the same names, and one of the two has no value of a column."""
+    usual = {"table": "S.T", "op_type": "I", "op_ts": "2023-11-14 22:13:21.000000"}
     row = {"ID": 1, "ID_isMissing": False, "A": None}
-    texts = [
-        json.dumps(
-            {"table": "S.T", "op_type": "I", "op_ts": "", "pos": str(i), "after": row | {"A_isMissing": i % 2 > 0}}
-        )
-        for i in range(4)
-    ]
-    batch = pa.record_batch({"value": pa.array([text.encode() for text in texts])})
-    assert len(list(MessageSurvey("goldengate", None, None, GivenTable()).outlines(batch))) == 4
-    plain = pa.record_batch({"value": pa.array([text.replace("_isMissing", "_b").encode() for text in texts])})
-    assert len(list(MessageSurvey("goldengate", None, None, GivenTable()).outlines(plain))) < 4
+    messages = [usual | {"pos": str(i), "after": row | {"A_isMissing": i % 2 > 0}} for i in range(4)]
+    texts = [json.dumps(message).encode() for message in messages]
+    assert _asked(texts) == 4
+    assert _asked([text.replace(b"_isMissing", b"_b") for text in texts]) < 4
+
+
+def _asked(texts: list[bytes]) -> int:
+    """Return how many of some messages were asked what they say of their table."""
+    survey = MessageSurvey("goldengate", None, None, GivenTable())
+    return len(list(survey.outlines(pa.record_batch({"value": pa.array(texts)}))))
