@@ -238,7 +238,7 @@ def format_rule(declared: Record) -> FormatRule:
         key=_take(attribute, "key", "", lambda value: isinstance(value, str), declared.name),
         shard=_take(attribute, "shard", "", lambda value: value == "random", declared.name),
         id=_take(attribute, "id", "", lambda value: value == "position", declared.name),
-        unstated=_take(attribute, "unstated", "", _is_suffix, declared.name),
+        unstated=_take(attribute, "unstated", "", lambda value: isinstance(value, str), declared.name),
         position=_take(attribute, "position", "", _are_positions, declared.name),
     )
     if attribute:
@@ -288,10 +288,6 @@ def _is_unit(value: Any) -> bool:
 
 def _are_words(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(op, str) for op in value.values())
-
-
-def _is_suffix(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
 
 
 def _are_strings(value: Any) -> bool:

@@ -10,7 +10,7 @@ import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import Primitive, Union
 from cdcavro.errors import SchemaError
-from cdcavro.wire.attributes import EnumRule, FieldRule, content_of, enum_rule, field_rule, is_nullable
+from cdcavro.wire.attributes import EnumRule, FieldRule, content_of, enum_rule, field_rule, format_rule, is_nullable
 from cdcavro.wire.format import Format
 from support.roundtrip import error_of
 
@@ -45,6 +45,11 @@ def _text_record(said, field=("text", "string")):
         ({"tells": True}, _NULLABLE, FieldRule("a", tells=True)),
         ({"tells": ["1", "2"]}, _NULLABLE, FieldRule("a", tells=("1", "2"))),
         ({"operation": True}, _NULLABLE, FieldRule("a", operation=True)),
+        (
+            {"necessary": True, "ops": {"i": "INSERT"}},
+            _NULLABLE,
+            FieldRule("a", necessary=True, ops={"i": "INSERT"}),
+        ),
     ],
 )
 def test_field_says_its_rule(said, type, rule):
@@ -125,6 +130,13 @@ def test_enum_says_its_rule(said, rule):
 def test_what_an_enum_cannot_say(said, sentence):
     """A symbol that is none is an error."""
     assert error_of(enum_rule, _enum(said)) == sentence
+
+
+@pytest.mark.parametrize("said", [{"unstated": True}, {"position": "trial"}, {"order": "numbers"}])
+def test_what_a_format_cannot_say(said):
+    """A value that is none of the key's is an error here, too."""
+    (key,) = said
+    assert error_of(format_rule, _text_record(said)) == f"schema R: json.{key} is not one of its values"
 
 
 def test_record_of_one_text_says_what_it_holds():
@@ -291,7 +303,8 @@ def test_error_is_a_schema_error():
 
 
 @pytest.mark.parametrize(
-    ("means", "part"), [("row", "row"), ("event time", "event_time"), ("nothing", "unused"), ("table", "")]
+    ("means", "part"),
+    [("row", "row"), ("event time", "event_time"), ("nothing", "unused"), ("table", ""), ("full name", "")],
 )
 def test_the_part_of_a_row_follows_from_what_a_member_means(means, part):
     """What belongs to all messages of a kind is no part."""
