@@ -155,6 +155,7 @@ def test_times_are_of_the_zone_that_is_given():
         ({"tokens": {"6": "9.0.80330", "R": "AAA"}}, "9.0.80330"),
         ({"xid": "1.2.3", "tokens": {"6": "9.0.80330"}}, "1.2.3"),
         ({"tokens": {"txid": "0.442.2"}}, None),
+        ({"tokens": {"mine": [1.0], "other": 10**30, "none": None}}, None),
         ({"tokens": {}}, None),
     ],
 )
