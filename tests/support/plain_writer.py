@@ -79,8 +79,9 @@ def _(declared: Array, value: Any, pointer: str, extras: dict[str, str]):
 @_written.register
 def _(declared: Enum, value: Any, pointer: str, extras: dict[str, str]):
     rule = enum_rule(declared)
-    if type(value) is str and value in declared.symbols and value != rule.other:
-        return value
+    symbols = dict(zip(rule.texts(declared.symbols), declared.symbols, strict=True))
+    if type(value) is str and value in symbols and symbols[value] != rule.other:
+        return symbols[value]
     extras[pointer] = render(value).decode()
     return rule.spellings.get(_plain(value), rule.other)
 
