@@ -372,6 +372,7 @@ def test_columns_that_no_row_fills_take_no_room():
         assert made.take(pa.array([3, 4])).field("after").field("c1").null_count == 2
 
 
+@pytest.mark.slow
 def test_rows_that_fill_far_more_than_their_payloads_are_refused():
     """One whole row is enough to fill the columns of all; as many as a batch of usual rows may have are read."""
     (whole, nothing), how = wide_payloads()

@@ -1,4 +1,7 @@
-"""The data files of a Delta table, written anew where `deltalake` would not read what is in them.
+"""The data files of a Delta table on this machine: changed one by one, or written anew where `deltalake` would not read them.
+
+`deltalake` 1.6 merges by a join with the whole table, and holds in memory the rows of all files that have none of the
+keys. So a table of which nothing more is asked than of a plain one is changed here, file by file.
 
 `deltalake` 1.6 neither reads nor writes a table whose files have narrower types than the table ("type widening"), as
 Spark leaves them. So a column is widened by writing all files anew, and a table that Spark has widened becomes a plain
@@ -7,7 +10,7 @@ one in the same way, the first time it is used.
 It reads the instants that Spark writes, which Parquet calls INT96, as nanoseconds of 64 bits: those before 1678 and
 after 2261 would silently be others. So files with such instants are written anew, too.
 
-Source: Delta Lake's protocol, "Add File and Remove File", "Type Widening"; deltalake 1.6.6.
+Source: Delta Lake's protocol, "Add File and Remove File", "Per-file Statistics", "Type Widening"; deltalake 1.6.6.
 """
 
 from __future__ import annotations
@@ -15,30 +18,50 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdcavro.errors import SchemaError
 from cdcavro.lake.lake_columns import arrow_type
-from cdcavro.sync.native.delta_schema import DELETION_VECTORS, PHYSICAL, spark_spelling
+from cdcavro.lake.sql_statements import KEY, ORDER
+from cdcavro.sync.native.delta_log import TakenError, commit
+from cdcavro.sync.native.delta_schema import COMMENT, DELETION_VECTORS, ID, PHYSICAL, TYPE_CHANGES, spark_spelling
+from cdcavro.sync.native.file_changes import TableFiles, cast_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from deltalake import DeltaTable
 
     from cdcavro.sync.native.delta_schema import DeltaSchema
+    from cdcavro.sync.native.file_changes import Keys
 
 _ROWS: Final = 64 * 1024
 # Instants between these are the same in nanoseconds of 64 bits.
 _NEAR: Final = (datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC))
 _INSTANT: Final = "timestamp"
+# Features that ask nothing of a writer but what properties and columns say.
+_PLAIN: Final = frozenset(
+    {"invariants", "appendOnly", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"}
+    | {"columnMapping", "timestampNtz", "vacuumProtocolCheck"}
+)
+_ASKING: Final = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
+_CONSTRAINT: Final = "delta.constraints."
+_STATED: Final = frozenset({COMMENT, ID, PHYSICAL, TYPE_CHANGES})
+# Every so many versions a checkpoint is written, if the table does not say.
+_INTERVAL: Final = ("delta.checkpointInterval", "100")
+# Of a decimal that a double holds, as the log has it.
+EXACT_DIGITS: Final = 15
+# How many columns have their ends in the log, as with Spark, and how many characters of a text are told there.
+_INDEXED: Final = 32
+_SHOWN: Final = 32
 
 
 def far_files(table: DeltaTable, folder: str, schema: DeltaSchema) -> set[str]:
@@ -70,6 +93,140 @@ def _has_old_instants(file: str) -> bool:
     return any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
 
 
+def is_plain(table: DeltaTable, schema: DeltaSchema) -> bool:
+    """Return whether whoever changes a table need do no more than to remove files and add others."""
+    properties = schema.properties
+    is_asking = any(properties.get(name, "false").lower() == "true" for name in _ASKING)
+    is_nested = any(not isinstance(one["type"], str) for one in schema.fields)
+    return not (
+        is_asking
+        or (is_nested and schema.is_mapped)
+        or table.metadata().partition_columns
+        or not _PLAIN.issuperset(schema.protocol.writer_features)
+        or any(name.startswith(_CONSTRAINT) for name in properties)
+        or any(name.startswith("delta.") and name not in _STATED for one in schema.fields for name in one["metadata"])
+    )
+
+
+class DataFile(NamedTuple):
+    """A file of a table: its path in the log, how many bytes it has, and where it is."""
+
+    path: str
+    size: int
+    place: str
+
+
+class DeltaFiles(TableFiles[DataFile]):
+    """The data files of one version of a table for which `is_plain`; `operation` is what its history says of the next."""
+
+    def __init__(self, table: DeltaTable, folder: str, schema: DeltaSchema, operation: str = "MERGE") -> None:
+        super().__init__()
+        self._table, self._folder, self._operation = table, Path(folder), operation
+        self.schema = arrow_schema(schema)
+        self._held = {one["name"]: _field(one) for one in schema.fields}
+        self._interval = int(schema.properties.get(*_INTERVAL))
+        self._added: list[dict[str, Any]] = []
+
+    @cached_property
+    def files(self) -> list[DataFile]:
+        """The files."""
+        listed = pa.table(self._table.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
+        return [DataFile(one["path"], one["size_bytes"], str(self._folder / unquote(one["path"]))) for one in listed]
+
+    def within(self, keys: Keys, column: str) -> list[DataFile]:
+        """Return the files that may hold any of these keys, by what Parquet says of them."""
+        name = self._held[column].name
+        return [one for one in self.files if keys.may_lie_within(*_ends(one.place, name))]
+
+    def read(self, file: DataFile, names: Sequence[str] | None = None) -> pa.Table:
+        """Return columns of the rows of a file."""
+        wanted = self.schema.names if names is None else list(names)
+        held = pa.schema([self._held[name] for name in wanted])
+        rows = pa.Table.from_batches(_batches(Path(file.place), held), held).rename_columns(wanted)
+        return cast_rows(rows, pa.schema([self.schema.field(name) for name in wanted]))
+
+    def place(self, file: DataFile) -> tuple[str, int]:
+        """Return the path of a file, and how many bytes it has."""
+        return file.path, file.size
+
+    @property
+    def has_added(self) -> bool:
+        """Whether files were written."""
+        return bool(self._added)
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows to a new file, with what its columns lie within."""
+        target = pa.schema(list(self._held.values()))
+        stated = cast_rows(rows.rename_columns(target.names), target)
+        self._added.append(_write(self._folder, stated.to_batches(), target, _statistics(stated)))
+
+    def commit(self) -> None:
+        """Make the version."""
+        self.is_committing = True
+        version = self._table.version() + 1
+        removed = [_remove(one.path, one.size) for one in self._removed]
+        try:
+            commit(str(self._folder), version, self._operation, [*removed, *self._added])
+        except TakenError:
+            self.is_committing = False
+            raise
+        if version % self._interval == 0:
+            self._table.update_incremental()
+            self._table.create_checkpoint()
+            self._table.cleanup_metadata()
+
+    def discard(self) -> None:
+        """Delete the files that were written."""
+        for path in added_paths(self._added):
+            (self._folder / path).unlink(missing_ok=True)
+        self._added = []
+
+
+@lru_cache(maxsize=1 << 14)
+def _ends(file: str, name: str) -> tuple[bytes | None, bytes | None]:
+    """Return what the binary values of a column lie within in a file, which never changes; None where it is not said."""
+    known = pq.read_metadata(file)
+    number = next((i for i in range(known.num_columns) if known.schema.column(i).path == name), None)
+    if number is None:
+        return None, None
+    found = [known.row_group(i).column(number).statistics for i in range(known.num_row_groups)]
+    if not all(one is not None and one.has_min_max for one in found):
+        return None, None
+    return min((one.min for one in found), default=None), max((one.max for one in found), default=None)
+
+
+def _statistics(rows: pa.Table) -> dict[str, Any]:
+    """Return what the log says of a file's rows: how many there are, and nulls and ends of columns."""
+    ends: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}}
+    columns = [*zip(rows.schema, rows.columns, strict=True)][:_INDEXED]
+    for field, values in columns:
+        for end, value in zip(ends.values(), _spelled_ends(field.type, values), strict=True):
+            if value is not None:
+                end[field.name] = value
+    return {"numRecords": rows.num_rows, **ends, "nullCount": {field.name: held.null_count for field, held in columns}}
+
+
+def _spelled_ends(kind: pa.DataType, values: pa.ChunkedArray) -> tuple[Any, Any]:
+    """Return the least and the greatest value of a column as the log has them; None where it need not have them."""
+    is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    is_exact = pa.types.is_decimal(kind) and kind.precision <= EXACT_DIGITS
+    if not (is_time or is_exact or pa.types.is_integer(kind) or pa.types.is_string(kind)):
+        return None, None
+    try:
+        low, high = pc.min_max(values).as_py().values()
+    except (OverflowError, ValueError):
+        # A time that Python does not have.
+        return None, None
+    if low is None:
+        return None, None
+    if is_time:
+        mark = "Z" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
+        return tuple(one.isoformat().removesuffix("+00:00") + mark for one in (low, high))
+    if pa.types.is_string(kind):
+        return low[:_SHOWN], high if len(high) <= _SHOWN else None
+    return (float(low), float(high)) if is_exact else (low, high)
+
+
 def rewrite_files(
     table: DeltaTable, folder: str, schema: DeltaSchema, paths: Collection[str] | None = None
 ) -> list[dict[str, Any]]:
@@ -88,7 +245,8 @@ def rewrite_files(
         if paths is not None and file["path"] not in paths:
             continue
         actions.append(_remove(file["path"], file["size_bytes"]))
-        actions.append(_write(Path(folder), Path(folder, unquote(file["path"])), target))
+        batches = _batches(Path(folder, unquote(file["path"])), target)
+        actions.append(_write(Path(folder), batches, target, {}))
     return actions
 
 
@@ -101,24 +259,28 @@ def _remove(path: str, size: int) -> dict[str, Any]:
     return {"remove": stated | {"extendedFileMetadata": True, "partitionValues": {}, "size": size}}
 
 
-def _write(folder: Path, file: Path, target: pa.Schema) -> dict[str, Any]:
-    """Write the rows of a file in other types; return the action that adds the new file."""
+def _write(
+    folder: Path, batches: Iterable[pa.RecordBatch], target: pa.Schema, statistics: dict[str, Any]
+) -> dict[str, Any]:
+    """Write rows to a new file; return the action that adds it."""
     name, rows = f"part-00000-{uuid4()}-c000.snappy.parquet", 0
     made = folder / name
-    with pq.ParquetWriter(made, target, compression="snappy") as writer:
-        for batch in _batches(file, target):
+    # What is rarely equal has no dictionary, as with Spark.
+    packed = [one.name for one in target if one.name not in (KEY, ORDER)]
+    with pq.ParquetWriter(made, target, compression="snappy", use_dictionary=packed) as writer:
+        for batch in batches:
             writer.write_batch(batch)
             rows += batch.num_rows
     stat = made.stat()
     stated = {"path": name, "partitionValues": {}, "size": stat.st_size, "modificationTime": int(stat.st_mtime * 1000)}
-    return {"add": stated | {"dataChange": True, "stats": json.dumps({"numRecords": rows})}}
+    return {"add": stated | {"dataChange": True, "stats": json.dumps({"numRecords": rows} | statistics)}}
 
 
 def _batches(file: Path, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file in the types of a schema; columns that came after the file are null."""
     # In nanoseconds, which is the default, Spark's instants after 2262 are others.
     with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
-        for batch in parquet.iter_batches(_ROWS):
+        for batch in parquet.iter_batches(_ROWS, columns=target.names):
             held = dict(zip(batch.schema.names, batch.columns, strict=True))
             arrays = [
                 _cast(held[field.name], field.type) if field.name in held else pa.nulls(len(batch), field.type)
@@ -132,6 +294,11 @@ def _cast(values: pa.Array, wanted: pa.DataType) -> pa.Array:
         # Spark's older files do not say that their instants are in UTC.
         values = values.cast(pa.timestamp(values.type.unit)).cast(pa.int64()).cast(pa.timestamp("us", wanted.tz))
     return values.cast(wanted)
+
+
+def arrow_schema(schema: DeltaSchema) -> pa.Schema:
+    """Return the names and types of a table's columns."""
+    return pa.schema([pa.field(one["name"], arrow_type(spark_spelling(one["type"]))) for one in schema.fields])
 
 
 def _field(one: Mapping[str, Any]) -> pa.Field:

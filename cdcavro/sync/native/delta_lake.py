@@ -34,10 +34,18 @@ from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake import lakes
 from cdcavro.lake.escaped_names import folder_names, quote
 from cdcavro.lake.evolution import ADD, MARK, WIDEN
-from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.lakes import DEPTH, SCHEME, SUFFIXES, DeltaLake, Look
 from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
-from cdcavro.sync.native.delta_files import added_paths, far_files, rewrite_files
+from cdcavro.sync.native import file_changes
+from cdcavro.sync.native.delta_files import (
+    EXACT_DIGITS,
+    DeltaFiles,
+    added_paths,
+    arrow_schema,
+    far_files,
+    is_plain,
+    rewrite_files,
+)
 from cdcavro.sync.native.delta_log import TakenError, commit, has_log, is_commit, log_folder
 from cdcavro.sync.native.delta_schema import (
     COMMENT,
@@ -46,7 +54,6 @@ from cdcavro.sync.native.delta_schema import (
     DeltaSchema,
     new_schema,
     schema_of,
-    spark_spelling,
 )
 
 if TYPE_CHECKING:
@@ -66,8 +73,6 @@ _CODE: Final = re.compile("%[0-9A-Fa-f]{2}")
 _UNKNOWN_FEATURE: Final = re.compile("Unsupported table features|Unsupported: Feature")
 _GONE: Final = "gone"
 _DECIMAL: Final = re.compile(r"decimal\(([0-9]+),[0-9]+\)")
-# Of a decimal that a double holds.
-_DIGITS: Final = 15
 # In seconds: how long is waited before a commit is tried again, at most, twice as long each time.
 _PAUSE: Final = 0.02
 # Clocks of two machines may differ.
@@ -203,7 +208,7 @@ class NativeDeltaTable:
     def schema(self) -> pa.Schema:
         """Return the names and types of all columns, this project's own among them, in the table's order."""
         with self._errors():
-            return _arrow_schema(schema_of(self._open()))
+            return arrow_schema(schema_of(self._open()))
 
     def create(self, columns: Sequence[LakeColumn], own: Mapping[str, str], properties: Mapping[str, str]) -> None:
         """Create the table unless there is one."""
@@ -308,7 +313,7 @@ class NativeDeltaTable:
             schema = schema_of(table)
             write_deltalake(
                 table,
-                _as_in(rows, _arrow_schema(schema)),
+                _as_in(rows, arrow_schema(schema)),
                 mode="append",
                 commit_properties=stated,
                 writer_properties=_writing(schema),
@@ -344,7 +349,9 @@ class NativeDeltaTable:
         def write() -> None:
             table = self._open_plain()
             schema = schema_of(table)
-            held = _arrow_schema(schema)
+            if self._is_changed(table, schema, lambda files: file_changes.merge(files, rows, present)):
+                return
+            held = arrow_schema(schema)
             wanted = [held.field(name) for name in (*present, KEY, ORDER, UNPARSED, OLDER)]
             source = _as_in(rows, pa.schema([*wanted, pa.field(DELETED, pa.binary())]))
             merger = self._merger(table, schema, source, f"{_named('t', KEY)} = {_named('s', KEY)}")
@@ -355,6 +362,22 @@ class NativeDeltaTable:
         if rows.num_rows:
             self._retry(write)
 
+    def _is_changed(
+        self, table: DeltaTable, schema: DeltaSchema, change: Callable[[DeltaFiles], None], operation: str = "MERGE"
+    ) -> bool:
+        """Change a table file by file if it can be changed so; return whether it can, else `deltalake` does it."""
+        local = _local(self.folder)
+        if local is None or not is_plain(table, schema):
+            return False
+        files = DeltaFiles(table, local, schema, operation)
+        try:
+            change(files)
+        except BaseException:
+            if not files.is_committing:
+                files.discard()
+            raise
+        return True
+
     def _merger(self, table: DeltaTable, schema: DeltaSchema, source: pa.Table, predicate: str) -> Any:
         return table.merge(source, predicate, source_alias="s", target_alias="t", writer_properties=_writing(schema))
 
@@ -362,7 +385,10 @@ class NativeDeltaTable:
         """Return the rows that have one of these keys; `names` are the columns, by default all."""
         with self._errors():
             table = self._open_plain()
-            schema = _arrow_schema(schema_of(table))
+            stated, local = schema_of(table), _local(self.folder)
+            if local is not None and is_plain(table, stated):
+                return file_changes.find(DeltaFiles(table, local, stated), keys, names)
+            schema = arrow_schema(stated)
             wanted = schema.names if names is None else list(names)
             read = list(dict.fromkeys([*wanted, KEY]))
             looked_up = keys.cast(pa.binary())
@@ -377,7 +403,9 @@ class NativeDeltaTable:
         def write() -> None:
             table = self._open_plain()
             schema = schema_of(table)
-            held = _arrow_schema(schema)
+            if self._is_changed(table, schema, lambda files: file_changes.replace(files, keys, rows)):
+                return
+            held = arrow_schema(schema)
             added = _as_in(rows, held)
             removed = pa.table(
                 [
@@ -401,7 +429,7 @@ class NativeDeltaTable:
         """Return columns of all rows."""
         with self._errors():
             table = self._open_plain()
-            schema = _arrow_schema(schema_of(table))
+            schema = arrow_schema(schema_of(table))
             return pa.Table.from_batches(_scan(table, schema, list(names)), _part(schema, list(names)))
 
     def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
@@ -413,7 +441,10 @@ class NativeDeltaTable:
 
         def write() -> None:
             table = self._open_plain()
-            table.delete(f"{_named(None, column)} <= {value}", writer_properties=_writing(schema_of(table)))
+            schema = schema_of(table)
+            if self._is_changed(table, schema, lambda files: file_changes.delete_up_to(files, column, bound), "DELETE"):
+                return
+            table.delete(f"{_named(None, column)} <= {value}", writer_properties=_writing(schema))
 
         self._retry(write)
 
@@ -423,7 +454,7 @@ class NativeDeltaTable:
         def write() -> None:
             table = self._open_plain()
             schema = schema_of(table)
-            held = _arrow_schema(schema)
+            held = arrow_schema(schema)
             read = _scan(table, held, held.names)
             made = pa.RecordBatchReader.from_batches(held, (_cast(transform(batch), held) for batch in read))
             write_deltalake(table, made, mode="overwrite", writer_properties=_writing(schema))
@@ -504,10 +535,6 @@ def _named(alias: str | None, name: str) -> str:
     return quoted if alias is None else f"{alias}.{quoted}"
 
 
-def _arrow_schema(schema: DeltaSchema) -> pa.Schema:
-    return pa.schema([pa.field(one["name"], arrow_type(spark_spelling(one["type"]))) for one in schema.fields])
-
-
 def _part(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
@@ -544,4 +571,4 @@ def _writing(schema: DeltaSchema) -> WriterProperties:
 
 def _has_long_decimal(declared: Any) -> bool:
     found = _DECIMAL.fullmatch(declared) if isinstance(declared, str) else None
-    return found is not None and int(found[1]) > _DIGITS
+    return found is not None and int(found[1]) > EXACT_DIGITS

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from bisect import bisect_left
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import (
     ArrowScan,
@@ -43,12 +41,15 @@ from pyiceberg.types import (
 
 from cdcavro.errors import SchemaError
 from cdcavro.lake.sql_statements import KEY, ORDER
+from cdcavro.sync.native.file_changes import TableFiles, cast_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyiceberg.manifest import DataFile, ManifestFile
     from pyiceberg.table import FileScanTask, Table
+
+    from cdcavro.sync.native.file_changes import Keys
 
 # What Iceberg has for a type of Arrow's, and the other way round.
 _TYPES: Final[dict[pa.DataType, IcebergType]] = {
@@ -66,11 +67,6 @@ _TYPES: Final[dict[pa.DataType, IcebergType]] = {
     pa.timestamp("us"): TimestampType(),
 }
 _ARROW: Final = {iceberg: arrow for arrow, iceberg in _TYPES.items()} | {UUIDType(): pa.string()}
-# So many files of less than so many bytes are put together by the next change that is no append.
-_MANY: Final = 24
-_SMALL: Final = 1 << 20
-# How many bytes of rows, in memory, wait until they are written to one file.
-_WAITING: Final = 1 << 26
 # Pyiceberg would try a commit again with files that were chosen before another writer's commit.
 _NEVER_AGAIN: Final = {"commit.retry.num-retries": "0"}
 # Of itself it never puts manifests together, as Java does, so that each change would add one for ever.
@@ -119,31 +115,11 @@ def arrow_type_of(iceberg: IcebergType) -> pa.DataType:
     raise SchemaError(str(iceberg), "is no type of a lake's column")
 
 
-class Keys:
-    """The keys of a batch, to be looked for in files."""
-
-    def __init__(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        whole = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-        self.array = whole.cast(pa.binary())
-
-    @cached_property
-    def _sorted(self) -> list[bytes]:
-        return sorted(self.array.drop_null().to_pylist())
-
-    def may_lie_within(self, low: bytes | None, high: bytes | None) -> bool:
-        """Return whether any key is within bounds, of which None is not known."""
-        at = 0 if low is None else bisect_left(self._sorted, low)
-        return at < len(self._sorted) and (high is None or self._sorted[at] <= high)
-
-    def positions(self, held: pa.ChunkedArray) -> pa.Array:
-        """Return at which place each value is among the keys; null where it is not, or is null."""
-        return pc.index_in(held.combine_chunks(), value_set=self.array, skip_nulls=True)
-
-
-class TableFiles:
-    """The data files of one version of a table, and those of the next one."""
+class IcebergFiles(TableFiles["FileScanTask"]):
+    """The data files of one version of an Iceberg table, each with the files of deletes that hold for it."""
 
     def __init__(self, table: Table) -> None:
+        super().__init__()
         # What all versions were, and what this one is.
         self.whole = table.metadata
         # A commit reads it again and sends only what it changes, so nothing of this is written. Pyiceberg copies what it
@@ -156,62 +132,42 @@ class TableFiles:
         table.metadata = table.metadata.model_copy(update=update)
         self.table = table
         self.schema = arrow_schema(table)
-        # Whether a commit began, which may have succeeded even if it fails.
-        self.is_committing = False
-        self._removed: list[DataFile] = []
         self._added: list[DataFile] = []
-        self._waiting: list[pa.Table] = []
 
     @cached_property
-    def tasks(self) -> list[FileScanTask]:
-        """The files, each with the files of deletes that hold for it."""
+    def files(self) -> list[FileScanTask]:
+        """The files."""
         return list(self.table.scan().plan_files())
 
     def within(self, keys: Keys, column: str) -> list[FileScanTask]:
-        """Return the files that may hold any of these keys, by the bounds of a column of binary values."""
+        """Return the files that may hold any of these keys, by their bounds in the manifests."""
         number = self.table.schema().find_field(column).field_id
-        return [one for one in self.tasks if keys.may_lie_within(*_bounds(one.file, number))]
+        return [one for one in self.files if keys.may_lie_within(*_bounds(one.file, number))]
 
-    def read(self, task: FileScanTask, names: Sequence[str] | None = None) -> pa.Table:
-        """Return columns, by default all, of the rows of a file that are not deleted, in the order that they have there."""
+    def read(self, file: FileScanTask, names: Sequence[str] | None = None) -> pa.Table:
+        """Return columns of the rows of a file."""
         schema = self.table.schema()
         wanted = list(self.schema.names if names is None else names)
         fields = [schema.find_field(name) for name in wanted]
         scan = ArrowScan(self.table.metadata, self.table.io, Schema(*fields), AlwaysTrue())
-        return cast_rows(scan.to_table([task]), pa.schema([self.schema.field(name) for name in wanted]))
+        return cast_rows(scan.to_table([file]), pa.schema([self.schema.field(name) for name in wanted]))
 
-    def replace(self, task: FileScanTask, rows: pa.Table) -> None:
-        """Put rows in the place of those of a file."""
-        self.remove(task)
-        self.add(rows)
+    def place(self, file: FileScanTask) -> tuple[str, int]:
+        """Return the path of a file, and how many bytes it has."""
+        return file.file.file_path, file.file.file_size_in_bytes
 
-    def remove(self, task: FileScanTask) -> None:
-        """Remove a file with its rows."""
-        self._removed.append(task.file)
+    @property
+    def has_added(self) -> bool:
+        """Whether files were written."""
+        return bool(self._added)
 
-    def add(self, rows: pa.Table) -> None:
-        """Add rows; columns that they lack are null."""
-        if rows.num_rows:
-            self._waiting.append(cast_rows(rows, self.schema))
-        if sum(one.nbytes for one in self._waiting) > _WAITING:
-            self._write()
-
-    def _write(self) -> None:
-        rows = pa.concat_tables(self._waiting) if self._waiting else None
-        self._waiting = []
-        if rows is not None:
-            self._added += _write_files(self.table, cast_rows(rows, schema_to_pyarrow(self.table.schema())))
-
-    def rewrite(self, tasks: Sequence[FileScanTask], change: Callable[[FileScanTask], pa.Table | None]) -> None:
-        """Replace files by the rows that a function returns for them, or leave those for which it returns None."""
-        for task in tasks:
-            rows = change(task)
-            if rows is not None:
-                self.replace(task, rows)
+    def write(self, rows: pa.Table) -> None:
+        """Write rows to new files."""
+        self._added += _write_files(self.table, cast_rows(rows, schema_to_pyarrow(self.table.schema())))
 
     def append(self, summary: Mapping[str, str]) -> None:
         """Commit the rows that were added; the snapshot is there even if there are none."""
-        self._write()
+        self.flush()
         self.is_committing = True
         transaction = self.table.transaction()
         with transaction.update_snapshot(snapshot_properties=dict(summary)).merge_append() as producer:
@@ -219,29 +175,20 @@ class TableFiles:
                 producer.append_data_file(file)
         transaction.commit_transaction()
 
-    def overwrite(self) -> None:
-        """Commit what was replaced and added, unless that is nothing; small files are put together if there are many."""
-        if self._removed or self._added or self._waiting:
-            removed = {one.file_path for one in self._removed}
-            left = [one for one in self.tasks if one.file.file_path not in removed]
-            small = [one for one in left if one.file.file_size_in_bytes < _SMALL]
-            for task in small if len(small) > _MANY else []:
-                self.replace(task, self.read(task))
-        self._write()
-        if not (self._removed or self._added):
-            return
+    def commit(self) -> None:
+        """Make the version."""
         self.is_committing = True
         transaction = self.table.transaction()
         operation = Operation.OVERWRITE if self._added else Operation.DELETE
         with _Overwrite(operation if self._removed else Operation.APPEND, transaction, self.table.io) as producer:
-            for file in self._removed:
-                producer.delete_data_file(file)
+            for task in self._removed:
+                producer.delete_data_file(task.file)
             for file in self._added:
                 producer.append_data_file(file)
         transaction.commit_transaction()
 
     def discard(self) -> None:
-        """Delete the files that were written, and are in no version of the table."""
+        """Delete the files that were written."""
         for file in self._added:
             self.table.io.delete(file.file_path)
         self._added = []
@@ -289,16 +236,6 @@ class _Overwrite(_OverwriteFiles):
 def arrow_schema(table: Table) -> pa.Schema:
     """Return the names and types of a table's columns."""
     return pa.schema([pa.field(one.name, arrow_type_of(one.field_type)) for one in table.schema().fields])
-
-
-def cast_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows with the columns of a schema; those that they lack are null."""
-    names = set(rows.schema.names)
-    columns = [
-        rows.column(one.name).cast(one.type) if one.name in names else pa.nulls(rows.num_rows, one.type)
-        for one in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _bounds(file: DataFile, number: int) -> tuple[bytes | None, bytes | None]:

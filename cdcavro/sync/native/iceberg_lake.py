@@ -15,7 +15,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
@@ -34,15 +33,16 @@ from cdcavro.lake.escaped_names import OWN, folder_names, quote
 from cdcavro.lake.evolution import KINDS, MARK, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, spark_name
 from cdcavro.lake.lakes import CHANGE, DEPTH, SUFFIXES, IcebergLake, Look, check_separate
-from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
+from cdcavro.sync.native import file_changes
+from cdcavro.sync.native.file_changes import Keys
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
-from cdcavro.sync.native.iceberg_files import Keys, TableFiles, arrow_schema, arrow_type_of, cast_rows, iceberg_type
+from cdcavro.sync.native.iceberg_files import IcebergFiles, arrow_schema, arrow_type_of, iceberg_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pyiceberg.table import FileScanTask, Table
+    from pyiceberg.table import Table
     from pyiceberg.table.update.schema import UpdateSchema
 
     from cdcavro.lake.evolution import Step
@@ -207,7 +207,7 @@ class NativeIcebergTable:
     def append(self, rows: pa.Table, mark: Mark | None = None) -> None:
         """Append rows, unless their batch is there, whichever runner appended it: the snapshots name their batches."""
 
-        def change(files: TableFiles) -> None:
+        def change(files: IcebergFiles) -> None:
             stated = {} if mark is None else {f"cdcavro.batch.{mark.job}": str(mark.batch)}
             if mark is None or not _is_appended(files, rows, next(iter(stated)), mark):
                 files.add(rows)
@@ -217,76 +217,37 @@ class NativeIcebergTable:
 
     def merge(self, rows: pa.Table, present: Sequence[str]) -> None:
         """Merge rows as `sql_statements.merge_state` does with is_guarded=True and is_partial=False."""
-        keys, source = Keys(rows.column(KEY)), rows.combine_chunks()
-
-        def change(files: TableFiles) -> None:
-            merging = _Merge(files, source, keys, {*present, ORDER, UNPARSED, OLDER})
-            files.rewrite(files.within(keys, KEY), merging.change)
-            files.add(merging.left())
-            files.overwrite()
-
         if rows.num_rows:
-            self._try(change)
+            self._try(lambda files: file_changes.merge(files, rows, present))
 
     def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
         """Return the rows that have one of these keys, by default all their columns."""
-        wanted = Keys(keys)
         with self._as_own_errors():
-            files = TableFiles(self._load())
-            schema = files.schema if names is None else pa.schema([files.schema.field(name) for name in names])
-            found = []
-            for task in files.within(wanted, KEY):
-                is_found = pc.is_valid(wanted.positions(files.read(task, [KEY]).column(KEY)))
-                if pc.any(is_found).as_py():
-                    found.append(files.read(task, schema.names).filter(is_found))
-            return pa.concat_tables([schema.empty_table(), *found])
+            return file_changes.find(IcebergFiles(self._load()), keys, names)
 
     def replace(self, keys: pa.Array, rows: pa.Table) -> None:
         """Remove the rows with these keys, and add rows, in one commit."""
-        gone = Keys(keys)
-
-        def change(files: TableFiles) -> None:
-            def without(task: FileScanTask) -> pa.Table | None:
-                is_gone = pc.is_valid(gone.positions(files.read(task, [KEY]).column(KEY)))
-                return files.read(task).filter(pc.invert(is_gone)) if pc.any(is_gone).as_py() else None
-
-            files.rewrite(files.within(gone, KEY), without)
-            files.add(rows)
-            files.overwrite()
-
-        self._try(change)
+        self._try(lambda files: file_changes.replace(files, keys, rows))
 
     def read(self, names: Sequence[str]) -> pa.Table:
         """Return columns of all rows."""
         with self._as_own_errors():
-            files = TableFiles(self._load())
+            files = IcebergFiles(self._load())
             schema = pa.schema([files.schema.field(name) for name in names])
-            return pa.concat_tables([schema.empty_table(), *[files.read(task, names) for task in files.tasks]])
+            return pa.concat_tables([schema.empty_table(), *[files.read(file, names) for file in files.files]])
 
     def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
         """Delete the rows whose value in a column is not above a bound."""
-
-        def change(files: TableFiles) -> None:
-            limit = pa.scalar(bound, files.schema.field(column).type)
-
-            def above(task: FileScanTask) -> pa.Table | None:
-                held = files.read(task, [column]).column(column)
-                is_gone = pc.fill_null(pc.less_equal(held, limit), fill_value=False)
-                return files.read(task).filter(pc.invert(is_gone)) if pc.any(is_gone).as_py() else None
-
-            files.rewrite(files.tasks, above)
-            files.overwrite()
-
-        self._try(change)
+        self._try(lambda files: file_changes.delete_up_to(files, column, bound))
 
     def rewrite(self, transform: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
         """Replace all rows by what a function returns for them, some at a time, in one commit."""
 
-        def change(files: TableFiles) -> None:
-            for task in files.tasks:
-                for batch in files.read(task).to_batches():
+        def change(files: IcebergFiles) -> None:
+            for file in files.files:
+                for batch in files.read(file).to_batches():
                     files.add(pa.Table.from_batches([transform(batch)]))
-                files.remove(task)
+                files.remove(file)
             files.overwrite()
 
         self._try(change)
@@ -294,11 +255,11 @@ class NativeIcebergTable:
     def _load(self) -> Table:
         return self._lake.files.load_table(self._parts)
 
-    def _try(self, change: Callable[[TableFiles], None]) -> None:
+    def _try(self, change: Callable[[IcebergFiles], None]) -> None:
         """Make a change of the newest version; again if another writer was faster."""
         with self._as_own_errors():
             for tried in range(_TRIES):
-                files = TableFiles(self._load())
+                files = IcebergFiles(self._load())
                 try:
                     change(files)
                 except (CommitFailedException, ValidationException):
@@ -329,44 +290,6 @@ class NativeIcebergTable:
         # What Arrow and pyiceberg raise for values and files that they cannot read or write.
         except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, pa.ArrowException) as error:
             raise JobError(f"{self.identifier}: {type(error).__name__}: {error}") from error
-
-
-class _Merge:
-    """A merge of rows, one for each key, into the files of a table; `put` are the columns that an update changes."""
-
-    def __init__(self, files: TableFiles, rows: pa.Table, keys: Keys, put: set[str]) -> None:
-        self._files, self._rows, self._keys, self._put = files, rows, keys, put
-        # Where in the rows the keys are that the table has.
-        self._met: list[pa.Array] = []
-
-    def change(self, task: FileScanTask) -> pa.Table | None:
-        """Return the rows of a file behind the merge; None if they stay as they are."""
-        held = self._files.read(task, [KEY, ORDER])
-        at = self._keys.positions(held.column(KEY))
-        if at.null_count == len(at):
-            return None
-        self._met.append(at.drop_null())
-        order, deleted = (self._rows.column(name).take(at) for name in (ORDER, DELETED))
-        stands = held.column(ORDER)
-        is_newer = pc.fill_null(pc.greater(order, stands), fill_value=False)
-        is_deleted = pc.and_(pc.greater_equal(deleted, stands), pc.is_null(order))
-        is_gone = pc.fill_null(is_deleted, fill_value=False)
-        is_changed = pc.or_(is_newer, is_gone)
-        if not pc.any(is_changed).as_py():
-            return None
-        whole = self._files.read(task)
-        old, new = whole.filter(is_newer), self._rows.take(pc.filter(at, is_newer.combine_chunks()))
-        columns = {name: (new if name in self._put else old).column(name) for name in whole.schema.names}
-        updated = cast_rows(pa.table(columns), whole.schema)
-        return pa.concat_tables([whole.filter(pc.invert(is_changed)), updated])
-
-    def left(self) -> pa.Table:
-        """Return the rows that are new in the table."""
-        numbers = pa.array(range(self._rows.num_rows), pa.int32())
-        met = pa.chunked_array(self._met, pa.int32())
-        is_new = pc.and_(pc.invert(pc.is_in(numbers, value_set=met)), pc.is_valid(self._rows.column(ORDER)))
-        inserted = [name for name in self._rows.schema.names if name in {*self._put, KEY}]
-        return self._rows.select(inserted).filter(is_new)
 
 
 def _take(update: UpdateSchema, steps: Sequence[Step]) -> None:
@@ -408,7 +331,7 @@ def _groups(steps: Sequence[Step]) -> list[list[Step]]:
     return groups
 
 
-def _is_appended(files: TableFiles, rows: pa.Table, name: str, mark: Mark) -> bool:
+def _is_appended(files: IcebergFiles, rows: pa.Table, name: str, mark: Mark) -> bool:
     """Return whether the rows of a batch are in a table, as `cdcavro.spark.lake.sinks.is_appended` does.
 
     If the snapshots do not say it, the rows are looked for, unless the batch is surely new.
@@ -430,7 +353,7 @@ def _is_appended(files: TableFiles, rows: pa.Table, name: str, mark: Mark) -> bo
     return False
 
 
-def _are_there(files: TableFiles, rows: pa.Table) -> bool:
+def _are_there(files: IcebergFiles, rows: pa.Table) -> bool:
     """Return whether a table has all of these rows, by what identifies a change."""
     identity = [name for name in CHANGE if name in files.schema.names]
     left = set(_tuples(rows, identity))

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.evolution import ADD, DROP, LENIENT, MARK, RENAME, WIDEN, LakeColumn, Step, steps_to
 from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OLDER, ORDER, STATE, UNPARSED
+from cdcavro.sync.native import delta_files
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import log_folder
 from cdcavro.sync.native.native_table import Mark
@@ -188,6 +190,119 @@ def test_rows_up_to_a_bound_are_deleted(lake):
     assert orders(table.read([KEY, ORDER])) == {b"\x01": b"\x7f", b"\x02": b"\x80"}
     table.delete_up_to(ORDER, b"\x7f")
     assert orders(table.read([KEY, ORDER])) == {b"\x02": b"\x80"}
+
+
+def parquet(table: NativeDeltaTable) -> set[str]:
+    """Return the names of the data files, also of those that are in no version."""
+    return {one.name for one in Path(table.folder).glob("*.parquet")}
+
+
+def row(key: bytes, order: bytes, number: int | None = 1, text: str | None = "a") -> dict:
+    """Return a row of `COLUMNS`."""
+    return {KEY: key, ORDER: order, "id": number, "s": text, "n": 0.5}
+
+
+def test_only_files_that_hold_keys_are_rewritten(lake):
+    """And none, without a new version, if nothing changes."""
+    table = create(lake)
+    for number in range(3):
+        table.append(
+            state_rows(table.schema(), *[row(b"%d%d" % (number, i), b"1") for i in range(3)]), Mark("j", number)
+        )
+    before = parquet(table)
+    put(table, row(b"11", b"2", 7), row(b"9", b"1"))
+    actions = last_commit(table)
+    assert sum("remove" in one for one in actions) == 1
+    assert {one["add"]["path"] for one in actions if "add" in one} == parquet(table) - before
+    assert [one["id"] for one in all_rows(table)] == [1, 1, 1, 1, 7, 1, 1, 1, 1, 1]
+    put(table, row(b"11", b"2", 8))
+    table.replace(pa.array([b"none"]), state_rows(table.schema()))
+    table.delete_up_to(ORDER, b"0")
+    assert last_commit(table) == actions
+
+
+def test_a_file_says_what_its_values_lie_within(lake):
+    """Readers leave out files by it; of a long text and of times that Python does not have, less is said."""
+    columns = [
+        LakeColumn(name, name, kind)
+        for name, kind in (("i", "int"), ("s", "string"), ("d", "date"), ("t", "timestamp"))
+    ]
+    table = create(lake, columns)
+    moment = datetime(2024, 1, 1, 0, 0, 0, 5, tzinfo=UTC)
+    first = {KEY: b"a", ORDER: b"1", "i": -1, "s": "é", "d": date(2024, 1, 1), "t": moment}
+    put(table, first, first | {KEY: b"b", "i": 5, "s": None})
+    (added,) = [one["add"] for one in last_commit(table) if "add" in one]
+    stats = json.loads(added["stats"])
+    assert stats["numRecords"] == 2
+    assert stats["minValues"] == {"i": -1, "s": "é", "d": "2024-01-01", "t": "2024-01-01T00:00:00.000005Z"}
+    assert stats["maxValues"] == stats["minValues"] | {"i": 5}
+    assert (stats["nullCount"]["s"], stats["nullCount"][OLDER]) == (1, 2)
+    put(table, first | {KEY: b"c", "s": "z" * 40})
+    ends = [json.loads(one["add"]["stats"]) for one in last_commit(table) if "add" in one]
+    assert [(one["minValues"]["s"], one["maxValues"].get("s")) for one in ends] == [("z" * 32, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("delta.enableChangeDataFeed", "true", None),
+        ("delta.appendOnly", "true", "[Aa]ppend"),
+        ("small", "id < 5", "small|[Cc]heck|[Ii]nvariant|violat"),
+    ],
+)
+def test_what_a_table_asks_of_its_writers_is_done(lake, name: str, value: str, sentence: str | None):
+    """Whoever changes it file by file could not."""
+    table = create(lake)
+    table.append(state_rows(table.schema(), row(b"a", b"1")))
+    if name.startswith("delta."):
+        table.alter([], {name: value})
+    else:
+        DeltaTable(table.folder).alter.add_constraint({name: value})
+    if sentence is None:
+        put(table, row(b"a", b"2", 7))
+        assert any("cdc" in one for one in last_commit(table))
+    else:
+        with pytest.raises((JobError, SchemaError), match=sentence):
+            put(table, row(b"a", b"2", 7))
+        assert [one["id"] for one in all_rows(table)] == [1]
+
+
+def test_checkpoints_are_written_as_often_as_the_table_says(lake):
+    """Else whoever opens a table that is merged into for ever reads ever more commits."""
+    table = create(lake)
+    table.alter([], {"delta.checkpointInterval": "3"})
+    for number in range(1, 8):
+        put(table, row(b"a", b"%d" % number, number))
+    said = json.loads((log_folder(table.folder) / "_last_checkpoint").read_text(encoding="utf-8"))
+    assert said["version"] == 6
+    assert [one["id"] for one in all_rows(table)] == [7]
+
+
+def test_a_commit_that_another_writer_took_leaves_no_files(lake, monkeypatch: pytest.MonkeyPatch):
+    """It is made again for the newer version; what may have been committed stays."""
+    table = create(lake)
+    table.append(state_rows(table.schema(), row(b"a", b"1")))
+    real, taken = delta_files.commit, []
+
+    def commit(*given) -> None:
+        if not taken:
+            taken.append(parquet(table))
+            put(table, row(b"a", b"2", 2))
+        real(*given)
+
+    monkeypatch.setattr(delta_files, "commit", commit)
+    put(table, row(b"a", b"3", 3))
+    assert [one["id"] for one in all_rows(table)] == [3]
+    assert len(taken[0] - parquet(table)) == 1
+
+    def fail(*given) -> None:
+        real(*given)
+        raise OSError("the disk")
+
+    monkeypatch.setattr(delta_files, "commit", fail)
+    with pytest.raises(JobError, match="the disk"):
+        put(table, row(b"a", b"4", 4))
+    assert [one["id"] for one in all_rows(table)] == [4]
 
 
 def test_a_batch_is_appended_once(lake):

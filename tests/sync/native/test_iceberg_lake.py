@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 import threading
@@ -31,9 +30,9 @@ from cdcavro.lake.sql_statements import (
     STATE,
     UNPARSED,
 )
-from cdcavro.sync.native import iceberg_files
+from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog, version_of
-from cdcavro.sync.native.iceberg_files import TableFiles
+from cdcavro.sync.native.iceberg_files import IcebergFiles
 from cdcavro.sync.native.iceberg_lake import NativeIceberg, NativeIcebergTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
@@ -99,7 +98,7 @@ def state(table: NativeIcebergTable) -> dict[bytes, tuple[Any, ...]]:
 
 def files_of(table: NativeIcebergTable) -> list[str]:
     """Return the names of the data files."""
-    return sorted(task.file.file_path for task in TableFiles(table._load()).tasks)
+    return sorted(task.file.file_path for task in IcebergFiles(table._load()).files)
 
 
 def versions(table: NativeIcebergTable) -> int:
@@ -154,7 +153,7 @@ def test_values_of_which_pyiceberg_finds_no_bounds_are_written(lake: NativeIcebe
     keys = pa.array([b"%d" % i for i in range(len(values))])
     table.append(pa.table({"v": values, KEY: keys, ORDER: keys}), Mark("j", 0))
     assert table.read(["v"]).column("v").combine_chunks().equals(values)
-    (task,) = TableFiles(table._load()).tasks
+    (task,) = IcebergFiles(table._load()).files
     assert len(task.file.lower_bounds) == len(task.file.upper_bounds) == 2
     assert len(list(lake.files.folder.rglob("*.parquet"))) == 1
 
@@ -189,55 +188,6 @@ def test_a_batch_is_appended_once(lake: NativeIceberg):
     assert append("it's", 6, b"d", b"f") == 7
 
 
-def merged_by_hand(
-    held: dict[bytes, tuple[Any, ...]], rows: Sequence[Mapping[str, Any]]
-) -> dict[bytes, tuple[Any, ...]]:
-    """Return what `sql_statements.merge_state` makes of rows, of which the column `kept` is not in the batch."""
-    found = dict(held)
-    for row in rows:
-        own = row["v"], row[ORDER], row[UNPARSED], row[OLDER]
-        there = found.get(row[KEY])
-        if there is None:
-            if row[ORDER] is not None:
-                found[row[KEY]] = (own[0], None, *own[1:])
-        elif row[ORDER] is None and row[DELETED] is not None and row[DELETED] >= there[2]:
-            del found[row[KEY]]
-        elif row[ORDER] is not None and row[ORDER] > there[2]:
-            found[row[KEY]] = (own[0], there[1], *own[1:])
-    return found
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_merges_are_those_of_the_statement(lake: NativeIceberg, seed: int):
-    """Keys and orders of any bytes, with the same beginning, and longer than bounds are."""
-    chance = random.Random(seed)
-    table = made(lake)
-    keys = [
-        bytes(chance.choice(b"\x00\x7f\x80\xff") for _ in range(chance.choice([1, 2, 16, 17, 20]))) for _ in range(40)
-    ]
-    orders = [bytes([one]) for one in (0, 1, 0x7F, 0x80, 0xFF)] + [b"\x80\x00", b"\x7f\xff"]
-    first = [{KEY: key, ORDER: b"\x01", "v": i, "kept": "k"} for i, key in enumerate(set(keys[:20]))]
-    table.append(rows_of(table, first), Mark("j", 0))
-    wanted = state(table)
-    for _ in range(6):
-        rows = [
-            {
-                KEY: key,
-                ORDER: chance.choice([None, *orders]),
-                DELETED: chance.choice([None, *orders]),
-                "v": chance.randrange(100),
-                UNPARSED: chance.choice([None, [("v", "x")]]),
-                OLDER: chance.choice([None, [("v", b"\x80")]]),
-            }
-            for key in set(chance.sample(keys, chance.randrange(1, 20)))
-        ]
-        wanted = merged_by_hand(wanted, rows)
-        batch = rows_of(table, rows, DELETED).drop_columns(["kept"])
-        for _ in range(chance.choice([1, 2])):
-            table.merge(batch, ["v"])
-            assert state(table) == wanted
-
-
 def test_only_files_that_hold_keys_are_rewritten(lake: NativeIceberg):
     """And none, without a new version, if nothing changes."""
     table = made(lake)
@@ -259,7 +209,7 @@ def test_only_files_that_hold_keys_are_rewritten(lake: NativeIceberg):
 
 def test_many_small_files_are_put_together(lake: NativeIceberg, monkeypatch: pytest.MonkeyPatch):
     """And their manifests: a table that is merged into for ever does not become slower for ever."""
-    monkeypatch.setattr(iceberg_files, "_MANY", 4)
+    monkeypatch.setattr(file_changes, "_MANY", 4)
     table = made(lake)
     table.alter([], {"commit.manifest.min-count-to-merge": "3"})
     for number in range(12):
@@ -458,7 +408,7 @@ def test_a_commit_that_always_loses_is_an_error(lake: NativeIceberg, monkeypatch
         self._put(("shop", "s~~", "t"), self.load_table(("shop", "s~~", "t")).metadata, tries[-1] + 1)
         rows = made(lake)._load()
         monkeypatch.setattr(HadoopCatalog, "commit_table", commit)
-        files = TableFiles(rows)
+        files = IcebergFiles(rows)
         files.append({})
         monkeypatch.setattr(HadoopCatalog, "commit_table", overtaken)
         return commit(self, *arguments)
