@@ -9,6 +9,7 @@ from cdcavro.formats import (
     datahub_blob,
     datahub_tuple,
     debezium,
+    debezium_flat,
     goldengate,
     maxwell,
     oms_canal,
@@ -35,5 +36,6 @@ BRIDGES: Final[dict[str, Bridge]] = {
         debezium,
         maxwell,
         goldengate,
+        debezium_flat,
     )
 }

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import tzinfo
 
+    from cdcavro.avro.types import Field
+
 Record = dict[str, Any]
 
 
@@ -88,13 +90,22 @@ class Bridge:
     missing_part: Callable[[Change], str | None] = _lacks_nothing
 
 
+class _Words(NamedTuple):
+    """The words of an operation in one member."""
+
+    # The path to the member, what its words mean, and how each operation is spelled.
+    path: tuple[str, ...]
+    ops: Mapping[str, str]
+    spellings: Mapping[str, str]
+
+
 class _Meant(NamedTuple):
     """What a wire schema says of the members of its messages."""
 
-    # The path to the operation, what its words mean, and how each operation is spelled.
-    operation: tuple[str, ...]
-    ops: Mapping[str, str]
-    spellings: Mapping[str, str]
+    # The members that state the operation.
+    operations: tuple[_Words, ...]
+    # The names of all members, if all others are the columns of the row; else None.
+    beside: frozenset[str] | None
     # The path to the member of each meaning, and its rule.
     paths: Mapping[str, tuple[str, ...]]
     rules: Mapping[str, FieldRule]
@@ -117,9 +128,8 @@ def schema_bridge(format: str) -> Bridge:
 
 def _to_changes(format: str, record: Record, zone: tzinfo | None) -> list[Change]:
     meant = _meant(format)
-    operation = string_at(record, *meant.operation) or ""
-    op = read_operation(operation, meant.ops)
-    before, after, changed = _images(meant, record, op, operation)
+    operation, op = _operation(meant, record)
+    before, after, changed = _images(meant, record, op, operation or "")
 
     def stated(meaning: str) -> str | None:
         return string_at(record, *meant.paths[meaning]) if meaning in meant.paths else None
@@ -142,6 +152,18 @@ def _to_changes(format: str, record: Record, zone: tzinfo | None) -> list[Change
         snapshot=False if op == "SNAPSHOT" and meant.is_read_in_stream else None,
     )
     return [check_images(as_statement(change), meant.before, meant.after)]
+
+
+def _operation(meant: _Meant, record: Record) -> tuple[str | None, str]:
+    """Return the word of a message's operation, and what it means. Raises `StructureError` for two that disagree."""
+    stated = [(string_at(record, *words.path), words) for words in meant.operations]
+    found = [(word, read_operation(word, words.ops), words.path) for word, words in stated if word is not None]
+    if not found:
+        return None, read_operation("", meant.operations[0].ops)
+    for word, op, path in found[1:]:
+        if (op == "DELETE") is not (found[0][1] == "DELETE"):
+            raise StructureError(f"what agrees with {found[0][0]}", word, pointer=_pointer(path))
+    return found[0][:2]
 
 
 def _images(
@@ -168,6 +190,8 @@ def _images(
 
 
 def _member(meant: _Meant, record: Record, meaning: str) -> Row | None:
+    if meaning == "row" and meant.beside is not None:
+        return {name: value for name, value in record.items() if name not in meant.beside}
     row: Row | None = at(record, *meant.paths[meaning]) if meaning in meant.paths else None
     return row if row is None or not meant.unstated else _stated_columns(row, meant.unstated)
 
@@ -214,14 +238,23 @@ def _unit(meant: _Meant, meaning: str, op: str) -> str:
 
 def _from_changes(format: str, changes: Sequence[Change], zone: tzinfo | None) -> list[Record]:
     meant = _meant(format)
-    return [
-        _record(meant, change, spelling, zone)
-        for change in changes
-        if (spelling := spell_operation(change, format, meant.spellings)) is not None
-    ]
+    return [_record(meant, change, spelled, zone) for change in changes if (spelled := _spell(meant, change, format))]
 
 
-def _record(meant: _Meant, change: Change, spelling: str, zone: tzinfo | None) -> Record:
+def _spell(meant: _Meant, change: Change, format: str) -> list[tuple[tuple[str, ...], str]]:
+    """Return the members that state the operation of a change, with their words; none if the format has no word."""
+    word = spell_operation(change, format, meant.operations[0].spellings)
+    if word is None:
+        return []
+    if change.source.format == format and change.operation is not None:
+        stating = next((words for words in meant.operations if word in words.ops), meant.operations[0])
+        return [(stating.path, word)]
+    # A row that is new is written like one that has changed by a member that cannot tell the two apart.
+    spelled = [(words.path, words.spellings.get(change.op) or words.spellings["UPDATE"]) for words in meant.operations]
+    return [(path, word) for path, word in spelled if word]
+
+
+def _record(meant: _Meant, change: Change, spelled: list[tuple[tuple[str, ...], str]], zone: tzinfo | None) -> Record:
     """Return the record of a change; what `members` put back is not made here."""
     is_row = statement_text(change) is None
     values: dict[str, Any] = {meaning: getattr(change.source, name) for meaning, name in _SOURCE.items()}
@@ -234,8 +267,9 @@ def _record(meant: _Meant, change: Change, spelling: str, zone: tzinfo | None) -
             values[meaning] = _spell_time(getattr(change, name), _unit(meant, meaning, change.op), zone)
     if is_row or change.before is not None or change.after is not None:
         values |= _rows(meant, change)
-    record: Record = {}
-    _put(record, meant.operation, spelling)
+    record: Record = {} if meant.beside is None else _member(meant, values.pop("row", None) or {}, "row") or {}
+    for path, word in spelled:
+        _put(record, path, word)
     for meaning, path in meant.paths.items():
         value = values.get(meaning)
         if value is not None or (meant.rules[meaning].missing == "null" and len(path) == 1):
@@ -327,21 +361,20 @@ _POSITIONS: Final = {"whole number": whole_number, "file offset": file_offset, "
 @cache
 def _meant(format: str) -> _Meant:
     envelope, rule = get_format(format).envelope, get_format(format).rule
-    (operation,) = [path for path, _ in marked_paths(envelope, "operation")]
-    ops = field_rule(operation[-1]).ops
+    operations = [path for path, _ in marked_paths(envelope, "operation")]
+    fields = [field_rule(field) for field in envelope.fields]
     meant = {meaning: path for path, meaning in marked_paths(envelope, "means") if meaning != "nothing"}
     paths = {meaning: member_path(path) for meaning, path in meant.items()}
-    pointers = {meaning: "".join(f"/{escape(name)}" for name in path) for meaning, path in paths.items()}
+    rules = {meaning: field_rule(path[-1]) for meaning, path in meant.items()}
+    pointers = {meaning: "" if rules[meaning].members else _pointer(path) for meaning, path in paths.items()}
     position = rule.position if isinstance(rule.position, str) else ""
-    # Of several words for an operation the first is written; a row that was read is one that is inserted.
-    spellings = {op: word for word, op in reversed([*ops.items()])}
-    spellings |= {"SNAPSHOT": spellings.get("SNAPSHOT", spellings["INSERT"])} if "INSERT" in spellings else {}
     return _Meant(
-        operation=member_path(operation),
-        ops=ops,
-        spellings=spellings,
+        operations=tuple(_words(path) for path in operations),
+        beside=frozenset(field.name for field in fields if not field.members)
+        if any(field.members == "rest" for field in fields)
+        else None,
         paths=paths,
-        rules={meaning: field_rule(path[-1]) for meaning, path in meant.items()},
+        rules=rules,
         numbers=frozenset(meaning for meaning, path in meant.items() if is_whole_number(path[-1].type)),
         before=pointers.get("old", pointers.get("before", "")),
         after=pointers.get("row", pointers.get("after", "")),
@@ -349,3 +382,15 @@ def _meant(format: str) -> _Meant:
         is_read_in_stream=rule.reads_in_stream,
         unstated=rule.unstated,
     )
+
+
+def _words(path: tuple[Field, ...]) -> _Words:
+    ops = field_rule(path[-1]).ops
+    # Of several words for an operation the first is written; a row that was read is one that is inserted.
+    spellings = {op: word for word, op in reversed([*ops.items()])}
+    spellings |= {"SNAPSHOT": spellings.get("SNAPSHOT", spellings["INSERT"])} if "INSERT" in spellings else {}
+    return _Words(member_path(path), ops, spellings)
+
+
+def _pointer(path: tuple[str, ...]) -> str:
+    return "".join(f"/{escape(name)}" for name in path)

@@ -36,6 +36,8 @@ IMAGES: Final = ("before", "after")
 _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _OF_A_ROW: Final = _TIMES | {*IMAGES, "source", "op", "transaction", "message"}
 _OF_A_STATEMENT: Final = _TIMES | {"source", "transaction", "databaseName", "schemaName", "ddl", "tableChanges"}
+_WITH_SOURCE: Final = frozenset({"op", "ddl", "tableChanges"})
+_EVERY_MARK: Final = frozenset({"status", "id", "event_count", "data_collections"})
 _OF_A_MARK: Final = _TIMES | {"status", "id", "event_count", "data_collections"}
 
 
@@ -58,6 +60,17 @@ def kind_of(envelope: dict[str, Any]) -> str | None:
     if names <= _TIMES:
         return _kind_of_times(envelope)
     return None
+
+
+def is_enveloped(message: dict[str, Any]) -> bool:
+    """Return whether a message is one of Debezium that no transform took the envelope from, by members that each has.
+
+    >>> is_enveloped({"ts_ms": 1}), is_enveloped({"ts_ms": 1, "id": 5}), is_enveloped({"op": "c", "after": {"id": 5}})
+    (True, False, False)
+    """
+    has_source = type(message.get("source")) is dict and not _WITH_SOURCE.isdisjoint(message)
+    is_heartbeat = bool(message) and message.keys() <= _TIMES and kind_of(message) == HEARTBEAT
+    return has_source or is_heartbeat or (message.keys() >= _EVERY_MARK and kind_of(message) == MARK)
 
 
 def _kind_of_times(envelope: dict[str, Any]) -> str | None:
@@ -197,6 +210,8 @@ _POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
 # always sends the member.
 
 FORMAT: Final = "debezium"
+# The formats whose rows have the values of Kafka Connect's types.
+_OF_CONNECT: Final = frozenset({FORMAT, "debezium_flat"})
 # Where an envelope stands in a line.
 _ABOVE: Final = ("", "/payload", "/value", "/value/payload")
 _LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
@@ -210,6 +225,11 @@ _NANOSECONDS: Final = 1_000
 def is_debezium(change: Change) -> bool:
     """Return whether a change came from Debezium."""
     return change.source.format == FORMAT
+
+
+def has_connect_values(change: Change) -> bool:
+    """Return whether a change came from Debezium, in its envelope or without."""
+    return change.source.format in _OF_CONNECT
 
 
 def is_sendable(change: Change) -> bool:
@@ -233,7 +253,7 @@ def key_of(change: Change) -> Row | None:
         return {"databaseName": change.source.database}
     if change.op in _MARKS:
         return {"id": change.transaction}
-    image = _send_row(change, change.before if change.after is None else change.after) or {}
+    image = send_row(change, change.before if change.after is None else change.after) or {}
     return {name: image[name] for name in change.key or () if name in image} or None
 
 
@@ -242,7 +262,7 @@ def restore_values(change: Change, original: Change) -> Change:
 
     A change without columns stays as it is: its reader cannot know how the values would be sent.
     """
-    if change.columns is None or not is_debezium(original):
+    if change.columns is None or not has_connect_values(original):
         return change
     before, after = _restore_row(original, change.before, "before"), _restore_row(original, change.after, "after")
     return replace(change, before=before, after=after)
@@ -250,12 +270,12 @@ def restore_values(change: Change, original: Change) -> Change:
 
 def _restore_row(original: Change, image: Row | None, name: str) -> Row | None:
     """Return a row as Debezium sends it; values that are equal to those of the original are spelled as there."""
-    sent, first, members = _send_row(original, image), getattr(original, name) or {}, original.members or {}
+    sent, first, members = send_row(original, image), getattr(original, name) or {}, original.members or {}
     if image is None or sent is None or not members:
         return sent
-    sent = dict(sent)
+    sent, row = dict(sent), f"/{name}" if is_debezium(original) else ""
     for column, value in image.items():
-        texts = [members.get(f"{above}/{name}/{escape(column)}") for above in _ABOVE]
+        texts = [members.get(f"{above}{row}/{escape(column)}") for above in _ABOVE]
         text = next((text for text in texts if text), None)
         if text is not None and column in first and same(first[column], value):
             sent[column] = parse(text)
@@ -268,8 +288,8 @@ def _is_statement(change: Change) -> bool:
 
 def _row(change: Change) -> dict[str, Any]:
     return {
-        "before": _send_row(change, change.before),
-        "after": _send_row(change, change.after),
+        "before": send_row(change, change.before),
+        "after": send_row(change, change.after),
         "source": _source(change),
         "op": spell_operation(change, FORMAT, _LETTERS),
         **_all_times(change.system_time),
@@ -329,9 +349,9 @@ def _is_gtid(change: Change) -> bool:
     return change.transaction is not None and _GTID.fullmatch(change.transaction) is not None
 
 
-def _send_row(change: Change, image: Row | None) -> Row | None:
+def send_row(change: Change, image: Row | None) -> Row | None:
     """Return a row as Debezium sends it; a row from another format is sent as it is."""
-    if image is None or change.columns is None or not is_debezium(change):
+    if image is None or change.columns is None or not has_connect_values(change):
         return image
     codecs = {column.name: codec_of(column.type, change.source.db_type) for column in change.columns}
     return {name: send_connect_value(value, codecs.get(name)) for name, value in image.items()}

@@ -82,7 +82,7 @@ class Survey:
         fixed = engine.pattern(message)
         if fixed is None or engine.has(fixed) or not self._is_clear(message, change):
             return
-        program = RowProgram(position=self._parts.position(change.source.db_type), place=NOWHERE)
+        program = RowProgram(position=self._parts.position(change.source.db_type, message), place=NOWHERE)
         program.phase, program.order, program.is_batched = common_order(change)
         found = engine.survey(message, {fixed: program.position})
         if found is not None and found[1] is not None and found[1] == _comparable(change.position):

@@ -82,7 +82,7 @@ def find_losses(
     if as_sent is not read:
         sent = _in_form_of(originals, as_sent, records(as_sent, route.source, route.zone), route)
     for i, (number, _) in enumerate(messages):
-        if i >= len(back):
+        if i >= len(back) or back[i] is None:
             yield Loss(
                 "$", render(originals[i]).decode(), f"{route.target} {_describe_lack(changes, route.target)}", number
             )
@@ -100,11 +100,13 @@ def find_losses(
 def _in_form_of(
     originals: Sequence[Any], read: Sequence[Change], natural: Sequence[Any], route: Route
 ) -> Sequence[Any]:
-    """Return the messages of changes that were read back, in the form of the original messages."""
+    """Return the messages of changes that were read back, in the form of the original messages; None for none."""
     if len(natural) == len(originals):
         back = natural
     elif len(read) == 1 and len(originals) == _HALVES:
-        back = records(_halves(read[0]), route.source, route.zone)
+        # A target without the row before an update has nothing to make the first half of.
+        halves = [records([half], route.source, route.zone) for half in _halves(read[0])]
+        back = [half[0] if half else None for half in halves]
     elif len(read) == 1:
         back = records([BRIDGES[route.source].as_one_message(read[0])], route.source, route.zone)
     else:
@@ -114,6 +116,8 @@ def _in_form_of(
 
 def _reshape(record: Any, original: Any, format: str) -> Any:
     """Return a message that was read back in the shape of the original, in a Kafka record if that was in one."""
+    if record is None:
+        return None
     message = get_format(format).message_in(original)
     shaped = BRIDGES[format].reshape(record, message)
     return shaped if message is original else {VALUE: shaped}

@@ -28,7 +28,7 @@ from cdcavro.formats.connect_columns import (
     table_columns,
     table_key,
 )
-from cdcavro.formats.connect_messages import is_debezium
+from cdcavro.formats.connect_messages import has_connect_values
 from cdcavro.transcoding.mapping import records, with_members
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class SchemaHistory:
         Raises `StructureError` for a schema change of a table for which there is no room: 100,000 tables and
         500,000 columns are remembered.
         """
-        if not is_debezium(change):
+        if not has_connect_values(change):
             return change
         for table_change in _table_changes(change):
             self._learn(table_change, change.source.format)
@@ -96,7 +96,7 @@ class SchemaHistory:
 
 def lacks_columns(change: Change) -> bool:
     """Return whether the values of a change are still as Debezium sent them, because its columns are unknown."""
-    return change.columns is None and is_debezium(change)
+    return change.columns is None and has_connect_values(change)
 
 
 def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = USUAL_MODES) -> Change:
@@ -125,7 +125,7 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
 
 
 def _known(change: Change, known: Sequence[Column]) -> tuple[Column, ...] | None:
-    return with_unsigned(change.columns, known) if change.columns is not None and is_debezium(change) else None
+    return with_unsigned(change.columns, known) if change.columns is not None and has_connect_values(change) else None
 
 
 def _table(change: Change) -> Table:

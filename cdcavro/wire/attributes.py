@@ -15,11 +15,12 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `tells` | list of strings | any of these values identifies the format |
 | `version` | true | this member says the version of the format; others than those in `tells` are remarked on |
 | `necessary` | true | a message without one of the values in `tells` is none of this format; without `tells`, one of the words in `ops` |
-| `operation` | true | this member says what kind of change the message is |
-| `ops` | object | what the words of the operation mean, each as a symbol of `ChangeOp` in `change.avsc` |
+| `operation` | true | this member says what kind of change the message is; of several the first that has a value |
+| `ops` | object | what the words of the operation mean, each as a symbol of `ChangeOp` in `change.avsc`; under `""` none |
 | `means` | one of `MEANINGS` | what this member is of a change, for the default bridge; its `part` follows |
 | `tombstone` | true | null here means that the key is gone: no more changes of it follow |
 | `part` | one of `PARTS` | which part of a typed row this member is, for the engine; `"unused"` if rows have nothing of it |
+| `position` | one of `POSITIONS` | how the numbers of a position are told, for the engine, if this member has a value; the first one decides |
 | `unit` | `"s"`, `"ms"` or `"us"` | the unit in which this member counts a time |
 | `unit` | `"text"` or `"text of microseconds"` | this member is a text of local time, which is written with a `T` and whole seconds, or with a space and six digits more |
 | `unit` | object | the unit by operation, a symbol of `ChangeOp`; under `""` that of all others |
@@ -38,6 +39,8 @@ On the outermost record, about the format as a whole:
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
 | `unstated` | string | a boolean in a row that is called like a column with this behind it says whether the column is not stated, and is no column |
 | `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the numbers of a position are told, for the engine |
+| `tombstone` | `"delete"` | a Kafka record without a value is a message: the row with its key was deleted |
+| `certain` | true | a message that has a member which tells the format is none of another one |
 
 On an enum:
 
@@ -70,6 +73,7 @@ ATTRIBUTE: Final = "json"
 ARRIVAL: Final = "arrival"
 _TWO_MESSAGES: Final = "two messages"
 _IN_STREAM: Final = "in stream"
+_DELETE: Final = "delete"
 PARTS: Final = (
     *("", "unused", "within", "before", "after", "row", "rows", "old", "key", "event_time", "event_time_fine"),
     *("system_time", "system_time_fine", "transaction", "transaction_else"),
@@ -133,6 +137,7 @@ class FieldRule:
     means: str = ""
     tombstone: bool = False
     part: str = ""
+    position: str = ""
     # The unit in messages that hold rows.
     unit: str = ""
     # The units of messages of other operations.
@@ -158,6 +163,8 @@ class FormatRule:
     id: str = ""
     unstated: str = ""
     position: str | Mapping[str, str] = ""
+    tombstone: str = ""
+    certain: bool = False
 
     @property
     def has_halves(self) -> bool:
@@ -168,6 +175,11 @@ class FormatRule:
     def reads_in_stream(self) -> bool:
         """Whether rows that are read have their place among the changes."""
         return self.snapshot == _IN_STREAM
+
+    @property
+    def has_tombstones(self) -> bool:
+        """Whether a Kafka record without a value is a message."""
+        return bool(self.tombstone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +221,7 @@ def field_rule(declared: Field) -> FieldRule:
         means=means,
         tombstone=_flag(attribute, "tombstone", declared.name),
         part=MEANINGS.get(means, "") or _take(attribute, "part", "", lambda value: value in PARTS[1:], declared.name),
+        position=_take(attribute, "position", "", lambda value: value in POSITIONS, declared.name),
         unit=units[""],
         units={op: unit for op, unit in units.items() if op},
     )
@@ -240,6 +253,8 @@ def format_rule(declared: Record) -> FormatRule:
         id=_take(attribute, "id", "", lambda value: value == "position", declared.name),
         unstated=_take(attribute, "unstated", "", lambda value: isinstance(value, str), declared.name),
         position=_take(attribute, "position", "", _are_positions, declared.name),
+        tombstone=_take(attribute, "tombstone", "", lambda value: value == _DELETE, declared.name),
+        certain=_flag(attribute, "certain", declared.name),
     )
     if attribute:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")

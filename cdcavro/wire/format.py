@@ -20,7 +20,7 @@ from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureErr
 from cdcavro.exact.jsontext import kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
-from cdcavro.wire.kafka import VALUE, is_kafka_record, unwraps_records
+from cdcavro.wire.kafka import VALUE, is_kafka_record, is_tombstone, unwraps_records
 from cdcavro.wire.message_program import checked_program, engine_of, values_of
 from cdcavro.wire.message_reader import decode_lines, message_reader
 from cdcavro.wire.message_writer import message_writer
@@ -100,7 +100,9 @@ class Format:
         return message
 
     def kafka_record(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        """Return a record if it is a Kafka record with a message in it; None if it is a message alone."""
+        """Return a record if it is a Kafka record with a message in it, or a tombstone; None for a message alone."""
+        if self.rule.has_tombstones and is_tombstone(record):
+            return record
         return record if (is_kafka_record(record) if self.unwraps_records else VALUE in record) else None
 
     def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:

@@ -29,6 +29,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "debezium",
     "maxwell",
     "goldengate",
+    "debezium_flat",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"

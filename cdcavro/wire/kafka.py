@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KAFKA: Final = "kafka"
+KEY: Final = "key"
 VALUE: Final = "value"
 # The names that Kafka's clients and Spark's source of Kafka use.
 _MEMBERS: Final = frozenset(
@@ -36,6 +37,16 @@ def is_kafka_record(value: Any) -> bool:
     (True, False)
     """
     return type(value) is dict and type(value.get(VALUE)) is dict and value.keys() <= _MEMBERS
+
+
+def is_tombstone(value: Any) -> bool:
+    """Return whether a JSON value is a Kafka record without a value, but with an object as its key.
+
+    >>> is_tombstone({"topic": "shop", "key": {"id": 1}, "value": None}), is_tombstone({"key": 1, "value": None})
+    (True, False)
+    """
+    is_of_key = type(value) is dict and type(value.get(KEY)) is dict and value.keys() <= _MEMBERS
+    return is_of_key and value.get(VALUE, value) is None
 
 
 def without_value(record: dict[str, Any]) -> dict[str, Any]:

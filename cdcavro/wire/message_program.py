@@ -32,7 +32,7 @@ from cdcavro.engine.program import (
     Program,
 )
 from cdcavro.errors import SchemaError
-from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, render
+from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, parse_fast, render
 from cdcavro.exact.jsonvalues import at
 from cdcavro.wire.attributes import (
     LOCAL,
@@ -228,12 +228,16 @@ class RowParts:
     _paths: tuple[tuple[str, tuple[str, ...]], ...]
     # The rule of the numbers of a position, or one for each connector.
     _position: str | Mapping[str, str]
+    # The rules of the members that decide how the numbers are told, the first one with a value.
+    _deciding: tuple[tuple[tuple[str, ...], str], ...]
     # Functions that skip the fields in front of the extras.
     _before: tuple[Callable[[Decoder], object], ...]
 
-    def position(self, connector: str | None) -> int:
-        """Return the number of the rule by which positions are read; some formats have one for each connector."""
+    def position(self, connector: str | None, message: bytes) -> int:
+        """Return the number of the rule by which a message's position is read; some formats have several."""
         rule = self._position if isinstance(self._position, str) else self._position.get(connector or "", "")
+        record = parse_fast(message) if self._deciding else None
+        rule = next((own for path, own in self._deciding if at(record, *path) is not None), rule)
         return POSITIONS.index(rule or "none")
 
     def has_clear_extras(self, payload: bytes) -> bool:
@@ -285,4 +289,5 @@ def row_parts(envelope: Record) -> RowParts:
     # The extras are the last field.
     before = tuple(skipper(field.type) for field in envelope.fields[:-1])
     names = frozenset(part for part, _ in paths)
-    return RowParts(names, tuple(pointers), tuple(used), format_rule(envelope).position, before)
+    deciding = tuple((member_path(path), rule) for path, rule in marked_paths(envelope, "position"))
+    return RowParts(names, tuple(pointers), tuple(used), format_rule(envelope).position, deciding, before)

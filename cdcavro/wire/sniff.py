@@ -8,7 +8,8 @@ value. Of the formats that fit, the one with the most identifying members is cho
 first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
 `__light_type`. A message of a format that is recognized but not supported fits no format, unless it fits one
 whose messages have columns as members, which may have any names, or one with a necessary value: such a format fits no
-message without that value.
+message without that value. A message that has a member of a format which is `certain` is none of another one, also
+where it stands beside its schema, as Kafka Connect has it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ MIXED: Final = "mixed"
 """In place of a format's name: the format is detected for each message."""
 _SHOWN: Final = 8
 _UNSUPPORTED: Final = ", which is not supported"
+_OF_CONNECT: Final = frozenset({"schema", "payload"})
 MemberPath = tuple[str, ...]
 Tells = bool | tuple[str, ...]
 _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
@@ -102,6 +104,9 @@ def _fitting_value(value: Any) -> dict[str, int]:
     if not isinstance(value, dict):
         raise UnknownMessageError("object", jsontext.kind(value))
     message = value[VALUE] if is_kafka_record(value) else value
+    certain = {name: score for name in REGISTRY if (score := _certain_score(message, name))}
+    if certain:
+        return certain
     scores = {name: _score(message, name, _has_shape) for name in REGISTRY}
     fitting = {name: score for name, score in scores.items() if score and _accepts(value, name)}
     is_sure = any(_has_any_member(name) or _marks(name).necessary for name in fitting)
@@ -185,6 +190,14 @@ def _score(value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | N
     if score and not all(fits_shape(_at(value, place), shape) for place, shape in shapes):
         return 0
     return score
+
+
+def _certain_score(message: dict[str, Any], name: str) -> int:
+    """Return the score of a message, or of the payload in it, for a format whose members no other one has."""
+    if not REGISTRY[name].rule.certain:
+        return 0
+    payload = message.get("payload") if message.keys() <= _OF_CONNECT else None
+    return _score(payload if type(payload) is dict else message, name, _has_shape)
 
 
 def _any_shape(_member: Any, _shape: type | None) -> bool:
@@ -273,7 +286,7 @@ def unsupported_format(value: Any) -> str | None:
     'a message of Oracle GoldenGate in another form'
     """
     message = value[VALUE] if is_kafka_record(value) else value
-    if type(message) is dict and type(message.get("payload")) is dict and message.keys() <= {"schema", "payload"}:
+    if type(message) is dict and type(message.get("payload")) is dict and message.keys() <= _OF_CONNECT:
         message = message["payload"]
     if type(message) is not dict:
         return None
@@ -310,7 +323,6 @@ _UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "an event of a MongoDB change stream": lambda message: {"operationType", "ns"} <= message.keys(),
     "a notification of Debezium": lambda message: {"aggregate_type", "type"} <= message.keys(),
     "a signal to Debezium": lambda message: type(message.get("type")) is str and message["type"] in _SIGNALS,
-    "a row that Debezium sent without its envelope": lambda message: {"__deleted", "__op"} & message.keys() != set(),
     "a message of a CockroachDB changefeed": _is_cockroach,
     "a message of AWS DMS": lambda message: type(at(message, "metadata", "record-type")) is str,
 }

@@ -326,7 +326,7 @@ def key_change(format: str) -> Change:
     return replace(update, key=("id",))
 
 
-@pytest.mark.parametrize("source", cdcavro.FORMATS)
+@pytest.mark.parametrize("source", [one for one in cdcavro.FORMATS if "key update" in facts_of(one)])
 @pytest.mark.parametrize("target", cdcavro.FORMATS)
 def test_a_changed_primary_key_is_written_as_a_delete_and_an_insert(source, target):
     """In every format, also in the one that the update came in."""

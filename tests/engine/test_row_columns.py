@@ -164,7 +164,7 @@ def test_a_survey_says_the_numbers_and_the_columns_of_rows(format):
         if fixed is None or changes[0].op not in ("INSERT", "UPDATE", "DELETE", "SNAPSHOT"):
             continue
         assert typer._engine.survey(message, {}) == (fixed, None, None)
-        rule = typer._parts.position(changes[0].source.db_type)
+        rule = typer._parts.position(changes[0].source.db_type, message)
         found = typer._engine.survey(message, {fixed: rule})
         if found[1] is None:
             continue

@@ -8,7 +8,8 @@
 | `no image` | the operations that cannot have a row before or after them |
 | `samples` | what each sample means: its change without its source, its operation's word and its row's number |
 
-A format whose messages have one row at most has no `row`, and one that has no `samples` does not say what they mean.
+A format whose messages have one row at most has no `row`, one without rows before a change has no `key update` either,
+and one that has no `samples` does not say what they mean.
 """
 
 from __future__ import annotations

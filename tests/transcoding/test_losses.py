@@ -132,7 +132,8 @@ def compared(came: list, back: list, texts: list[bytes], index: int, way: Route)
         return [("", came[index], ABSENT)]
     if len(came) == 2 != len(back):
         whole = [] if back else [("", came[index], ABSENT)]
-        return [*differences(came[index], halves(texts, way)[index]), *whole]
+        half = halves(texts, way)[index]
+        return [*([("", came[index], ABSENT)] if half is None else differences(came[index], half)), *whole]
     if not back:
         return [("", came[index], ABSENT)]
     whole = back[index] if len(came) == 2 else like(gathered(back), came[index])
@@ -160,13 +161,14 @@ def form(came: list, back: list) -> list[tuple[int, str, str, str]]:
     return [(len(came) - 1, "$", "", "form")] if is_other else []
 
 
-def halves(texts: list[bytes], way: Route) -> list[dict]:
-    """Write the halves of the update that there is in a target, as the source writes them."""
+def halves(texts: list[bytes], way: Route) -> list[dict | None]:
+    """Write the halves of the update that there is in a target, as the source writes them; None without its row."""
     read = [change for text in texts for change in cdcavro.to_changes(text, way.target, zone=way.zone)]
     (update,) = join_halves(read)
     whole: Change = replace(update, members=None, operation=None)
     split = [replace(whole, half="BEFORE", after=None), replace(whole, half="AFTER", before=None)]
-    return [parse(text) for one in split for text in cdcavro.from_changes([one], way.source, zone=way.zone)]
+    written = [cdcavro.from_changes([one], way.source, zone=way.zone) for one in split]
+    return [parse(texts[0]) if texts else None for texts in written]
 
 
 def gathered(messages: list[dict]) -> dict:

@@ -118,7 +118,7 @@ class OperationFinder:
             return
         format = self._format
         if self._parts.are_complete(format.encode(message), format.read, change.key):
-            position = self._parts.position(change.source.db_type)
+            position = self._parts.position(change.source.db_type, message)
             self._engine.add(fixed, RowProgram(position=position, weight=common_size(change)))
 
 

@@ -117,6 +117,25 @@ USUAL: Final = FormatRules()
 _BIGINT: Final = {"BIGINT": type_names.oms_bigint}
 _DOUBLE: Final = type_names.DIGITS._replace(note="DataHub's DOUBLE may be a DECIMAL: a string of the digits sent")
 _OMS: Final = FormatRules(words=_BIGINT, instant="seconds or long")
+_DEBEZIUM: Final = FormatRules(
+    words={
+        "INT8": type_names.signed(8),
+        "INT16": type_names.signed(16),
+        "INT32": type_names.signed(32),
+        "INT64": type_names.signed(64),
+        **dict.fromkeys(("FLOAT", "FLOAT32"), type_names.SINGLE),
+        **dict.fromkeys(("DOUBLE", "FLOAT64"), type_names.DOUBLE),
+        "BOOLEAN": type_names.BOOLEAN,
+        "STRING": type_names.STRING,
+        "BYTES": type_names.BYTES,
+        **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), type_names.JSON_TEXT),
+    },
+    date="days",
+    bit_width=1,
+    is_connect=True,
+    conversion=_debezium_conversion,
+    sent=_sent_by_debezium,
+)
 RULES: Final[dict[str, FormatRules]] = {
     **dict.fromkeys(("oms_default", "oms_default_extend_column_type", "oms_canal", "oms_shareplex"), _OMS),
     "oms_dataworks": FormatRules(words=_BIGINT, date="padded", datetime="padded", instant="padded or seconds"),
@@ -136,23 +155,5 @@ RULES: Final[dict[str, FormatRules]] = {
     ),
     "maxwell": FormatRules(is_typed_by_table=True, sent=_sent_by_maxwell),
     "datahub_tuple": FormatRules(date="microseconds", datetime="microseconds", instant="microseconds"),
-    "debezium": FormatRules(
-        words={
-            "INT8": type_names.signed(8),
-            "INT16": type_names.signed(16),
-            "INT32": type_names.signed(32),
-            "INT64": type_names.signed(64),
-            **dict.fromkeys(("FLOAT", "FLOAT32"), type_names.SINGLE),
-            **dict.fromkeys(("DOUBLE", "FLOAT64"), type_names.DOUBLE),
-            "BOOLEAN": type_names.BOOLEAN,
-            "STRING": type_names.STRING,
-            "BYTES": type_names.BYTES,
-            **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), type_names.JSON_TEXT),
-        },
-        date="days",
-        bit_width=1,
-        is_connect=True,
-        conversion=_debezium_conversion,
-        sent=_sent_by_debezium,
-    ),
+    **dict.fromkeys(("debezium", "debezium_flat"), _DEBEZIUM),
 }

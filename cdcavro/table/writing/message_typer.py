@@ -268,7 +268,7 @@ class MessageTyper:
             if change.unavailable is not None
             else self._tables.lasting_writer(change, is_all_learned=self._is_all_learned)
         )
-        position = self._parts.position(change.source.db_type)
+        position = self._parts.position(change.source.db_type, message)
         if settled is None or not self._is_clear(message, change):
             return None
         _, writer, completed = settled

@@ -1,0 +1,312 @@
+"""The facts of `debezium_flat`: Debezium's rows without their envelope."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+
+import cdcavro
+from cdcavro.change import Arrival
+from cdcavro.change.model import Change, Source, replace
+from cdcavro.change.order import in_order
+from cdcavro.change.order_value import order_kind, order_value
+from cdcavro.engine.machine import COMPILED
+from cdcavro.table.columns.column_type import TypeOverrides
+from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
+from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.wire.sniff import fitting_formats
+from support.messages import golden_files
+from support.mutations import mutated
+from support.roundtrip import assert_fast, assert_golden, assert_round_trip, avro, error_of, exact, golden_cases
+
+FORMAT = "debezium_flat"
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"type": "int32", "optional": False, "field": "id"},
+        {"type": "int32", "optional": True, "name": "io.debezium.time.Date", "field": "day"},
+        {"type": "string", "optional": True, "field": "__op"},
+    ],
+}
+
+
+def message(**members: object) -> str:
+    """Return a row of a table with other members."""
+    return json.dumps({"id": 1, "__op": "u", "__table": "t", "__db": "d"} | members, separators=(",", ":"))
+
+
+def change(text: str | dict) -> Change:
+    """Return the change of a message."""
+    (found,) = to_changes(text if isinstance(text, str) else json.dumps(text), FORMAT)
+    return found
+
+
+@pytest.mark.parametrize("golden", golden_cases(FORMAT))
+def test_golden_message_round_trips_and_is_told(golden):
+    """Every sample comes back as it was sent, by the engine, and is told from other formats."""
+    assert_golden(FORMAT, golden)
+    assert_fast(FORMAT, golden)
+
+
+def test_columns_are_all_members_that_the_schema_does_not_name():
+    """Their digits come back, and so do those that are called like a field of the schema that is no member."""
+    text = '{"key":"a","value":"b","columns":1.20,"extras":"x","__other":-0,"__op":"c"}'
+    made = avro(FORMAT, text)
+    assert made["columns"].keys() == {"key", "value", "columns", "extras", "__other"}
+    assert (made["__op"], made["extras"]) == ("c", {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"id":1}',
+        "{}",
+        '{"topic":"p.d.t","key":{"id":1},"value":null}',
+        '{"topic":"p.d.t","key":{"id":1},"value":{"id":1,"__op":"u"}}',
+        '{"schema":null,"payload":{"id":1.20}}',
+        '{"ts_ms":1}',
+        '{"before":null,"after":{"id":1},"source":{"connector":"mysql"},"op":"c"}',
+        '{"id":1,"__deleted":true}',
+        '{"id":1,"__op":null,"__lsn":"7","__scn":12}',
+    ],
+)
+def test_what_is_not_told_comes_back_when_the_format_is_named(text):
+    """Also what the transform passed by; from its changes, too."""
+    assert_round_trip(FORMAT, text)
+    assert [exact(back) for back in from_changes(to_changes(text, FORMAT), FORMAT)] == [exact(text)]
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "%s",
+        '{"topic":"t","key":null,"value":%s}',
+        '{"schema":null,"payload":%s}',
+        '{"value":{"schema":{},"payload":%s}}',
+    ],
+)
+@pytest.mark.parametrize("name", ["__op", "__deleted", "__table", "__lsn", "__source_ts_ms", "__change_lsn"])
+def test_a_member_that_the_transform_adds_tells_the_format(name, around):
+    """Whatever the columns are called: those of other formats are no members here."""
+    columns = {"type": "INSERT", "database": "d", "table": "t", "id": 1, "sql": "x", "recordType": "INSERT", "op": "c"}
+    assert list(fitting_formats(around % json.dumps(columns | {name: None}))) == [FORMAT]
+
+
+@pytest.mark.parametrize("format", [one for one in cdcavro.FORMATS if one != FORMAT])
+def test_no_message_of_another_format_is_told_as_this_one(format):
+    """Nor is a row without any of these members."""
+    for golden in golden_files(format).values():
+        assert FORMAT not in fitting_formats(golden)
+    assert error_of(cdcavro.sniff, '{"id":1,"name":"x"}').endswith("got an object with 'id', 'name'")
+
+
+@pytest.mark.parametrize(
+    ("members", "op", "operation"),
+    [
+        ({"__op": "c"}, "INSERT", "c"),
+        ({"__op": "u", "__deleted": "false"}, "UPDATE", "u"),
+        ({"__op": "r"}, "SNAPSHOT", "r"),
+        ({"__op": "d"}, "DELETE", "d"),
+        ({"__op": "d", "__deleted": "true"}, "DELETE", "d"),
+        ({"__deleted": "true"}, "DELETE", "true"),
+        ({"__deleted": "false"}, "UPDATE", "false"),
+        ({"__op": None, "__deleted": None}, "UPDATE", None),
+        ({}, "UPDATE", None),
+        ({"__op": "m"}, "OTHER", "m"),
+    ],
+)
+def test_the_operation_is_stated_by_one_of_two_members(members, op, operation):
+    """Without the first an insert cannot be told from an update; the row of a delete is the one before it."""
+    found = change({"id": 1, **members})
+    assert (found.op, found.operation) == (op, operation)
+    assert (found.before, found.after) == (({"id": 1}, None) if op == "DELETE" else (None, {"id": 1}))
+    assert found.snapshot is (False if op == "SNAPSHOT" else None)
+
+
+@pytest.mark.parametrize(("op", "deleted"), [("d", "false"), ("u", "true"), ("c", "true")])
+def test_members_that_disagree_are_refused(op, deleted):
+    """One of them would be lost."""
+    sentence = f"debezium_flat: $.__deleted: expected what agrees with {op}, got {deleted}"
+    assert error_of(change, {"id": 1, "__op": op, "__deleted": deleted}) == sentence
+    wrapped = {"schema": None, "payload": {"id": 1, "__op": op, "__deleted": deleted}}
+    assert error_of(change, wrapped) == sentence.replace("$.", "$.payload.")
+
+
+def test_a_truncate_has_no_row():
+    """As with all that is no change of a row."""
+    assert change({"__op": "t", "__table": "t"}).op == "TRUNCATE"
+    assert error_of(change, {"__op": "t", "id": 1}) == "debezium_flat: $: expected no row for t, got some"
+
+
+@pytest.mark.parametrize(
+    ("members", "position"),
+    [
+        ({"__lsn": 7, "__source_ts_ms": 5}, (7,)),
+        ({"__lsn": 7, "__sequence": '["3","7"]'}, (3, 7)),
+        ({"__file": "b.000002", "__pos": 4, "__row": 1}, (2, 4, 1)),
+        ({"__file": "b.000002", "__pos": 4}, (2, 4, 0)),
+        ({"__scn": "9", "__source_ts_ms": 5}, (9, 9, 0)),
+        ({"__scn": "9", "__commit_scn": 11, "__ssn": 2}, (11, 9, 2)),
+        ({"__change_lsn": "00000001:00000002:0003", "__event_serial_no": 2}, (1, 2, 3, 1, 2, 3, 2)),
+        (
+            {"__change_lsn": "00000001:00000002:0003", "__commit_lsn": "00000001:00000002:0004"},
+            (1, 2, 4, 1, 2, 3, 0),
+        ),
+        ({"__source_ts_ms": 5, "__ts_ms": 7}, (5,)),
+        ({"__source_ts_ns": 5_000_900, "__source_ts_ms": 5}, (5,)),
+        ({"__ts_ms": 7}, ()),
+        ({"__file": "b.000002", "__source_ts_ms": -1}, None),
+    ],
+)
+def test_the_position_is_made_of_what_was_added(members, position):
+    """The numbers of the connector, else the time of the change; the time at which it was handled is none."""
+    assert change({"id": 1, **members}).position == position
+
+
+@pytest.mark.parametrize(
+    ("members", "micros"),
+    [
+        ({"__source_ts_ms": 5}, 5_000),
+        ({"__source_ts_ms": 5, "__source_ts_us": 5_001}, 5_001),
+        ({"__source_ts_ms": 5, "__source_ts_us": 5_001, "__source_ts_ns": 5_002_999}, 5_002),
+        ({"__ts_ms": 5}, None),
+    ],
+)
+def test_the_time_is_the_finest_of_the_source(members, micros):
+    """The time at which Debezium handled the change is another one."""
+    assert change({"id": 1, **members}).event_time == micros
+
+
+def test_arrival_orders_the_changes_of_a_row():
+    """A record without a value has no numbers, and would else have no place among changes with numbers."""
+    texts = [message(__lsn=9), '{"topic":"p.d.t","key":{"id":1},"value":null}', message(__op="r"), message(__lsn=8)]
+    changes = [
+        replace(change(text), place=Arrival(topic="p.d.t", partition=0, offset=offset))
+        for offset, text in enumerate(texts)
+    ]
+    assert in_order(reversed(changes)) == changes
+    assert {order_kind(order_value(one)) for one in changes} == {"a place that says the order"}
+    assert [one.position for one in changes] == [(9,), (), (), (8,)]
+
+
+@pytest.mark.parametrize("key", [{"id": 7}, {"schema": {"type": "struct"}, "payload": {"id": 7}}])
+def test_a_record_without_a_value_deletes_the_row_of_its_key(key):
+    """With an object as its key; any other is a row of columns that are called so."""
+    found = change({"topic": "p.d.t", "partition": 2, "offset": 5, "key": key, "value": None})
+    assert (found.op, found.key, found.before, found.after) == ("DELETE", ("id",), {"id": 7}, None)
+    assert found.place == Arrival(topic="p.d.t", partition=2, offset=5)
+    for row in ({"key": 7, "value": None}, {"key": {"id": 7}, "value": None, "id": 7}):
+        assert change(row).after == row
+
+
+@pytest.mark.parametrize("key", [{"id": 1}, {"schema": {}, "payload": {"id": 1}}])
+def test_the_key_is_that_of_the_record(key):
+    """If the row has its values."""
+    assert change({"topic": "t", "key": key, "value": {"id": 1, "__op": "c"}}).key == ("id",)
+    assert change({"topic": "t", "key": key, "value": {"id": 2, "__op": "c"}}).key is None
+    assert change({"id": 1, "__op": "c"}).key is None
+
+
+def test_a_row_beside_its_schema_is_read_by_it():
+    """Its columns have types, and the members beside them are none."""
+    text = json.dumps({"schema": SCHEMA, "payload": {"id": 1, "day": 19_000, "__op": "c"}})
+    found = change(text)
+    assert found.after == {"id": 1, "day": "2022-01-08"}
+    assert [(one.name, one.type) for one in found.columns] == [("id", "int32"), ("day", "io.debezium.time.Date")]
+    assert [exact(back) for back in from_changes([found], FORMAT)] == [exact(text)]
+    bare = {"payload": {"id": 1, "day": 19_000, "__op": "c"}}
+    (back,) = from_changes([replace(found, members={"/schema": ""})], FORMAT)
+    assert json.loads(back) == bare
+
+
+def test_a_table_may_have_columns_called_schema_and_payload():
+    """They are the wrapping only if the second is an object."""
+    for row in ({"schema": "x", "payload": "y"}, {"schema": {"a": 1}, "payload": {"b": 1}, "id": 1}):
+        assert change(row).after == row
+
+
+@pytest.mark.parametrize("around", ["%s", '{"schema":null,"payload":%s}', '{"value":%s}'])
+def test_a_column_without_a_value_is_not_in_the_row(around):
+    """A placeholder stands for it, as in the envelope; a column that is called like a wrapper may have one, too."""
+    text = around % message(schema="__debezium_unavailable_value")
+    found = change(text)
+    assert (found.after, found.unavailable) == ({"id": 1}, ("schema",))
+    assert [exact(back) for back in from_changes([found], FORMAT)] == [exact(text)]
+    enveloped = '{"before":null,"after":{"id":1,"x":"__debezium_unavailable_value"},"source":{},"op":"u"}'
+    assert change(enveloped).unavailable == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("text", "op"),
+    [
+        ('{"ts_ms":1}', "HEARTBEAT"),
+        ('{"status":"BEGIN","id":"1","event_count":null,"data_collections":null,"ts_ms":1}', "TRANSACTION_BEGIN"),
+        ('{"source":{},"ts_ms":1,"databaseName":"d","ddl":"CREATE TABLE t (id INT)","tableChanges":[]}', "CREATE"),
+        ('{"before":null,"after":{"id":1},"source":{"table":"t"},"op":"c"}', "INSERT"),
+        ('{"schema":{},"payload":{"before":{"id":1},"after":null,"source":{"table":"t"},"op":"d"}}', "DELETE"),
+    ],
+)
+def test_what_the_transform_passed_by_is_read_as_it_is(text, op):
+    """A row that is like one of these is a row: its table would need all of their columns."""
+    found = change(text)
+    assert (found.op, found.source.format) == (op, FORMAT)
+    for row in ({"id": 1, "ts_ms": 1}, {"status": "BEGIN", "id": "1"}, {"op": "c", "source": "x"}):
+        assert change(row).after == row
+
+
+def test_a_change_of_another_format_is_written():
+    """With both members of the operation; a column that is called like a member has no place."""
+    source = Source(database="d", schema="s", table="t")
+    row = Change(op="INSERT", source=source, after={"a": 1, "__op": 2}, event_time=5_000, system_time=7_000)
+    (text,) = from_changes([row], FORMAT)
+    head = {"a": 1, "__op": "c", "__deleted": "false", "__table": "t", "__db": "d", "__schema": "s"}
+    assert json.loads(text) == head | {"__ts_ms": 7, "__source_ts_ms": 5}
+    (text,) = from_changes([replace(row, op="DELETE", before={"a": 1}, after=None)], FORMAT)
+    assert json.loads(text)["__deleted"] == "true"
+    assert from_changes([Change(op="HEARTBEAT")], FORMAT) == []
+
+
+ROWS = [
+    message(name="x", n=1.5, __lsn=7, __source_ts_ms=1_700_000_001_000),
+    message(name=None, n=2, __lsn=8, __source_ts_ms=1_700_000_001_000, __op="c"),
+    message(name="y", n=2, __op="d", __deleted="true"),
+    message(name="y", n=2, __file="b.000002", __pos=4, __row=0, __ts_ms=5),
+    message(name="z", n=0, __op="r", __source_ts_us=1_700_000_001_000_500),
+    message(name="z", n=0, __scn="12", __commit_scn="13", __ssn=1, __op=None, __deleted="false"),
+]
+# No rule of the engine has an empty position.
+LEFT = [False, False, True, False, False, False]
+
+
+def typer_of_rows() -> MessageTyper:
+    """Return a typer that has typed each of the rows twice."""
+    given = TypeOverrides.from_mapping({"d.t": {"id": "INT", "name": "VARCHAR(9)", "n": "DOUBLE"}})
+    typer = MessageTyper(FORMAT, Tables(given=given))
+    for text in (*ROWS, *ROWS):
+        typer.add(text, Arrival(file="f", line=1))
+    return typer
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+def test_the_engine_types_rows_that_have_numbers_or_a_time():
+    """Others go the exact way."""
+    typer = typer_of_rows()
+    assert [typer.type_by_pattern(text.encode()) is None for text in ROWS] == LEFT
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+def test_the_engine_types_as_the_exact_way_does():
+    """Also messages that were damaged: they have the same rows, or are left."""
+    typer, random, typed = typer_of_rows(), Random(32), 0
+    tables = typer._tables
+    for _ in range(3000):
+        text = mutated(random, random.choice(ROWS).encode())
+        rows = typer.type_by_pattern(text)
+        if rows is not None:
+            exact_rows = [one for found in to_changes(text, FORMAT, members=False) for one in tables.add(found)]
+            assert [(row.key, row.payload) for row in rows] == [(one.key, one.payload) for one in exact_rows]
+            typed += 1
+    assert typed > 100
