@@ -298,5 +298,6 @@ _table_option: Final = click.option(
     metavar="NAME",
     callback=check_table,
     help="The table of rows whose message names none: [database.[schema.]]table, with a part that has a dot in"
-    " quotes, or @topic for the one that is called as the topic that their Kafka record states.",
+    " quotes, or @topic for the one that is called as the topic that their Kafka record states, or @topic.database.table for the"
+    " one that its last parts name.",
 )

@@ -59,6 +59,8 @@ def to_changes(record: Row, zone: tzinfo | None = None) -> list[Change]:
     """Return the change of a row, of a record without a value, or of a message that the transform passed by."""
     if is_tombstone(record):
         key, _ = _unwrap(record[KEY])
+        if type(key.get("schema")) is dict:
+            raise StructureError("an object of columns as the key", "a key without columns", pointer="/key/payload")
         return [Change(op="DELETE", source=Source(format=FORMAT), key=tuple(key), before=key, position=())]
     row, schema = _unwrap(record)
     if is_enveloped(row):

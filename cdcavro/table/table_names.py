@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROW: Final = "Value"
 TOPIC: Final = "@topic"
+_PARTS: Final = ("database", "schema", "table")
 # Stands for the unknown database of a table whose schema is known; no mangled name looks like this.
 _NO_DATABASE: Final = "_x_0"
 
@@ -117,17 +118,26 @@ class GivenTable:
     name: TableName | None = None
     # Whether it is the one that is called like their topic, where that is known.
     by_topic: bool = False
+    # What the last parts of the topic are, where it is not the table as a whole.
+    parts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, text: str | None) -> GivenTable:
         """Return the table that a text gives, as in `parse_table_name`, or by `@topic`. Raises `ValueError`.
 
+        `@topic.database.table` says what the last parts of a topic are; there may be a schema, too, or instead.
+
         >>> GivenTable.of("shop.orders").name.table, GivenTable.of("@topic").by_topic
         ('orders', True)
         """
-        if text is None or text == TOPIC:
-            return cls(by_topic=text == TOPIC)
-        return cls(parse_table_name(text))
+        topic, *parts = (text or "").split(".")
+        if topic != TOPIC:
+            return cls() if text is None else cls(parse_table_name(text))
+        if parts and (parts[-1] != _PARTS[-1] or parts != [part for part in _PARTS if part in parts]):
+            raise ValueError(
+                f"the last parts of a topic are @topic.database.table or the like, not {shown(text or '')}"
+            )
+        return cls(by_topic=True, parts=tuple(parts))
 
     def with_given_table(self, change: Change) -> Change:
         """Return a change with its table, if it names none and one is given for it; any other change unchanged.
@@ -140,16 +150,26 @@ class GivenTable:
         if source.table:
             return change
         if self.by_topic and place is not None and place.topic:
-            given = TableName(None, None, place.topic)
+            given = self._named_by(place.topic)
         elif self.name is not None:
             given = self.name
         else:
+            return change
+        if given is None:
             return change
         full = complete_name(TableName(source.database, source.schema, given.table), given)
         table = full.table if _is_of_table(change) else source.table
         return structs.replace(
             change, source=structs.replace(source, database=full.database, schema=full.schema, table=table)
         )
+
+    def _named_by(self, topic: str) -> TableName | None:
+        """Return the table that a topic names; None for a topic of too few parts."""
+        names = topic.split(".")[-len(self.parts) :] if self.parts else [topic]
+        if len(names) < len(self.parts) or not all(names):
+            return None
+        above = dict(zip(self.parts[:-1], names, strict=False))
+        return TableName(above.get("database"), above.get("schema"), names[-1])
 
 
 def _is_of_table(change: Change) -> bool:

@@ -214,6 +214,11 @@ class Format:
         """Whether a message is the value of a Kafka record, and not the record with its key."""
         return unwraps_records([field_rule(field).name for field in self.envelope.fields])
 
+    @property
+    def reads_keys(self) -> bool:
+        """Whether the key of a Kafka record is part of what it says: one without a value may be a message, too."""
+        return self.rule.has_tombstones or not self.unwraps_records
+
     def _encode_exact(self, raw: bytes) -> bytes:
         return self._writer.write(_object(parse(raw)))
 

@@ -24,6 +24,7 @@ from cdcavro.table import history, table_schema
 from cdcavro.table import tables as tables_module
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.ddl.contents import empties
+from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution import limits
 from cdcavro.table.evolution.explanation import UnexplainedColumns
 from cdcavro.table.tables import Tables
@@ -943,6 +944,42 @@ def test_a_row_is_of_the_table_that_its_topic_names_if_that_is_asked_for():
         Tables().add(change)
     with pytest.raises(StructureError):
         Tables(table="@topic").add(replace(change, place=None))
+
+
+@pytest.mark.parametrize(
+    ("given", "topic", "found"),
+    [
+        ("@topic.database.table", "prefix.shop.orders", TableName("shop", None, "orders")),
+        ("@topic.schema.table", "some.prefix.public.orders", TableName(None, "public", "orders")),
+        ("@topic.database.schema.table", "p.d.s.t", TableName("d", "s", "t")),
+        ("@topic.table", "p.d.t", TableName(None, None, "t")),
+        ("@topic.table", "t", TableName(None, None, "t")),
+        ("@topic.database.table", "orders", None),
+        ("@topic.database.table", "p..t", None),
+        ("@topic.database.table", "", None),
+    ],
+)
+def test_a_row_is_of_the_table_that_the_last_parts_of_its_topic_name(given, topic, found):
+    """As Debezium names topics; one of too few parts names none."""
+    change = Change(
+        op="INSERT", source=Source(format="debezium_flat"), after={"id": 1}, place=Arrival(topic=topic), position=()
+    )
+    tables = Tables(table=given)
+    if found is None:
+        with pytest.raises(StructureError):
+            tables.add(change)
+    else:
+        (one,) = tables.add(change)
+        assert one.table.schema.table == found
+    named = replace(change, source=Source(format="debezium_flat", table="x"))
+    assert tables.add(named)[0].table.schema.table == TableName(None, None, "x")
+
+
+@pytest.mark.parametrize("given", ["@topic.", "@topic.x", "@topic.table.database", "@topic.schema.database.table"])
+def test_parts_of_a_topic_end_in_the_table_and_are_in_order(given):
+    """Any other text is no table."""
+    with pytest.raises(ValueError, match="the last parts of a topic"):
+        Tables(table=given)
 
 
 def test_tables_with_a_given_table_go_to_another_process():

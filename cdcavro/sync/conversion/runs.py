@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from cdcavro.sync.conversion.outcome_rows import Message
     from cdcavro.sync.settings import Formats
+    from cdcavro.wire.format import Format
 
 # The format of a run whose messages have no known format.
 MIXED_RUN: Final = ""
@@ -57,8 +58,9 @@ class MessageRun:
 
     @property
     def tombstones(self) -> int:
-        """How many of them are null."""
-        return int(self.batch.column("raw").null_count)
+        """How many of them are null, and say nothing."""
+        is_null = pc.and_(self.batch.column("raw").is_null(), self.messages.column("message").is_null())
+        return int(pc.sum(is_null).as_py() or 0)
 
     def raw(self, i: int) -> bytes | None:
         """Return a message as it came."""
@@ -71,8 +73,8 @@ class MessageRun:
         return value
 
     def length(self, i: int) -> int:
-        """Return how many bytes a message had."""
-        return int(self.batch.column("length")[i].as_py())
+        """Return how many bytes a message had, 0 for null."""
+        return int(self.batch.column("length")[i].as_py() or 0)
 
     def place(self, i: int) -> Arrival:
         """Return where a message arrived."""
@@ -99,7 +101,8 @@ def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> I
                 errors,
                 at[0].as_py(),
                 at[-1].as_py(),
-                _messages_and_places(own, at, topic, partition, file, format),
+                # Nothing tells the format of null.
+                _messages_and_places(own, at, topic, partition, file, format, is_told=format == known),
                 own,
             )
 
@@ -118,27 +121,31 @@ def replayed_text(message: Message, formats: Formats, row: Mapping[str, Any]) ->
         text, known = row[TEXT], row["format"]
     format = sniff(text) if known == MIXED else known
     key = row.get(KEY, message.key)
-    if key is None or get_format(format).unwraps_records:
+    if key is None or not get_format(format).reads_keys:
         return format, text
     topic = "" if place is None else place.topic or ""
-    (record,) = _records(topic, pa.array([key]), pa.array([text])).to_pylist()
-    return format, record
+    is_null = not text and get_format(format).rule.has_tombstones
+    keys, texts = pa.array([key], pa.binary()), pa.array([None if is_null else text], pa.binary())
+    (record,) = _records(topic, keys, texts, get_format(format), is_told=is_null).to_pylist()
+    return format, record or b""
 
 
 def check_key(message: Message, text: bytes) -> None:
-    """Raise `StructureError` if a message's format reads the key of its Kafka record, and that is no JSON.
+    """Raise `StructureError` if a message's format reads the key of its Kafka record, and that is not what it reads.
 
-    A framed key became JSON, or `text`, which is converted, would be empty.
+    That is JSON, and an object if there is no value. A framed key became JSON, or `text`, which is converted, would be
+    empty.
     """
     format, key = message.format, message.key
-    if key is None or format is None or get_format(format).unwraps_records or (text and key.startswith(FRAMED_KEY)):
+    if key is None or format is None or not get_format(format).reads_keys or (text and key.startswith(FRAMED_KEY)):
         return
+    got = shown(key.decode(errors="backslashreplace"))
     try:
         parse(key)
     except TextError as error:
-        raise StructureError(
-            "JSON as the key of the Kafka record", shown(key.decode(errors="backslashreplace")), format=format
-        ) from error
+        raise StructureError("JSON as the key of the Kafka record", got, format=format) from error
+    if not (text or message.raw) and get_format(format).rule.has_tombstones:
+        raise StructureError("an object as the key of a Kafka record without a value", got, format=format)
 
 
 def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
@@ -193,17 +200,24 @@ def _format_name(format: str | MessageError | None) -> str:
 
 
 def _messages_and_places(
-    part: pa.RecordBatch, numbers: pa.Array, topic: str | None, partition: int | None, file: str | None, format: str
+    part: pa.RecordBatch,
+    numbers: pa.Array,
+    topic: str | None,
+    partition: int | None,
+    file: str | None,
+    format: str,
+    *,
+    is_told: bool,
 ) -> pa.RecordBatch:
-    """Return messages and their places."""
+    """Return messages and their places; `is_told` says that they are of the format whatever they are."""
     text = part.column(TEXT if TEXT in part.schema.names else "raw")
     is_cut = pc.fill_null(pc.greater(part.column("length"), pc.binary_length(text)), fill_value=False)
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.
         text = pc.if_else(is_cut, _literal(b""), text)
     key = part.column(KEY if KEY in part.schema.names else "key")
-    if format and key.null_count < part.num_rows and not get_format(format).unwraps_records:
-        text = _records(topic or "", key, text)
+    if format and key.null_count < part.num_rows and get_format(format).reads_keys:
+        text = _records(topic or "", key, text, get_format(format), is_told=is_told)
     values: Sequence[Any] = (topic, partition, file)
     known = {name: value for name, value in zip(_LANE, values, strict=True) if value is not None}
     types = {"topic": pa.string(), "partition": pa.int32(), "file": pa.string()}
@@ -214,30 +228,52 @@ def _messages_and_places(
     return pa.RecordBatch.from_arrays([text, place], ["message", "place"])
 
 
-def _records(topic: str, keys: pa.Array, texts: pa.Array) -> pa.Array:
+def _records(topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_told: bool) -> pa.Array:
     """Return the JSON of Kafka records, for a format that reads a record's key; null without a message.
 
     A value that is not one JSON text stands alone, and is refused; a key that is none gives an empty text: a text that
-    closes its member and goes on would make a record that nobody sent.
+    closes its member and goes on would make a record that nobody sent. A value of a format that describes no records
+    stands alone, too, unless it is an object; a null one is a message if it is told that it is of such a format.
     """
     head = b'{"topic":' + json.dumps(topic).encode() + b',"key":'
-    parts = [_literal(head), pc.fill_null(keys, b"null"), _literal(b',"value":'), texts, _literal(b"}")]
+    values = _with_tombstones(keys, texts) if is_told and format.rule.has_tombstones else texts
+    parts = [_literal(head), pc.fill_null(keys, b"null"), _literal(b',"value":'), values, _literal(b"}")]
     joined = pc.binary_join_element_wise(*parts, _literal(b""), null_handling="emit_null")
-    for one, otherwise in ((texts, texts), (keys, _literal(b""))):
-        broken = _are_broken(one)
+    joined = pc.if_else(pc.equal(values, b""), values, joined)
+    for one, otherwise, is_any in ((texts, texts, not format.unwraps_records), (keys, _literal(b""), True)):
+        broken = _are_broken(one, is_any=is_any)
         if any(broken):
             joined = pc.if_else(pa.array(broken), otherwise, joined)
     return joined
 
 
-def _are_broken(texts: pa.Array) -> list[bool]:
-    """Return for each text whether it is anything but one JSON text; False for null."""
+def _with_tombstones(keys: pa.Array, texts: pa.Array) -> pa.Array:
+    """Return the texts of values, that of null for one that is null beside an object as its key.
+
+    Beside another key there is an empty text, which is refused; without a key there is no message.
+    """
+    if not texts.null_count:
+        return texts
+    values = texts.to_pylist()
+    for i, (key, text) in enumerate(zip(keys.to_pylist(), values, strict=True)):
+        if text is None and key is not None and key.strip() != b"null":
+            values[i] = b"null" if key.lstrip().startswith(b"{") else b""
+    return pa.array(values, texts.type)
+
+
+def _are_broken(texts: pa.Array, *, is_any: bool) -> list[bool]:
+    """Return for each text whether it is anything but one JSON text, an object unless any will do; False for null."""
     ends = memoryview(texts.buffers()[1]).cast("i")[texts.offset : texts.offset + len(texts) + 1]
     data = memoryview(texts.buffers()[2] or b"")
     there = texts.is_valid().to_pylist()
     return [
-        is_there and not _is_json(data[start:end]) for is_there, (start, end) in zip(there, pairwise(ends), strict=True)
+        is_there and not (_is_json(data[start:end]) and (is_any or _is_object(data[start:end])))
+        for is_there, (start, end) in zip(there, pairwise(ends), strict=True)
     ]
+
+
+def _is_object(text: memoryview) -> bool:
+    return bytes(text).lstrip().startswith(b"{")
 
 
 def _is_json(text: memoryview) -> bool:

@@ -171,6 +171,69 @@ def test_rows_of_tables_that_are_not_wanted_are_left_out():
     assert (summary["counts"]["written"], summary["counts"]["left out"]) == (2, 2)
 
 
+FLAT = b'{"id":%d,"name":"x","__op":"%s","__table":"t","__source_ts_ms":1700000001000}'
+
+
+def flat_rows(records: Sequence[Record], table: str | None, format: str = "debezium_flat") -> tuple[Any, Any]:
+    """Return what a task that knows nothing makes of records of Debezium's rows, in the topic `shop`."""
+    return converted(Knowledge(Tables(table=table), [], Formats(format), None), batch_of(records))
+
+
+def test_a_record_without_a_value_deletes_the_row_of_its_key_where_the_format_says_so():
+    """It has the key of the rows before it, and their table by the topic; without a key it says nothing."""
+    row = FLAT.replace(b',"__table":"t"', b"")
+    records = [(b'{"id":1}', row % (1, b"c")), (b'{"id":1}', None), (None, None), (b"null", None), (None, b"5")]
+    rows, summary = flat_rows(records, "@topic.table")
+    assert summary["counts"] == {"read": 5, "tombstones": 2, "written": 2, "left out": 0, "rejected": 1}
+    made = [row for row in rows if row["what"] == ROW]
+    assert [row["operation"] for row in made] == ["c", "d"]
+    assert made[0]["key"] == made[1]["key"] is not None
+    assert made[0]["order"] < made[1]["order"]
+    assert summary["lanes"] == [["shop", 0, None, 0, 4]]
+
+
+def test_a_record_without_a_value_is_a_delete_of_a_given_format_only():
+    """Where each message tells its own, nothing tells what a null is."""
+    records = [(b'{"id":1}', FLAT % (1, b"c")), (b'{"id":1}', None)]
+    assert flat_rows(records, None, "mixed")[1]["counts"]["tombstones"] == 1
+    _, summary = flat_rows(records, "t")
+    assert (summary["counts"]["written"], summary["counts"]["tombstones"]) == (2, 0)
+
+
+def test_what_is_no_record_of_a_row_is_refused_by_name():
+    """A key that is no object deletes no row, and a value that is none is no column of a record."""
+    wrapped = b'{"schema":{"type":"int32"},"payload":5}'
+    records: list[Record] = [
+        (b"5", None),
+        (wrapped, None),
+        (b"{", None),
+        (b'{"id":1}', b"null"),
+        (b"5", b"7"),
+        (b"5", b""),
+    ]
+    rows, summary = flat_rows(records, "t")
+    assert [row["reason"] for row in rows if row["what"] == REJECT] == [
+        "debezium_flat: $: expected an object as the key of a Kafka record without a value, got '5'",
+        "debezium_flat: $.key.payload: expected an object of columns as the key, got a key without columns",
+        "debezium_flat: $: expected JSON as the key of the Kafka record, got '{'",
+        "debezium_flat: $: expected object, got null",
+        "debezium_flat: $: expected object, got number",
+        "debezium_flat: $: expected an object as the key of a Kafka record without a value, got '5'",
+    ]
+    assert summary["counts"]["rejected"] == summary["counts"]["read"] == 6
+
+
+def test_a_delete_that_was_rejected_is_one_when_it_is_read_again():
+    """A reject has no bytes where there was no value."""
+    knowledge = Knowledge(Tables(table="t"), [], Formats("debezium_flat"), None)
+    batch = batch_of([(b'{"id":1}', b"")])
+    rows, summary = converted(
+        knowledge, batch.set_column(batch.schema.names.index("clock"), "clock", pa.array(["null"]))
+    )
+    assert [row["operation"] for row in rows if row["what"] == ROW] == ["d"]
+    assert summary["counts"]["written"] == 1
+
+
 HOSTILE = [
     b'%s,"headers":%s',
     b'%s,"headers":{"x":%s}',

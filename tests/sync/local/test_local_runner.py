@@ -75,6 +75,24 @@ def test_rows_that_wait_for_a_later_batch_are_written_when_it_is_stopped(job):
     assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
+def test_rows_without_their_envelope_are_those_that_their_records_leave(job):
+    """Their key is that of the records, their table that of the topic, and a record without a value is a delete."""
+
+    def record(offset: int, key: int, value: str, partition: int = 0) -> bytes:
+        head = f'{{"topic":"prefix.d.t","partition":{partition},"offset":{offset},'
+        return f'{head}"key":{{"id":{key}}},"value":{value}}}'.encode()
+
+    made = job()
+    own: dict[str, Any] = {"formats": Formats("debezium_flat"), "options": {"table": "@topic.database.table"}}
+    made.send(record(0, 1, '{"id":1,"a":"x"}'), record(1, 2, '{"id":2,"a":"x","__deleted":"false"}'))
+    made.send(record(0, 3, '{"id":3,"a":"x","__op":"r","__lsn":7}', 1), record(1, 3, "null", 1))
+    assert [(report.counts["written"], report.counts["tombstones"]) for report in made.run(**own)] == [(2, 0)] * 2
+    assert made.rows("d.t", "id", "a") == [("1", "x"), ("2", "x")]
+    made.send(record(2, 1, "null"), record(3, 2, '{"id":2,"a":"y","__op":"u"}'), record(2, 3, '{"id":3,"a":"z"}', 1))
+    made.run(**own)
+    assert made.rows("d.t", "id", "a") == [("2", "y"), ("3", "z")]
+
+
 def test_a_batch_that_was_planned_and_is_not_committed_is_run_again_with_the_same_files(job):
     """As if the process had been killed in it: what came meanwhile is in the next one."""
 
