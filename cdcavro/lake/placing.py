@@ -47,7 +47,7 @@ class Placing:
     """Places the messages of one format, by `tables` that have learned all of them, or all that they need.
 
     `clock` (`Clock`) moves with every message that is placed; `dropped` is as in `Learned`, and `unavailable` as in
-    `to_changes`.
+    `to_changes`. `is_of_one_topic` is as in `MessageTyper`.
     """
 
     def __init__(
@@ -58,11 +58,19 @@ class Placing:
         *,
         unavailable: str | None = USUAL_PLACEHOLDER,
         dropped: Mapping[bytes, Sequence[int]] | None = None,
+        is_of_one_topic: bool = False,
     ) -> None:
         self._clock, self._tables = clock, tables
         self._dropped = drop_lookup(dropped or {}, tables)
-        self._typer = MessageTyper(format, tables, unavailable=unavailable, is_all_learned=True, clock=clock)
-        self._is_by_topic = tables.given_table.by_topic
+        self._typer = MessageTyper(
+            format,
+            tables,
+            unavailable=unavailable,
+            is_all_learned=True,
+            clock=clock,
+            is_of_one_topic=is_of_one_topic,
+        )
+        self._is_by_topic = tables.given_table.by_topic and not is_of_one_topic
 
     def take(self, batch: pa.RecordBatch, left: Callable[[int, bytes, Arrival | None], None]) -> list[pa.RecordBatch]:
         """Return the rows that the engine makes of a batch, in batches of `ROWS`; call `left` for the others.
@@ -96,15 +104,22 @@ class Placing:
             for change in changes
         ]
 
-    def rows(self, message: bytes, changes: Sequence[Change], place: Arrival | None) -> list[TypedRow]:
+    def rows(
+        self, message: bytes, changes: Sequence[Change], place: Arrival | None, alike: bytes | None = None
+    ) -> list[TypedRow]:
         """Return the rows of a message the exact way; `changes` are its changes. The engine learns its pattern.
+
+        That is the pattern of `alike`, if it is not None: a message without what is the same for all that are taken; or
+        none if it is empty.
 
         Raises for the first change that contradicts its table, as `Tables.find` and `Tables.write` do, and `OrderError`
         as `Clock.time` does; then nothing of the message is placed.
         """
         pairs = [(change, write_change(self._tables, change)) for change in self.at_place(changes, place)]
         rows = rows_of_message(pairs, self._clock, self._dropped)
-        self._typer.learn(message, changes, [one for _, typed in pairs for one in typed], place)
+        if alike != b"":
+            typed = [one for _, found in pairs for one in found]
+            self._typer.learn(message if alike is None else alike, changes, typed, place)
         return rows
 
     def _engine_rows(self) -> pa.RecordBatch:

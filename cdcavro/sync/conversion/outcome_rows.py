@@ -76,6 +76,8 @@ class Message(NamedTuple):
     format: str | None
     # What the clock knows of its lane before it, None if nothing.
     clock: LaneTime | None = None
+    # Which message has its pattern: none if it is empty, the message itself if it is None.
+    alike: bytes | None = None
 
 
 def row_batches(rows: pa.Table, names: Sequence[str]) -> list[pa.RecordBatch]:

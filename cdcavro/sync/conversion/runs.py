@@ -31,6 +31,8 @@ MIXED_RUN: Final = ""
 _LANE: Final = ("topic", "partition", "file")
 # Reads to the end of one JSON value, without making anything of it.
 _ONE: Final = msgspec.json.Decoder(msgspec.Raw)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LONG_KEY: Final = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class MessageRun:
     messages: pa.RecordBatch
     # The messages as they came.
     batch: pa.RecordBatch
+    # The Kafka records of messages that stand without their keys in `messages`, or are empty there.
+    records: pa.Array | None = None
 
     @property
     def count(self) -> int:
@@ -70,6 +74,11 @@ class MessageRun:
     def key(self, i: int) -> bytes | None:
         """Return the key of a message's Kafka record."""
         value: bytes | None = self.batch.column("key")[i].as_py()
+        return value
+
+    def record(self, i: int) -> bytes | None:
+        """Return the record of a message that stands without its key, or is empty; None for others."""
+        value: bytes | None = None if self.records is None else self.records[i].as_py()
         return value
 
     def length(self, i: int) -> int:
@@ -95,15 +104,17 @@ def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> I
         known = formats.format_of(file if topic is None else topic)
         for format, errors, begin, stop in _formats(part, known):
             own, at = part.slice(begin, stop - begin), numbers.slice(begin, stop - begin)
+            # Nothing tells the format of null.
+            messages, records = _texts(own, topic, format, is_told=format == known)
             yield MessageRun(
                 (topic, partition, file),
                 format,
                 errors,
                 at[0].as_py(),
                 at[-1].as_py(),
-                # Nothing tells the format of null.
-                _messages_and_places(own, at, topic, partition, file, format, is_told=format == known),
+                pa.RecordBatch.from_arrays([messages, _places(at, topic, partition, file)], ["message", "place"]),
                 own,
+                records,
             )
 
 
@@ -199,33 +210,54 @@ def _format_name(format: str | MessageError | None) -> str:
     return format if isinstance(format, str) else MIXED_RUN
 
 
-def _messages_and_places(
-    part: pa.RecordBatch,
-    numbers: pa.Array,
-    topic: str | None,
-    partition: int | None,
-    file: str | None,
-    format: str,
-    *,
-    is_told: bool,
-) -> pa.RecordBatch:
-    """Return messages and their places; `is_told` says that they are of the format whatever they are."""
+def _texts(part: pa.RecordBatch, topic: str | None, format: str, *, is_told: bool) -> tuple[pa.Array, pa.Array | None]:
+    """Return what is converted of messages, and the records of those that may stand without their keys.
+
+    `is_told` says that they are of the format whatever they are.
+    """
     text = part.column(TEXT if TEXT in part.schema.names else "raw")
     is_cut = pc.fill_null(pc.greater(part.column("length"), pc.binary_length(text)), fill_value=False)
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.
         text = pc.if_else(is_cut, _literal(b""), text)
     key = part.column(KEY if KEY in part.schema.names else "key")
-    if format and key.null_count < part.num_rows and get_format(format).reads_keys:
-        text = _records(topic or "", key, text, get_format(format), is_told=is_told)
+    if not format or key.null_count == part.num_rows or not get_format(format).reads_keys:
+        return text, None
+    records = _records(topic or "", key, text, get_format(format), is_told=is_told)
+    return (_without_keys(key, text, records), records) if get_format(format).unwraps_records else (records, None)
+
+
+def _places(numbers: pa.Array, topic: str | None, partition: int | None, file: str | None) -> pa.Array:
     values: Sequence[Any] = (topic, partition, file)
     known = {name: value for name, value in zip(_LANE, values, strict=True) if value is not None}
     types = {"topic": pa.string(), "partition": pa.int32(), "file": pa.string()}
-    same = pa.nulls(part.num_rows, pa.int32()).fill_null(0)
+    same = pa.nulls(len(numbers), pa.int32()).fill_null(0)
     fields = {name: pa.array([value], types[name]).take(same) for name, value in known.items()}
     fields["offset" if file is None else "line"] = numbers
-    place = pa.StructArray.from_arrays(list(fields.values()), list(fields))
-    return pa.RecordBatch.from_arrays([text, place], ["message", "place"])
+    return pa.StructArray.from_arrays(list(fields.values()), list(fields))
+
+
+def _without_keys(keys: pa.Array, texts: pa.Array, records: pa.Array) -> pa.Array:
+    """Return the values of records that may stand without their keys; an empty text for others.
+
+    Once a table is known, so is its key, which messages like one that was converted have.
+    """
+    facts = zip(keys.to_pylist(), texts.to_pylist(), records.is_valid().to_pylist(), strict=True)
+    alone = [(text if text and _is_plain(key) else b"") if is_there else None for key, text, is_there in facts]
+    return pa.array(alone, pa.binary())
+
+
+def _is_plain(key: bytes | None) -> bool:
+    """Return whether a key is none, or an object that the exact way reads: short, compact, with each name once."""
+    if key is None:
+        return True
+    if len(key) > _LONG_KEY or key.count(b"{") != 1 or b"\\" in key:
+        return False
+    try:
+        members = _MEMBERS.decode(key)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return key == b"{%s}" % b",".join([b'"%s":%s' % (name.encode(), bytes(text)) for name, text in members.items()])
 
 
 def _records(topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_told: bool) -> pa.Array:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 # How many messages are converted before what they say is learned, at first and at most.
 _FIRST: Final = 256
 _MOST: Final = 1 << 20
+# How many kinds of messages are placed in their own way at a time.
+_PLACINGS: Final = 64
 _PLACE: Final = ("topic", "partition", "offset", "file", "line")
 _RANKS: Final = range(3)
 # How many bytes of rows a task holds before it hands them over.
@@ -91,7 +93,8 @@ class _Task:
         # What is to be said of the files.
         self.notes: list[str] = []
         self._clock = Clock(knowledge.clock)
-        self._placings: dict[str, Placing] = {}
+        # By format, and by topic if that names tables.
+        self._placings: dict[tuple[str, str | None], Placing] = {}
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
         self._lines: dict[str, int] = {}
         self._questions = Questions(knowledge)
@@ -159,22 +162,31 @@ class _Task:
 
     def _convert_run(self, run: MessageRun) -> None:
         """Convert messages of one lane and one format."""
-        placing = self._placings.get(run.format)
-        if placing is None:
-            placing = self._placings[run.format] = self._new_placing(run.format, self._clock)
+        placing = self._placing_of(run)
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
-            time = None if place is None else self._clock.get(lane_at(place))
-            own = Message(run.raw(i) or b"", run.key(i), place, run.format, time and time[1])
-            self._take(placing, i, message, own, run.length(i))
+            time, record = None if place is None else self._clock.get(lane_at(place)), run.record(i)
+            alike = None if record is None else message
+            own = Message(run.raw(i) or b"", run.key(i), place, run.format, time and time[1], alike)
+            self._take(placing, i, message if record is None else record, own, run.length(i))
 
         for rows in placing.take(run.messages, left):
             self._output.keep(rows)
         self._keep_exact()
 
-    def _new_placing(self, format: str, clock: Clock) -> Placing:
-        own = self._knowledge
-        return Placing(format, own.tables, clock, unavailable=own.unavailable, dropped=own.dropped)
+    def _placing_of(self, run: MessageRun) -> Placing:
+        """Return what places messages like those of a run; what it has learned holds for all of them."""
+        topic = run.lane[0] if self._knowledge.tables.given_table.by_topic else None
+        placing = self._placings.get(kind := (run.format, topic))
+        if placing is None:
+            if len(self._placings) >= _PLACINGS:
+                self._placings.clear()
+            placing = self._placings[kind] = self._new_placing(run.format, self._clock, is_of_one_topic=True)
+        return placing
+
+    def _new_placing(self, format: str, clock: Clock, *, is_of_one_topic: bool = False) -> Placing:
+        own, more = self._knowledge, {"is_of_one_topic": is_of_one_topic}
+        return Placing(format, own.tables, clock, unavailable=own.unavailable, dropped=own.dropped, **more)
 
     def _replay(self, batch: pa.RecordBatch) -> None:
         """Convert messages that were rejected once, each at the time that its lane had then."""
@@ -248,7 +260,7 @@ class _Task:
         own: Message,
     ) -> None:
         try:
-            rows = placing.rows(message, changes, own.place)
+            rows = placing.rows(message, changes, own.place, own.alike)
         except CdcAvroError as error:
             if isinstance(error, MisfitError):
                 if self._knowledge.is_strict:

@@ -86,7 +86,8 @@ class MessageTyper:
 
     `unavailable` is as in `to_changes`. `is_all_learned` says that the tables learn nothing any more, so that what
     `Tables.find` finds for a pattern holds. With a `clock` (`Clock`), rows in columns have their order values, and the
-    clock moves on with their lanes. One thread at a time may use it. Where nothing is compiled, everything goes the
+    clock moves on with their lanes. With `is_of_one_topic`, all that arrives does so in the same topic, which may name
+    its table. One thread at a time may use it. Where nothing is compiled, everything goes the
     exact way.
 
     Fields:
@@ -104,7 +105,9 @@ class MessageTyper:
         unavailable: str | None = USUAL_PLACEHOLDER,
         is_all_learned: bool = False,
         clock: Clock | None = None,
+        is_of_one_topic: bool = False,
     ) -> None:
+        self._is_of_one_topic = is_of_one_topic
         self._format, self._tables, self._unavailable = self._format_of(format), tables, unavailable
         self._parts = row_parts(self._format.envelope)
         self._is_all_learned, self.clock = is_all_learned, clock
@@ -190,7 +193,10 @@ class MessageTyper:
         if fixed is None or self._engine.has(fixed):
             return False
         self._tried += 1
-        program = self._program(message, changes[0])
+        first = changes[0]
+        if self._is_of_one_topic:
+            first = replace(first, place=merge_places(first.place, place))
+        program = self._program(message, first)
         if program is None:
             return False
         # Odd while a pattern is not known to be right; it counts on, so that no other thread misses that.
@@ -253,7 +259,8 @@ class MessageTyper:
 
     def _is_named_by_topic(self, place: Arrival | None) -> bool:
         """Return whether a row may be of the table that is called like its topic."""
-        return place is not None and place.topic is not None and self._tables.given_table.by_topic
+        is_by_topic = self._tables.given_table.by_topic and not self._is_of_one_topic
+        return is_by_topic and place is not None and place.topic is not None
 
     def _forget(self) -> None:
         """Forget all patterns, because a table was edited since they were learned."""

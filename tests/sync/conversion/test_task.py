@@ -5,17 +5,24 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from cdcavro.change.model import Change
+from cdcavro.engine.machine import COMPILED
 from cdcavro.lake.learning import Learner
+from cdcavro.lake.placing import Placing
+from cdcavro.sync.conversion import runs
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
 from support.messages import canal
+from support.mutations import mutated
 from support.task_batches import Record, batch_of, converted
 
 
@@ -232,6 +239,74 @@ def test_a_delete_that_was_rejected_is_one_when_it_is_read_again():
     )
     assert [row["operation"] for row in rows if row["what"] == ROW] == ["d"]
     assert summary["counts"]["written"] == 1
+
+
+def key_records(random: Random) -> list[Record]:
+    """Return records of rows of several tables and keys, some of them damaged, some deletes."""
+    records: list[Record] = []
+    for i in range(600):
+        table, kind = random.choice("abc"), random.random()
+        key, names = {"a": (b'{"id":%d}' % i, b""), "b": (b'{"id":%d,"part":"x"}' % i, b'"part":"x",')}.get(
+            table, (None, b"")
+        )
+        value = b'{"id":%d,%s"n":%d,"__op":"u","__table":"%s","__lsn":%d}' % (i, names, i % 7, table.encode(), i)
+        if kind < 0.1 and key is not None:
+            key, value = random.choice(
+                [
+                    (b'{"id":%d}' % -i, value),
+                    (b' {"id":%d}' % i, value),
+                    (b'{"id":1,"id":1}', value),
+                    (b'{"n":2}', value),
+                ]
+            )
+        elif kind < 0.2:
+            value = mutated(random, value)
+        elif kind < 0.3:
+            value = value.replace(b'"n":', b'"o":{"id":%d},"n":' % i)
+        records.append((key, None if kind > 0.9 and table == "a" else value))
+    return records
+
+
+@pytest.mark.parametrize("table", [None, "@topic.table"])
+def test_rows_that_stand_without_their_keys_are_those_of_their_records(monkeypatch, table):
+    """Whatever the keys of the others are, and whether a row has its values."""
+    random = Random(f"keys {table}")
+    for _ in range(5):
+        records = key_records(random)
+        learned = Knowledge(Tables(table=table), [], Formats("debezium_flat"), None)
+        rows, _ = converted(learned, batch_of(records))
+        Learner(learned.tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+        knowledge = replace(learned, is_all=True)
+        found, summary = converted(knowledge, batch_of(records))
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "_is_plain", lambda _: False)
+            exact, own = converted(knowledge, batch_of(records))
+        assert sorted(map(repr, found)) == sorted(map(repr, exact))
+        assert summary["counts"] == own["counts"]
+        assert 0 < summary["counts"]["rejected"] < 150
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+@pytest.mark.parametrize("table", [None, "@topic.table"])
+def test_the_engine_types_rows_beside_their_keys(monkeypatch, table):
+    """All but the first ones; the rows of two topics are of two tables."""
+    taken: list[bytes] = []
+    exact = Placing.rows
+    monkeypatch.setattr(
+        Placing, "rows", lambda self, message, *more: (taken.append(message), exact(self, message, *more))[1]
+    )
+    row = FLAT if table is None else FLAT.replace(b',"__table":"t"', b"")
+    records: list[Record] = [(b'{"id":%d}' % i, row % (i, b"c")) for i in range(50)]
+    other = batch_of(records)
+    other = other.set_column(other.schema.names.index("topic"), "topic", pa.array(["a.other"] * 50))
+    tables = Tables(table=table)
+    knowledge = Knowledge(tables, [], Formats("debezium_flat"), None)
+    converted(knowledge, batch_of(records), other)
+    rows, _ = converted(replace(knowledge, is_all=True), batch_of(records), other)
+    taken.clear()
+    rows, _ = converted(replace(knowledge, is_all=True), batch_of(records), other)
+    assert len(taken) == (1 if table is None else 2)
+    assert {row["number"] for row in rows} == ({"0"} if table is None else {"0", "1"})
 
 
 HOSTILE = [
