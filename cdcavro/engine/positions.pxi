@@ -105,6 +105,11 @@ cdef int _take_numbers(Typing *t, int rule) noexcept nogil:
             return LEFT
         t.number_count = 1
         return OK
+    if rule == TIME:
+        # Without one, a message has no numbers, which is not the same as none being known.
+        numbers[0] = t.event // 1000
+        t.number_count = 1 if t.has_event else 0
+        return OK
     if rule == COUNTS:
         if slots[1].start != NULL:
             return LEFT

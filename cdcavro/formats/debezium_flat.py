@@ -96,9 +96,7 @@ def _with_position(change: Change, row: Row) -> Change:
             source |= {name.removeprefix("__"): value for name, value in row.items() if value is not None}
             position = connector_position(source | {"connector": connector})
             return replace(change, position=position, event_time=time)
-    is_stated = not stated.isdisjoint({*_FINE_TIMES, "__source_ts_ms"})
-    count = None if is_stated else ()
-    return replace(change, position=count if time is None else (time // MILLISECOND,), event_time=time)
+    return replace(change, position=() if time is None else (time // MILLISECOND,), event_time=time)
 
 
 def _with_columns(change: Change, columns: Sequence[Any] | None) -> Change:

@@ -95,7 +95,7 @@ _TIME: Final = "_time"
 _TIMES: Final = frozenset({"event time", "system time", "checkpoint time"})
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),
-    *("commit", "file offset", "trail"),
+    *("commit", "file offset", "trail", "time"),
 )
 MEANINGS: Final = {
     **dict.fromkeys(("database", "schema", "table", "full name", "db type", "db version", "tenant"), ""),
