@@ -64,6 +64,12 @@ cdef int _time_at(Typing *t, const Slot *slot, int64_t *value, bint *known) noex
     cdef const uint8_t *start
     cdef const uint8_t *end
     cdef int64_t unit = slot.member.unit
+    if unit < 0:
+        # A text of an instant, which ends in Z.
+        known[0] = True
+        if _text_at(t.run, slot, &start, &end) or end - start > 27 or end == start or end[-1] != 90:
+            return LEFT
+        return OK if cdcavro_local(start, end - 1, value) else LEFT
     if unit == 0:
         # A text of local time, without a zone.
         facts.zone, facts.zones = t.zone, t.zones

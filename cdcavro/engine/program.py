@@ -25,7 +25,7 @@ _OPERATIONS: Final = (
     ("column", "null", "boolean", "long", "double", "string", "number", "text"),
     ("array", "items"),
     ("map", "values"),
-    ("record", "first", "count", "rest", "opens", "unstated", "length"),
+    ("record", "first", "count", "rest", "opens", "unstated", "length", "nulls"),
     ("optional", "value", "branch", "null", "text"),
     ("variant", "null", "boolean", "long", "string", "is_int"),
 )

@@ -30,6 +30,7 @@ cdef struct Typing:  # the state of turning messages into rows
     Py_ssize_t *starts
     Py_ssize_t room
     uint64_t row
+    bint lacks_nulls  # a null in the row says nothing of its column
     int64_t event
     int64_t system
     bint has_event
@@ -78,6 +79,11 @@ cdef inline bint _is_mark(const Run *r, const uint8_t *name, Py_ssize_t size) no
     return root.a[5] > 0 and size > root.a[5] and memcmp(name + size - root.a[5], r.texts + root.a[4], root.a[5]) == 0
 
 
+cdef inline bint _says_nothing(const Typing *t, int values, const uint8_t *start) noexcept nogil:
+    """Return whether a value is a null that says nothing of its column."""
+    return t.lacks_nulls and start[0] == t.run.code[values].a[0] << 1
+
+
 cdef int _take_image(
     Typing *t, Pattern *p, const uint8_t *start, const uint8_t *end, int values, Token *tokens
 ) noexcept nogil:
@@ -103,7 +109,8 @@ cdef int _take_image(
         if _skip(r, values) or _is_word(t, r.code + values, tokens[cell].start, r.at):
             return LEFT
         tokens[cell].end = r.at
-        tokens[cell].row = t.row
+        if not _says_nothing(t, values, tokens[cell].start):
+            tokens[cell].row = t.row
     return _read_end(r) if count else OK
 
 
@@ -295,11 +302,20 @@ cdef int _put_source(Typing *t, const Pattern *p, int64_t row) noexcept nogil:
     return _put(o, 2) or _put(o, p.op) or _put_times(o, t.has_system, t.system)
 
 
+cdef void _keep_key(Typing *t, const Pattern *p) noexcept nogil:
+    """Give the row before an update those columns of the key that it does not state: they did not change."""
+    cdef int i
+    for i in range(p.key_count):
+        if t.before[p.key[i]].row != t.row and t.after[p.key[i]].row == t.row:
+            t.before[p.key[i]] = t.after[p.key[i]]
+
+
 cdef int _put_row(Typing *t, Pattern *p, int values, int64_t number, bint has_before, bint has_after) noexcept nogil:
     """Put out the key and the envelope of a row, whose tokens were taken."""
     cdef const Token *tokens = t.before if has_before else t.after
     cdef int i
     if has_before and has_after:
+        _keep_key(t, p)
         for i in range(p.same_count):
             if t.before[p.same[i]].row != t.row or t.after[p.same[i]].row != t.row:
                 return LEFT
@@ -320,10 +336,16 @@ cdef int _put_row(Typing *t, Pattern *p, int values, int64_t number, bint has_be
 
 # All rows of a message.
 
+cdef inline bint _lacks_nulls(const Typing *t, const Pattern *p) noexcept nogil:
+    """Return whether nulls in the rows of a pattern say nothing of their columns, as in deletes of some formats."""
+    return t.run.code[t.run.root].a[6] != 0 and p.op == 100
+
+
 cdef int _type_message(Typing *t, Pattern *p, int32_t message) noexcept nogil:
     """Append the rows of a message whose parts were gathered."""
     if t.is_change:
         return _type_change(t, p, message)
+    t.lacks_nulls = _lacks_nulls(t, p)
     if _take_times(t) or _take_numbers(t, p.position) or _reserve_tokens(t, p.count):
         return LEFT
     if t.order.is_asked and _begin_order(t, p):

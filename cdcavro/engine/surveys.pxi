@@ -121,6 +121,7 @@ cdef class SurveyEngine(RowEngine):
         p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
         if p == NULL or _take_facts(t, p.position):
             return LEFT
+        t.lacks_nulls = not t.is_change and _lacks_nulls(t, p)
         said.size = 0
         if _put_lane(t, p, said) or _put_all_names(t, said):
             return LEFT
@@ -301,6 +302,9 @@ cdef int _put_names(Typing *t, Run *o, const uint8_t *start, const uint8_t *end,
         at = r.at
         if _skip(r, values) or _is_word(t, r.code + values, at, r.at):
             return LEFT
+        # No name begins with the mark of one that says nothing.
+        if _says_nothing(t, values, at) and _put(o, 1):
+            return LEFT
     return _read_end(r) if count else OK
 
 
@@ -357,6 +361,8 @@ cdef tuple _survey_message(Typing *t, bytes message, dict rules):
     fixed = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
     rule = rules.get(fixed)
     t.said.size = 0
+    # Whether the message is a delete is not known here.
+    t.lacks_nulls = t.run.code[t.run.root].a[6] != 0
     if rule is None or _put_numbers(t, t.said, rule):
         return fixed, None, None
     numbers = t.said.size
@@ -386,6 +392,7 @@ cdef class FactEngine(SurveyEngine):
         if p == NULL or _take_facts(t, p.position) or _repeats_much(t, p) or (t.key_count and _is_other_key(t)):
             return LEFT
         t.said.size = 0
+        t.lacks_nulls = not t.is_change and _lacks_nulls(t, p)
         if _put_bytes(t.said, <const uint8_t *>&p.number, sizeof(int32_t)) or _put_all_names(t, t.said):
             return LEFT
         number = self._number_alike(t.said.out, t.said.size)

@@ -177,6 +177,16 @@ def to_local_microseconds(instant: int | None, zone: tzinfo | None) -> str | Non
     return None if local is None or instant is None else f"{local.replace('T', ' ')}.{instant % SECOND:06}"
 
 
+def to_utc(instant: int | None) -> str | None:
+    """Return an instant as the text `YYYY-MM-DDTHH:mm:ss.ffffffZ`; None as in `to_local`.
+
+    >>> to_utc(1_500_000)
+    '1970-01-01T00:00:01.500000Z'
+    """
+    local = to_local(instant, UTC)
+    return None if local is None or instant is None else f"{local}.{instant % SECOND:06}Z"
+
+
 @lru_cache(maxsize=4096)
 def _hour_start(hour: str, zone: tzinfo) -> int | None:
     """Return the instant at which an hour `YYYY-MM-DDTHH` of a zone begins; None if the clocks change within it."""

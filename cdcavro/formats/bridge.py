@@ -14,13 +14,15 @@ from cdcavro.change.model import DDL, Change, Row, Source
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
 from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError
-from cdcavro.exact.instants import from_count, from_text, to_count, to_local, to_local_microseconds
+from cdcavro.exact.instants import from_count, from_text, to_count, to_local, to_local_microseconds, to_utc
 from cdcavro.exact.jsontext import escape
-from cdcavro.exact.jsonvalues import at, names_at, same, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, same, string_at, whole_number
 from cdcavro.wire.attributes import (
     LOCAL,
     LOCAL_MICROSECONDS,
     UNITS,
+    UTC_MICROSECONDS,
+    WHOLE_ROW,
     FieldRule,
     field_rule,
     is_whole_number,
@@ -119,6 +121,8 @@ class _Meant(NamedTuple):
     is_read_in_stream: bool
     # What stands behind the name of a column that another member of its row says is not stated, empty if none does.
     unstated: str
+    # Whether a null in the row of a delete says nothing of its column.
+    has_unstated_nulls: bool
 
 
 def schema_bridge(format: str) -> Bridge:
@@ -138,7 +142,9 @@ def _to_changes(format: str, record: Record, zone: tzinfo | None) -> list[Change
     change = Change(
         op=op,
         operation=operation,
-        source=Source(format=format, **{name: stated(meaning) for meaning, name in _SOURCE.items()} | full_name),
+        source=Source(
+            format=format, **{name: stated(meaning) or None for meaning, name in _SOURCE.items()} | full_name
+        ),
         key=names_at(record, *meant.paths["key"]) if "key" in meant.paths else None,
         before=before,
         after=after,
@@ -171,6 +177,8 @@ def _images(
 ) -> tuple[Row | None, Row | None, tuple[str, ...] | None]:
     """Return the rows before and after a change, and the names of the columns that it changed."""
     before, row, old = (_member(meant, record, meaning) for meaning in ("before", "row", "old"))
+    if WHOLE_ROW in meant.paths:
+        return *_whole_rows(meant, record, before, op, operation), None
     if "row" not in meant.paths:
         return before, _member(meant, record, "after"), None
     if op in DDL:
@@ -187,6 +195,18 @@ def _images(
         # A mark may have an empty row.
         return before, row if row or op in _WITH_ROW else None, None
     return before, before | row, tuple(row)
+
+
+def _whole_rows(
+    meant: _Meant, record: Record, before: Row | None, op: str, operation: str
+) -> tuple[Row | None, Row | None]:
+    """Return the rows before and after a change, of which the row of a delete stands where other rows after do."""
+    row = _member(meant, record, WHOLE_ROW)
+    if op != "DELETE":
+        return before, row
+    if before:
+        raise StructureError(f"no second row before the change for {operation}", "some", pointer=meant.before)
+    return drop_nulls(row) if row is not None and meant.has_unstated_nulls else row, None
 
 
 def _member(meant: _Meant, record: Record, meaning: str) -> Row | None:
@@ -228,7 +248,9 @@ def _instant(meant: _Meant, record: Record, meaning: str, op: str, zone: tzinfo 
     if meaning not in meant.paths:
         return None
     value, unit = at(record, *meant.paths[meaning]), _unit(meant, meaning, op)
-    return from_count(value, UNITS[unit]) if UNITS[unit] else from_text(value, zone)
+    if UNITS[unit] > 0:
+        return from_count(value, UNITS[unit])
+    return from_text(value, None if unit == UTC_MICROSECONDS else zone)
 
 
 def _unit(meant: _Meant, meaning: str, op: str) -> str:
@@ -278,12 +300,16 @@ def _record(meant: _Meant, change: Change, spelled: list[tuple[tuple[str, ...], 
 
 
 def _spell_time(instant: int | None, unit: str, zone: tzinfo | None) -> int | str | None:
+    if unit == UTC_MICROSECONDS:
+        return to_utc(instant)
     spell_local = _LOCAL_TIMES.get(unit)
     return to_count(instant, UNITS[unit]) if spell_local is None else spell_local(instant, zone)
 
 
 def _rows(meant: _Meant, change: Change) -> dict[str, Row | None]:
     before, after = change.before, change.after
+    if WHOLE_ROW in meant.paths:
+        return {WHOLE_ROW: before} if change.op == "DELETE" else {WHOLE_ROW: after, "before": before}
     if "row" not in meant.paths:
         return {"before": before, "after": after}
     if change.op == "DELETE":
@@ -377,10 +403,11 @@ def _meant(format: str) -> _Meant:
         rules=rules,
         numbers=frozenset(meaning for meaning, path in meant.items() if is_whole_number(path[-1].type)),
         before=pointers.get("old", pointers.get("before", "")),
-        after=pointers.get("row", pointers.get("after", "")),
+        after=pointers.get("row", pointers.get(WHOLE_ROW, pointers.get("after", ""))),
         position=_POSITIONS.get(position),
         is_read_in_stream=rule.reads_in_stream,
         unstated=rule.unstated,
+        has_unstated_nulls=rule.has_unstated_nulls,
     )
 
 

@@ -108,6 +108,15 @@ def has_all(change: Change, key: Sequence[str]) -> bool:
     return all(image is not None and name in image for name in key for image in (change.before, change.after))
 
 
+def _with_key_before(change: Change, key: Sequence[str]) -> Change:
+    """Return an update whose row before it has all columns of a key: one that is not stated there did not change."""
+    before, after = change.before, change.after
+    if before is None or after is None or all(name in before for name in key):
+        return change
+    kept = {name: after[name] for name in key if name in after and name not in before}
+    return replace(change, before=kept | before) if kept else change
+
+
 class _LastChange:
     """The table and version of a change, which hold for the next similar change as long as no table is edited."""
 
@@ -366,6 +375,7 @@ class Tables:
         """Return a change with its table's key, and with its values read where Debezium does not say how to."""
         if change.op == "TRUNCATE":
             return replace(change, source=source_of(change.source, schema.table), columns=None, before=None, after=None)
+        change = _with_key_before(change, schema.key_names if change.key is None else change.key)
         if change.key is None and has_all(change, schema.key_names):
             change = replace(change, key=schema.key_names)
         if change.columns is not None and with_unsigned(change.columns, schema.columns) is change.columns:

@@ -23,6 +23,7 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `position` | one of `POSITIONS` | how the numbers of a position are told, for the engine, if this member has a value; the first one decides |
 | `unit` | `"s"`, `"ms"` or `"us"` | the unit in which this member counts a time |
 | `unit` | `"text"` or `"text of microseconds"` | this member is a text of local time, which is written with a `T` and whole seconds, or with a space and six digits more |
+| `unit` | `"text in UTC"` | this member is a text of an instant, which is written with a `T`, six digits behind the seconds, and a `Z` |
 | `unit` | object | the unit by operation, a symbol of `ChangeOp`; under `""` that of all others |
 
 On the outermost record, about the format as a whole:
@@ -37,6 +38,7 @@ On the outermost record, about the format as a whole:
 | `key` | string | columns of the key are the members of a Kafka record's key that begin so, in lower case |
 | `shard` | `"random"` | the shard of a change without a key is chosen at random |
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
+| `delete` | `"nulls unstated"` | in the row of a delete a null does not say that a column was null: it is not stated |
 | `unstated` | string | a boolean in a row that is called like a column with this behind it says whether the column is not stated, and is no column |
 | `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the numbers of a position are told, for the engine |
 | `tombstone` | `"delete"` | a Kafka record without a value is a message: the row with its key was deleted |
@@ -74,6 +76,7 @@ ARRIVAL: Final = "arrival"
 _TWO_MESSAGES: Final = "two messages"
 _IN_STREAM: Final = "in stream"
 _DELETE: Final = "delete"
+_NULLS_UNSTATED: Final = "nulls unstated"
 PARTS: Final = (
     *("", "unused", "within", "before", "after", "row", "rows", "old", "key", "event_time", "event_time_fine"),
     *("system_time", "system_time_fine", "transaction", "transaction_else"),
@@ -89,10 +92,12 @@ change, which has one row: where it arrived, which row of how many it is, and it
 """
 LOCAL: Final = "text"
 LOCAL_MICROSECONDS: Final = "text of microseconds"
-UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0, LOCAL_MICROSECONDS: 0}
-"""How many microseconds each unit of a time has; 0 for texts of local time."""
+UTC_MICROSECONDS: Final = "text in UTC"
+UNITS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1, LOCAL: 0, LOCAL_MICROSECONDS: 0, UTC_MICROSECONDS: -1}
+"""How many microseconds each unit of a time has; 0 for texts of local time, and -1 for texts of instants."""
 _TIME: Final = "_time"
 _TIMES: Final = frozenset({"event time", "system time", "checkpoint time"})
+WHOLE_ROW: Final = "whole row"
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),
     *("commit", "file offset", "trail", "time"),
@@ -103,6 +108,7 @@ MEANINGS: Final = {
     "before": "before",
     "after": "after",
     "row": "row",
+    WHOLE_ROW: "after",
     "old": "old",
     "event time": "event_time",
     "system time": "system_time",
@@ -114,7 +120,8 @@ MEANINGS: Final = {
 }
 """The part of a typed row that each meaning has; none belongs to what all messages of a kind share.
 
-`row`, `old` and `transaction else` are as among the parts; of a statement there is no row. `key` are the names of its
+`row`, `old` and `transaction else` are as among the parts; of a statement there is no row. `whole row` is the row after
+a change, and of a delete the row before it; `before` beside it has what is stated of the row before an update. `key` are the names of its
 columns. `full name` has the names of database, schema and table with dots between them; of two names the first is the
 database.
 """
@@ -161,6 +168,7 @@ class FormatRule:
     key: str = ""
     shard: str = ""
     id: str = ""
+    delete: str = ""
     unstated: str = ""
     position: str | Mapping[str, str] = ""
     tombstone: str = ""
@@ -170,6 +178,11 @@ class FormatRule:
     def has_halves(self) -> bool:
         """Whether an update is sent as two messages."""
         return self.update == _TWO_MESSAGES
+
+    @property
+    def has_unstated_nulls(self) -> bool:
+        """Whether a null in the row of a delete says nothing of its column."""
+        return self.delete == _NULLS_UNSTATED
 
     @property
     def reads_in_stream(self) -> bool:
@@ -251,6 +264,7 @@ def format_rule(declared: Record) -> FormatRule:
         key=_take(attribute, "key", "", lambda value: isinstance(value, str), declared.name),
         shard=_take(attribute, "shard", "", lambda value: value == "random", declared.name),
         id=_take(attribute, "id", "", lambda value: value == "position", declared.name),
+        delete=_take(attribute, "delete", "", lambda value: value == _NULLS_UNSTATED, declared.name),
         unstated=_take(attribute, "unstated", "", lambda value: isinstance(value, str), declared.name),
         position=_take(attribute, "position", "", _are_positions, declared.name),
         tombstone=_take(attribute, "tombstone", "", lambda value: value == _DELETE, declared.name),

@@ -39,6 +39,7 @@ from cdcavro.wire.attributes import (
     PARTS,
     POSITIONS,
     UNITS,
+    WHOLE_ROW,
     FieldRule,
     content_of,
     enum_rule,
@@ -116,9 +117,10 @@ class _MessageProgramBuilder:
         root = self._record(declared, "")
         unwraps = unwraps_records([field_rule(field).name for field in declared.fields])
         self._code[root * WIDTH + 4] = int(unwraps)
-        unstated = format_rule(declared).unstated
-        if unstated:
-            self._code[root * WIDTH + 5 : root * WIDTH + 7] = array("i", self._text(unstated.encode()))
+        rule = format_rule(declared)
+        if rule.unstated:
+            self._code[root * WIDTH + 5 : root * WIDTH + 7] = array("i", self._text(rule.unstated.encode()))
+        self._code[root * WIDTH + 7] = int(rule.has_unstated_nulls)
         return Program(
             root if self._is_plain else _NONE,
             self._code,
@@ -232,6 +234,8 @@ class RowParts:
     _deciding: tuple[tuple[tuple[str, ...], str], ...]
     # Functions that skip the fields in front of the extras.
     _before: tuple[Callable[[Decoder], object], ...]
+    # Whether the row before a delete stands where the row after other changes does.
+    is_whole: bool
 
     def position(self, connector: str | None, message: bytes) -> int:
         """Return the number of the rule by which a message's position is read; some formats have several."""
@@ -290,4 +294,6 @@ def row_parts(envelope: Record) -> RowParts:
     before = tuple(skipper(field.type) for field in envelope.fields[:-1])
     names = frozenset(part for part, _ in paths)
     deciding = tuple((member_path(path), rule) for path, rule in marked_paths(envelope, "position"))
-    return RowParts(names, tuple(pointers), tuple(used), format_rule(envelope).position, deciding, before)
+    is_whole = any(meaning == WHOLE_ROW for _, meaning in marked_paths(envelope, "means"))
+    rule = format_rule(envelope).position
+    return RowParts(names, tuple(pointers), tuple(used), rule, deciding, before, is_whole)

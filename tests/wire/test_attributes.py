@@ -132,7 +132,7 @@ def test_what_an_enum_cannot_say(said, sentence):
     assert error_of(enum_rule, _enum(said)) == sentence
 
 
-@pytest.mark.parametrize("said", [{"unstated": True}, {"position": "trial"}, {"order": "numbers"}])
+@pytest.mark.parametrize("said", [{"unstated": True}, {"delete": True}, {"position": "trial"}, {"order": "numbers"}])
 def test_what_a_format_cannot_say(said):
     """A value that is none of the key's is an error here, too."""
     (key,) = said
@@ -307,7 +307,14 @@ def test_error_is_a_schema_error():
 
 @pytest.mark.parametrize(
     ("means", "part"),
-    [("row", "row"), ("event time", "event_time"), ("nothing", "unused"), ("table", ""), ("full name", "")],
+    [
+        ("row", "row"),
+        ("event time", "event_time"),
+        ("nothing", "unused"),
+        ("table", ""),
+        ("full name", ""),
+        ("whole row", "after"),
+    ],
 )
 def test_the_part_of_a_row_follows_from_what_a_member_means(means, part):
     """What belongs to all messages of a kind is no part."""

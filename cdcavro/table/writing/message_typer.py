@@ -304,9 +304,9 @@ class MessageTyper:
         """Return which parts are the rows before and after a change."""
         if "rows" in self._parts.names:
             return ("rows", "") if change.after is None else ("", "rows")
-        if "row" in self._parts.names and change.after is None:
-            return "row", ""
         after = "row" if "row" in self._parts.names else "after"
+        if (after == "row" or self._parts.is_whole) and change.after is None:
+            return after, ""
         before = "old" if "old" in self._parts.names else "before"
         return before if change.before is not None else "", after if change.after is not None else ""
 
