@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.formats import (
+    aws_dms,
     canal,
     datahub_blob,
     datahub_tuple,
@@ -37,5 +38,6 @@ BRIDGES: Final[dict[str, Bridge]] = {
         maxwell,
         goldengate,
         debezium_flat,
+        aws_dms,
     )
 }

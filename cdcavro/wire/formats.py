@@ -30,6 +30,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "maxwell",
     "goldengate",
     "debezium_flat",
+    "aws_dms",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"

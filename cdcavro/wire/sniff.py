@@ -324,5 +324,5 @@ _UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "a notification of Debezium": lambda message: {"aggregate_type", "type"} <= message.keys(),
     "a signal to Debezium": lambda message: type(message.get("type")) is str and message["type"] in _SIGNALS,
     "a message of a CockroachDB changefeed": _is_cockroach,
-    "a message of AWS DMS": lambda message: type(at(message, "metadata", "record-type")) is str,
+    "a message of AWS DMS in another form": lambda message: type(at(message, "metadata", "record-type")) is str,
 }

@@ -106,8 +106,8 @@ _NAMED = [
     ),
     ({"id": "1", "type": "execute-snapshot", "data": {"data-collections": ["a"]}}, "a signal to Debezium"),
     (
-        {"data": {"id": 1}, "metadata": {"operation": "insert", "record-type": "data", "table-name": "t"}},
-        "a message of AWS DMS",
+        {"data": {"id": 1}, "metadata": {"operation": "insert", "record-type": "row", "table-name": "t"}},
+        "a message of AWS DMS in another form",
     ),
 ]
 
