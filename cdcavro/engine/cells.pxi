@@ -681,6 +681,11 @@ cdef int _moment(Run *r, const Cell *cell, const Value *value, const Facts *fact
     return _instant(cell, value, is_text, count)
 
 
+cdef inline bint _is_in_utc(const uint8_t *at, const uint8_t *end, int64_t *count) noexcept nogil:
+    """Give the instant of a local time that is followed by a Z; return whether a text is one."""
+    return end - at >= 20 and end[-1] == 90 and cdcavro_local(at, end - 1, count)
+
+
 cdef int _instant(const Cell *cell, const Value *value, bint is_text, int64_t *count) noexcept nogil:
     """Give the microseconds of an instant, or its milliseconds."""
     cdef const uint8_t *at = value.at
@@ -689,7 +694,7 @@ cdef int _instant(const Cell *cell, const Value *value, bint is_text, int64_t *c
     if cell.op == OP_SECONDS or cell.op == OP_SECONDS_OR_LONG:
         if value.kind == V_LONG and cell.op == OP_SECONDS_OR_LONG and _within(whole, 0, 999999999999):
             count[0] = whole * 1000000
-        elif not is_text or not cdcavro_seconds(at, end, count):
+        elif not is_text or not (cdcavro_seconds(at, end, count) or _is_in_utc(at, end, count)):
             return LEFT
     elif cell.op == OP_MILLISECONDS or cell.op == OP_MILLIS:
         if value.kind != V_LONG or not _within(whole, -99999999999999, 999999999999999):

@@ -363,6 +363,9 @@ cdef int _type_row(Typing *t, Pattern *p, int32_t message) noexcept nogil:
     cdef int values
     if (has_before and before.start == NULL) or (has_after and after.start == NULL) or not (has_before or has_after):
         return LEFT
+    if p.before != BEFORE and t.slots[BEFORE].start != NULL:
+        # A second row before the change may contradict the first.
+        return LEFT
     values = t.run.code[(before if has_before else after).node].a[0]
     t.row += 1
     if has_before and p.before == OLD:

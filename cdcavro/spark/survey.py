@@ -18,7 +18,7 @@ from cdcavro.lake.learning import outline_of
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.table.table_names import has_row_of_table
 from cdcavro.table.writing.message_typer import merge_places, pieces_of
-from cdcavro.table.writing.table_writer import NOWHERE
+from cdcavro.table.writing.table_writer import NOWHERE, OPERATIONS
 from cdcavro.transcoding.mapping import placeholders, to_changes
 from cdcavro.wire.formats import change_format, get_format
 from cdcavro.wire.message_program import row_parts
@@ -84,6 +84,7 @@ class Survey:
             return
         program = RowProgram(position=self._parts.position(change.source.db_type, message), place=NOWHERE)
         program.phase, program.order, program.is_batched = common_order(change)
+        program.operation = ord(OPERATIONS[change.op])
         found = engine.survey(message, {fixed: program.position})
         if found is not None and found[1] is not None and found[1] == _comparable(change.position):
             engine.add(fixed, program)

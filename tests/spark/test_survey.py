@@ -187,7 +187,17 @@ def test_messages_that_say_themselves_which_columns_they_have_are_each_asked():
     assert _asked([text.replace(b"_isMissing", b"_b") for text in texts]) < 4
 
 
-def _asked(texts: list[bytes]) -> int:
+def test_nulls_that_say_nothing_are_told_from_values():
+    """Two deletes have columns of the same names, and one of the two states no value of a column."""
+    metadata = {"record-type": "data", "operation": "delete", "schema-name": "shop", "table-name": "t"}
+    rows = [{"id": i, "a": None if i % 4 < 2 else i, "b": None if i % 4 == 2 else i} for i in range(40)]
+    texts = [json.dumps({"data": row, "metadata": metadata}).encode() for row in rows]
+    assert 3 <= _asked(texts, "aws_dms") < len(texts)
+    asked = _asked([text.replace(b"delete", b"insert") for text in texts], "aws_dms")
+    assert asked < _asked(texts, "aws_dms")
+
+
+def _asked(texts: list[bytes], format: str = "goldengate") -> int:
     """Return how many of some messages were asked what they say of their table."""
-    survey = MessageSurvey("goldengate", None, None, GivenTable())
-    return len(list(survey.outlines(pa.record_batch({"value": pa.array(texts)}))))
+    survey = MessageSurvey(format, None, None, GivenTable())
+    return len(list(survey.outlines(batch(texts, [Arrival(file="f", line=line) for line in range(len(texts))]))))

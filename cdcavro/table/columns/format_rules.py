@@ -1,11 +1,14 @@
 """How formats declare columns and in which form their values come: `RULES`. A format not listed follows `USUAL`.
 
 Source: OMS data formats, the table of data types and the changes with V3.3.0; DataHub message
-formats, "Field types"; Canal, class `FlatMessage`; Debezium reference, "Data type mappings".
+formats, "Field types"; Canal, class `FlatMessage`; Debezium reference, "Data type mappings";
+AWS DMS API Reference, `KafkaSettings`.
 """
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -113,6 +116,20 @@ def _sent_by_debezium(declared: str | None, connector: str | None, _zone: tzinfo
     return AS_SENT if codec is None else codec.rule
 
 
+def _dms_conversion(given: GivenType) -> Convert | None:
+    """Return what turns the hexadecimal text of bytes into base64; None for any other type."""
+    return _base64_of_digits if parse_sql_type(given.text).name in _OF_DIGITS else None
+
+
+def _base64_of_digits(value: Any) -> Any:
+    if type(value) is not str:
+        return value
+    match = _HEXADECIMAL.fullmatch(value)
+    return None if match is None else b64encode(bytes.fromhex(match[1])).decode()
+
+
+_OF_DIGITS: Final = frozenset({*BYTES, "BYTES", "LONG RAW", "BIT"})
+_HEXADECIMAL: Final = re.compile(r"(?:0x)?((?:[0-9A-Fa-f]{2})*)", re.ASCII)
 USUAL: Final = FormatRules()
 _BIGINT: Final = {"BIGINT": type_names.oms_bigint}
 _DOUBLE: Final = type_names.DIGITS._replace(note="DataHub's DOUBLE may be a DECIMAL: a string of the digits sent")
@@ -154,6 +171,7 @@ RULES: Final[dict[str, FormatRules]] = {
         instant="milliseconds",
     ),
     "maxwell": FormatRules(is_typed_by_table=True, sent=_sent_by_maxwell),
+    "aws_dms": FormatRules(conversion=_dms_conversion),
     "datahub_tuple": FormatRules(date="microseconds", datetime="microseconds", instant="microseconds"),
     **dict.fromkeys(("debezium", "debezium_flat"), _DEBEZIUM),
 }
