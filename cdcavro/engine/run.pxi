@@ -95,6 +95,12 @@ cdef struct Run:
     const uint8_t *learned_end
     uint8_t tail[2048]
     Py_ssize_t tail_size
+    # Text to payload: the last long JSON text of a column, which the next message often repeats, as it does a schema.
+    uint8_t *repeated
+    Py_ssize_t repeated_size
+    Py_ssize_t repeated_room
+    int repeated_level
+    uint32_t repeated_run  # in which it was last seen
     # Batches: where each value of a column ends.
     int32_t *ends
     Py_ssize_t ends_room
@@ -126,6 +132,10 @@ cdef void _shrink(Run *r) noexcept:
         r.said = NULL
         r.said_room = r.said_size = 0
         _forget_extras(r)
+    if r.repeated_room > KEPT:
+        free(r.repeated)
+        r.repeated = NULL
+        r.repeated_room = r.repeated_size = 0
     if r.slices_room > KEPT // 64:
         free(r.slices)
         r.slices = NULL
@@ -149,6 +159,7 @@ cdef void _tear_down(Run *r) noexcept:
         free(r.out)
         free(r.notes)
         free(r.said)
+        free(r.repeated)
         free(r.names)
         if r.known != NULL:
             _forget_names(r.known)

@@ -168,8 +168,18 @@ cdef extern from *:
     }
 
     static inline uint64_t cdcavro_hash(const uint8_t *at, size_t size) {
-        uint64_t hash = size, word = 0;
+        uint64_t hash = size, word = 0, lanes[4] = {1, 2, 3, 4};
         uint32_t low, high;
+        int i;
+        if (size >= 128) {  /* products that do not wait for each other */
+            for (; size >= 32; at += 32, size -= 32) {
+                for (i = 0; i < 4; i++) {
+                    memcpy(&word, at + 8 * i, 8);
+                    lanes[i] = cdcavro_mix(lanes[i] ^ word) + 0xff51afd7ed558ccdu;
+                }
+            }
+            for (i = 0; i < 4; i++) hash = cdcavro_mix(hash ^ lanes[i]) + 0xff51afd7ed558ccdu;
+        }
         for (; size >= 8; at += 8, size -= 8) {
             memcpy(&word, at, 8);
             hash = cdcavro_mix(hash ^ word) + 0xff51afd7ed558ccdu;

@@ -9,6 +9,7 @@ cdef enum:  # what became of a member; 0 is that it was not reached yet
 cdef enum:
     FREE = 64 << 10
     PROPORTION = 64
+    WORTH_KEEPING = 256  # bytes of a JSON text, for the next message
 
 cdef struct Slice:  # where a member was written, and its notes
     Py_ssize_t start
@@ -354,13 +355,50 @@ cdef int _write_escaped(Run *r, Py_ssize_t size) noexcept nogil:
     return _insert_long(r, place, 1, r.size - place - 1)
 
 
+cdef int _write_json(Run *r, int level) noexcept nogil:
+    """Write the text of an object or array in its compact form; it may be the one that came before."""
+    cdef const uint8_t *start = r.at
+    cdef Py_ssize_t place, size = r.repeated_size
+    cdef bint odd = r.odd
+    if size and level <= r.repeated_level and r.end - r.at >= size and memcmp(r.at, r.repeated, size) == 0:
+        # It ends with its bracket, so it goes no further.
+        r.at += size
+        r.repeated_run = r.run
+        return _put_long(r, size) or _put_bytes(r, r.repeated, size)
+    if _reserve(r, 5):
+        return LEFT
+    place = r.size
+    r.size += 5
+    r.odd = False
+    if _copy_json(r, level):
+        return LEFT
+    size = r.size - place - 5
+    if size >= WORTH_KEEPING and r.repeated_run != r.run and not r.odd and size == r.at - start:
+        _repeat(r, start, r.out + place + 5, size, level)
+    r.odd |= odd
+    return _insert_long(r, place, 5, size)
+
+
+cdef void _repeat(Run *r, const uint8_t *text, const uint8_t *compact, Py_ssize_t size, int level) noexcept nogil:
+    """Keep a text for the next message, unless it is not compact, so that it is not only itself that is written."""
+    cdef uint8_t *room
+    if memcmp(text, compact, size) != 0:
+        return
+    if size > r.repeated_room:
+        room = <uint8_t *>realloc(r.repeated, size)
+        if room == NULL:
+            return
+        r.repeated, r.repeated_room = room, size
+    memcpy(r.repeated, text, size)
+    r.repeated_size, r.repeated_level, r.repeated_run = size, level, r.run
+
+
 cdef int _write_column(Run *r, const Instruction *column, int level) noexcept nogil:
     cdef uint8_t c = r.at[0]
     cdef const uint8_t *start
     cdef int kind
     cdef int64_t whole
     cdef double value
-    cdef Py_ssize_t place
     if c == 34:
         return _put(r, column.a[4] << 1) or _write_string(r)
     if c == 110:
@@ -370,13 +408,7 @@ cdef int _write_column(Run *r, const Instruction *column, int level) noexcept no
     if c == 102:
         return _take_word(r, b"false", 5) or _put(r, column.a[1] << 1) or _put(r, 0)
     if c == 123 or c == 91:
-        if _put(r, column.a[6] << 1) or _reserve(r, 5):
-            return LEFT
-        place = r.size
-        r.size += 5
-        if _copy_json(r, level):
-            return LEFT
-        return _insert_long(r, place, 5, r.size - place - 5)
+        return _put(r, column.a[6] << 1) or _write_json(r, level)
     kind = _scan_number(r, &start)
     if kind == 0 or _reserve(r, VARINT + 1):
         return LEFT

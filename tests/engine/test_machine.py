@@ -336,6 +336,34 @@ def test_what_a_message_leaves_out_does_not_stay_for_the_next(engine):
 
 
 @compiled
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_long_text_that_the_message_before_had_is_taken_as_one_that_is_new(is_cut):
+    """As Debezium repeats the schema: other texts that begin or end alike are told from it, and what ends too early."""
+    own, name = REGISTRY["debezium"], "n" * 300
+    column = f'{{"type":"string","optional":true,"field":"{name}"}}'
+    texts = [
+        f"[{column}]",
+        f"[{column},{column}]",
+        f"[{column}, {column}]",
+        f'[{column[:-1]},"version":1}}]',
+        f'[{column[:-1]},"version":-0}}]',
+        f'[{column[:-1]},"version":01}}]',
+        f'[{column[:-1]},"type":1}}]',
+        f"[{column}",
+        "[" * 130 + f'"{name}"' + "]" * 130,
+    ]
+    texts += [text.replace(name, "é" * 200) for text in texts] + ["[]", "7"]
+    message = '{"schema":{"type":"struct","fields":%s,"name":"a"},"payload":{"op":"c","after":{"id":1,"x":%s}}}'
+    engine, taken = Engine(message_program(own.envelope)), set()
+    for first in texts:
+        for i, (schema, value) in enumerate([(first, first), (first, "1"), *((text, first) for text in texts)]):
+            whole = (message % (schema, value)).encode()
+            taken.add(compared(engine.encode, own._encode_exact, whole[:-i] if is_cut and i else whole)[1])
+            engine.is_plain(whole)
+    assert BOTH in taken
+
+
+@compiled
 def test_lines_go_on_until_one_is_left(engine):
     """Whoever calls does that one the exact way, and goes on behind it; what has no end yet is no line."""
     good, bad = b'{"type":"INSERT"}', b'{"type":7}'
