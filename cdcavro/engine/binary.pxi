@@ -151,6 +151,8 @@ cdef int _skip(Run *r, int node) noexcept nogil:
             if r.members[i].missing != EXTRAS and _skip(r, r.members[i].node):
                 return LEFT
         return OK
+    if type.kind > VARIANT:
+        return LEFT
     if type.kind != MAP and type.kind != ARRAY:
         return _skip(r, <int>(type - r.code))
     while True:

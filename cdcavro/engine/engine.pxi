@@ -141,6 +141,7 @@ cdef class Engine:
             raise MemoryError
         r.root = self._root
         r.code = <const Instruction *>PyBytes_AS_STRING(self._code)
+        r.capitals = r.root >= 0 and r.code[r.root].kind == RECORD and r.code[r.root].a[6] & CAPITALS
         r.members = <const Member *>PyBytes_AS_STRING(self._fields)
         r.symbols = <const int32_t *>PyBytes_AS_STRING(self._symbols)
         r.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)

@@ -107,7 +107,7 @@ cdef int _put_unescaped(Run *r) noexcept nogil:
 
 
 cdef inline int _put_quoted(Run *r, const uint8_t *at, const uint8_t *stop, const uint8_t *end) noexcept nogil:
-    """Put a text out as a JSON string, escaped as orjson does; it must be UTF-8, and up to `end` may be read."""
+    """Put a text out as a JSON string, escaped as orjson or Jackson does; it must be UTF-8, and up to `end` may be read."""
     cdef uint32_t not_ascii = 0
     cdef const uint8_t *plain
     if _reserve(r, stop - at + 8):
@@ -163,7 +163,7 @@ cdef inline void _put_escape(Run *r, uint8_t c) noexcept nogil:
     memcpy(out + 1, b"u00", 3)
     out[4] = 48 + (c >> 4)
     c &= 15
-    out[5] = 48 + c if c < 10 else 87 + c
+    out[5] = 48 + c if c < 10 else (55 if r.capitals else 87) + c
     r.size += 6
 
 

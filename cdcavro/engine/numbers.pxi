@@ -209,6 +209,19 @@ cdef extern from *:
         return whole + half;
     }
 
+    /* The double whose text is the shortest, of two figures at least, that only this float stands for. It must be 0, or
+       from 0.0001 up to 10^7, whichever sign it has. A float has 24 bits and 10^12 another 28, so nothing is rounded
+       but to a place behind the point, and half to even by the sum. */
+    static double cdcavro_of_single(float single) {
+        double size = single < 0 ? -single : single, power = 10, near;
+        if (size == (double)(uint64_t)size) return single;
+        while (size * power < 10) power *= 10;
+        for (;; power *= 10) {
+            near = (size * power + TWO_52 - TWO_52) / power;
+            if ((float)near == (float)size || power >= 1e12) return single < 0 ? -near : near;
+        }
+    }
+
     /* The double nearest to digits, up to 10^17, of which so many, up to 20, are behind the point. */
     static double cdcavro_nearest(uint64_t digits, int places) {
         int up = __builtin_clzll(digits) + 64, down;
@@ -228,6 +241,7 @@ cdef extern from *:
     }
     """
     const uint64_t TEN_15, TEN_17
+    double cdcavro_of_single(float single) noexcept nogil
     const double TWO_52
     uint64_t cdcavro_shortest(double value, int *places) noexcept nogil
     double cdcavro_nearest(uint64_t digits, int places) noexcept nogil
@@ -318,3 +332,29 @@ cdef int _render_double(Run *r, double value) noexcept nogil:
         start -= 1
         start[0] = 45
     return _put_bytes(r, start, end - start)
+
+
+cdef int _render_java(Run *r, double value) noexcept nogil:
+    """Put out a double as Java does, with an exponent below 0.001 and from 10,000,000 on; stop at a very long one."""
+    cdef double size = -value if value < 0 else value
+    cdef uint8_t text[24]
+    cdef uint8_t *end = text + 24
+    cdef uint8_t *start
+    cdef uint64_t digits
+    cdef int places = 0, power
+    if size == 0 or 0.001 <= size < 1e7:
+        return _render_double(r, value)
+    if not 0.0001 <= size < 1e15:
+        return LEFT
+    digits = <uint64_t>size
+    if <double>digits != size:
+        digits = cdcavro_shortest(size, &places)
+    start = cdcavro_digits(end, digits)
+    power = <int>(end - start) - 1 - places
+    while end - start > 1 and (end - 1)[0] == 48:
+        end -= 1
+    if (value < 0 and _put(r, 45)) or _put(r, start[0]) or _put(r, 46):
+        return LEFT
+    if _put(r, 48) if end - start == 1 else _put_bytes(r, start + 1, end - start - 1):
+        return LEFT
+    return _put(r, 69) or _render_digits(r, power)

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 8
 """How many integers an instruction has, and a row of `fields`."""
-BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT = range(11)
+BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT, BYTES, DOUBLE, FLOAT, LEAVE = range(15)
 ABSENT, NULL, REQUIRED, REST, EXTRAS = range(5)
+LACKS_NULLS, CAPITALS = 1, 2
+"""Flags of a record: nulls in deletes say nothing of their columns; escapes that are put out have capitals."""
 _OPERATIONS: Final = (
     ("boolean",),
     ("int",),
@@ -25,9 +27,13 @@ _OPERATIONS: Final = (
     ("column", "null", "boolean", "long", "double", "string", "number", "text"),
     ("array", "items"),
     ("map", "values"),
-    ("record", "first", "count", "rest", "opens", "unstated", "length", "nulls"),
+    ("record", "first", "count", "rest", "opens", "unstated", "length", "flags"),
     ("optional", "value", "branch", "null", "text"),
     ("variant", "null", "boolean", "long", "string", "is_int"),
+    ("bytes", "size"),
+    ("double",),
+    ("float",),
+    ("leave",),
 )
 _MISSING: Final = ("absent", "null", "required", "rest", "extras")
 

@@ -338,7 +338,7 @@ cdef int _put_row(Typing *t, Pattern *p, int values, int64_t number, bint has_be
 
 cdef inline bint _lacks_nulls(const Typing *t, const Pattern *p) noexcept nogil:
     """Return whether nulls in the rows of a pattern say nothing of their columns, as in deletes of some formats."""
-    return t.run.code[t.run.root].a[6] != 0 and p.op == 100
+    return t.run.code[t.run.root].a[6] & LACKS_NULLS and p.op == 100
 
 
 cdef int _type_message(Typing *t, Pattern *p, int32_t message) noexcept nogil:

@@ -2,10 +2,14 @@
 
 
 cdef enum:  # InstructionKind: what an instruction does, as in `program.py`
-    BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT
+    BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT, BYTES, DOUBLE, FLOAT, LEAVE
 
 cdef enum:  # Missing: what stands for a member without a value, as in `program.py`
     ABSENT, NULL_, REQUIRED, REST, EXTRAS
+
+cdef enum:  # flags of a record, as in `program.py`
+    LACKS_NULLS = 1
+    CAPITALS = 2
 
 cdef enum:  # outcomes
     OK = 0
@@ -49,6 +53,7 @@ cdef struct Run:
     const uint8_t *texts
     int32_t *follows
     int root
+    bint capitals  # in escapes of what is put out
     bint odd  # a number was seen that msgspec does not parse exactly
     int32_t count  # of members
     int32_t nodes

@@ -362,7 +362,7 @@ cdef tuple _survey_message(Typing *t, bytes message, dict rules):
     rule = rules.get(fixed)
     t.said.size = 0
     # Whether the message is a delete is not known here.
-    t.lacks_nulls = t.run.code[t.run.root].a[6] != 0
+    t.lacks_nulls = t.run.code[t.run.root].a[6] & LACKS_NULLS
     if rule is None or _put_numbers(t, t.said, rule):
         return fixed, None, None
     numbers = t.said.size

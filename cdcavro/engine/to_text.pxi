@@ -238,6 +238,58 @@ cdef inline int _render_boolean(Run *r) noexcept nogil:
     return _put_bytes(r, <const uint8_t *>b"true", 4) if (r.at - 1)[0] else _put_bytes(r, <const uint8_t *>b"false", 5)
 
 
+cdef extern from *:
+    """
+    /* Writes the standard base64 text of bytes (RFC 4648, section 4), and returns its length. */
+    static inline ptrdiff_t cdcavro_to_base64(uint8_t *to, const uint8_t *at, ptrdiff_t size) {
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        uint8_t *out = to;
+        for (; size > 0; at += 3, size -= 3, out += 4) {
+            uint32_t word = (uint32_t)at[0] << 16 | (size > 1 ? at[1] << 8 : 0) | (size > 2 ? at[2] : 0);
+            out[0] = digits[word >> 18];
+            out[1] = digits[word >> 12 & 63];
+            out[2] = size > 1 ? digits[word >> 6 & 63] : '=';
+            out[3] = size > 2 ? digits[word & 63] : '=';
+        }
+        return out - to;
+    }
+    """
+    Py_ssize_t cdcavro_to_base64(uint8_t *to, const uint8_t *at, Py_ssize_t size) noexcept nogil
+
+
+cdef int _render_bytes(Run *r, Py_ssize_t size) noexcept nogil:
+    """Put out bytes in base64, as many as they say themselves if `size` is negative."""
+    cdef const uint8_t *start = r.at
+    if size < 0:
+        if _read_string(r, &start, &size):
+            return LEFT
+    elif _skip_bytes(r, <int>size):
+        return LEFT
+    if _reserve(r, (size + 2) // 3 * 4 + 2):
+        return LEFT
+    r.out[r.size] = 34
+    size = cdcavro_to_base64(r.out + r.size + 1, start, size)
+    r.out[r.size + size + 1] = 34
+    r.size += size + 2
+    return OK
+
+
+cdef int _render_float(Run *r, bint is_single) noexcept nogil:
+    """Put out a number of single or double precision as Java does."""
+    cdef float single
+    cdef double value
+    cdef const uint8_t *start = r.at
+    if _skip_bytes(r, 4 if is_single else 8):
+        return LEFT
+    if not is_single:
+        memcpy(&value, start, 8)
+        return _render_java(r, value)
+    memcpy(&single, start, 4)
+    if not (0.0001 <= single < 1e7 or 0.0001 <= -single < 1e7 or single == 0):
+        return LEFT
+    return _render_java(r, cdcavro_of_single(single))
+
+
 cdef int _render_array(Run *r, const Instruction *array, int level) noexcept nogil:
     cdef int64_t count, i, outer = r.index
     if _put(r, 91) or _read_long(r, &count) or count < 0 or count > r.end - r.at or count > r.most_items:
@@ -344,7 +396,9 @@ cdef int _render(Run *r, int node, int level) noexcept nogil:
         return _render_boolean(r)
     if type.kind == VARIANT:
         return _render_variant(r, type)
-    return LEFT
+    if type.kind == BYTES:
+        return _render_bytes(r, type.a[0])
+    return _render_float(r, type.kind == FLOAT) if type.kind == DOUBLE or type.kind == FLOAT else LEFT
 
 
 cdef int _render_variant(Run *r, const Instruction *variant) noexcept nogil:

@@ -8,6 +8,8 @@ The JSON has the schema and the payload, as with `schemas.enable`, so that whate
 * Numbers are spelled as Java spells them, and characters are escaped as Jackson escapes them.
 * A column whose name is none in Avro was renamed by its producer. It has its true name again if the type states it.
 
+The engine writes the JSON by the program of a schema. What it leaves is written by functions, one for each type.
+
 Source: Kafka's `JsonConverter`, Confluent's `AvroData`, and Debezium's reference, "Avro serialization" and
 `column.propagate.source.type`.
 """
@@ -17,21 +19,39 @@ from __future__ import annotations
 import json
 import re
 import struct
+from array import array
 from base64 import b64encode
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import Decoder
+from cdcavro.avro.binary import MAX_COUNT, Decoder
 from cdcavro.avro.skip import READ_PRIMITIVE
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, check_expansion
+from cdcavro.avro.types import (
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    check_expansion,
+    has_bytes,
+)
+from cdcavro.engine import program as operations
+from cdcavro.engine.machine import Engine
+from cdcavro.engine.program import REQUIRED, WIDTH, Program
 from cdcavro.errors import SchemaError
+from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH
 from cdcavro.exact.jsonvalues import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cdcavro.avro.schema import Schema
+    from cdcavro.engine.arrow_column import Batch
 
     # Reads a datum and returns its JSON.
     Read = Callable[[Decoder], str]
@@ -79,14 +99,24 @@ class ConnectReader:
         check_expansion(root, "Kafka Connect")
         self._schema = _text_of(_schema_of(root))
         self._read = _reader(root)
+        self._engine = Engine(_ProgramBuilder().program(root, self._schema))
 
     @property
     def repeated(self) -> int:
         """How many characters the schema takes in each text."""
         return len(self._schema)
 
+    @property
+    def column(self) -> Batch:
+        """What turns whole columns of payloads into JSON, up to one that is left to `text`."""
+        return self._engine.decode_column
+
     def text(self, payload: bytes) -> bytes:
         """Return the JSON of a payload (bytes), with its schema. Raises `PayloadError` for one that is none."""
+        text = self._engine.decode(payload)
+        return self._exact_text(payload) if text is None else text
+
+    def _exact_text(self, payload: bytes) -> bytes:
         source = Decoder(payload)
         text = self._read(source)
         source.finish()
@@ -339,4 +369,79 @@ _SPELL: Final[Mapping[str, Callable[[Any], str]]] = {
     "double": _java,
     "bytes": _base64,
     "string": _string,
+}
+
+
+class _ProgramBuilder:
+    """Collects the program by which the engine writes what `_reader` has read: one instruction for each type."""
+
+    def __init__(self) -> None:
+        self._code, self._fields, self._symbols, self._texts = array("i"), array("i"), array("i"), bytearray()
+        self._known: dict[str, int] = {}
+
+    def program(self, root: Type, schema: str) -> Program:
+        """Return the program of a schema, and of its text with Connect's types that stands before each datum."""
+        number = self._members([f'"schema":{schema},"payload":'], [self._node(root)], flags=operations.CAPITALS)
+        parts = (self._code, self._fields, self._symbols, bytes(self._texts))
+        return Program(number, *parts, (MAX_DEPTH, MAX_COUNT, MAX_LENGTH))
+
+    def _node(self, declared: Type) -> int:
+        """Return the number of the instruction of a type, for all that bear its name."""
+        if not isinstance(declared, Named):
+            return self._new_node(declared)
+        if declared.name not in self._known:
+            self._known[declared.name] = self._new_node(declared)
+        return self._known[declared.name]
+
+    def _new_node(self, declared: Type) -> int:
+        match declared:
+            case Primitive(name) if name in _INSTRUCTIONS:
+                return self._add(_INSTRUCTIONS[name])
+            case Primitive("bytes"):
+                return self._add(operations.BYTES, -1)
+            case Fixed(size=size) if size <= MAX_LENGTH:
+                return self._add(operations.BYTES, size)
+            case Enum(symbols=symbols):
+                first = len(self._symbols)
+                for symbol in symbols:
+                    self._symbols.extend(self._text(_string(symbol)))
+                return self._add(operations.ENUM, first, len(symbols), -1)
+            case Array(items) if _entry_of(items) is None and has_bytes(items, {}):
+                return self._add(operations.ARRAY, self._node(items))
+            case Map(values):
+                return self._add(operations.MAP, self._node(values))
+            case Union(branches):
+                null = branches.index(_NULL)
+                return self._add(operations.OPTIONAL, self._node(branches[1 - null]), 1 - null, null)
+            case Record(fields=fields):
+                labels = [f"{_string(name)}:" for name in _names_of(declared)]
+                return self._members(labels, [self._node(field.type) for field in fields])
+            case Array() | Fixed():
+                # The entries of a map, items without bytes, and what is longer than any message.
+                return self._add(operations.LEAVE)
+        raise SchemaError("$", f"{type(declared).__name__} is no type")
+
+    def _members(self, labels: list[str], nodes: list[int], *, flags: int = 0) -> int:
+        first = len(self._fields) // WIDTH
+        for label, node in zip(labels, nodes, strict=True):
+            self._fields.extend((*self._text(label), node, REQUIRED, 0, -1, 0, 0))
+        return self._add(operations.RECORD, first, len(nodes), -1, 0, 0, 0, flags)
+
+    def _add(self, kind: int, *operands: int) -> int:
+        self._code.extend((kind, *operands, *[0] * (WIDTH - 1 - len(operands))))
+        return len(self._code) // WIDTH - 1
+
+    def _text(self, text: str) -> tuple[int, int]:
+        start, written = len(self._texts), text.encode()
+        self._texts += written
+        return start, len(written)
+
+
+_INSTRUCTIONS: Final = {
+    "boolean": operations.BOOLEAN,
+    "int": operations.INT,
+    "long": operations.LONG,
+    "float": operations.FLOAT,
+    "double": operations.DOUBLE,
+    "string": operations.STRING,
 }

@@ -19,6 +19,7 @@ from cdcavro.engine.program import (
     ENUM,
     EXTRAS,
     INT,
+    LACKS_NULLS,
     LONG,
     MAP,
     NULL,
@@ -120,7 +121,7 @@ class _MessageProgramBuilder:
         rule = format_rule(declared)
         if rule.unstated:
             self._code[root * WIDTH + 5 : root * WIDTH + 7] = array("i", self._text(rule.unstated.encode()))
-        self._code[root * WIDTH + 7] = int(rule.has_unstated_nulls)
+        self._code[root * WIDTH + 7] = LACKS_NULLS if rule.has_unstated_nulls else 0
         return Program(
             root if self._is_plain else _NONE,
             self._code,

@@ -34,7 +34,7 @@ def numbered(module: object, first: str, last: str) -> list[str]:
 
 # Of each enum, the names in Python, what C puts before each, and what it calls those that cannot be called the same.
 SHARED = {
-    "InstructionKind": (numbered(program, "BOOLEAN", "VARIANT"), "", {}),
+    "InstructionKind": (numbered(program, "BOOLEAN", "LEAVE"), "", {}),
     "Missing": (numbered(program, "ABSENT", "EXTRAS"), "", {"NULL": "NULL_"}),
     "TurnKind": (numbered(translation_program, "LEAVE", "REORDER"), "ON_", {}),
     "ActionKind": (numbered(translation_program, "FIELD", "DEFAULT"), "ON_", {}),

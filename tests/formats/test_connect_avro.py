@@ -6,16 +6,25 @@ import io
 import json
 import math
 import struct
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import fastavro
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro.engine.arrow_column import pack
+from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.formats.connect_avro import ConnectReader, is_connect
-from support.connect_envelopes import ENVELOPE, ROW, envelope, written
+from support.columns import column
+from support.columns import read as read_column
+from support.connect_envelopes import ENVELOPE, HEARTBEAT, KEY, ROW, envelope, written
+from support.roundtrip import outcome
 from support.wire import array, enum, field, mapping, record
 
 LOGICAL = "org.apache.kafka.connect.data."
@@ -248,3 +257,192 @@ def test_names_that_two_columns_would_share_stay_as_they_are():
     fastavro.schemaless_writer(out, whole, {"a": "1", "b": "2"})
     made = ConnectReader(cdcavro.parse_schema(json.dumps(whole))).text(out.getvalue())
     assert json.loads(made)["payload"] == {"a": "1", "b": "2"}
+
+
+# Schemas and data at random: each has what writes a datum of its own.
+Write = Callable[[Random], bytes]
+TEXTS = ["", "a", "naïve 北京", 'a"\\\n\t', "\x1f\x0b\x7f", "\u2028\U0001f600", "x" * 70, "é" * 40]
+DOUBLES = [
+    0.0,
+    -0.0,
+    1e7,
+    9999999.999999999,
+    0.001,
+    0.00099999,
+    1e-4,
+    5e-5,
+    1e15,
+    123456789.25,
+    2.0**53,
+    5e-324,
+    2e-323,
+]
+DOUBLES += [math.inf, -math.inf, math.nan, 0.1, 1 / 3, 16777216.0, 8388607.5, 3.4028234663852886e38, 999999.94]
+
+
+def a_long(value: int) -> bytes:
+    """Return an integer as Avro writes it."""
+    rest, out = (value << 1) ^ (value >> 63), bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*out, rest])
+
+
+def counted(raw: bytes) -> bytes:
+    """Return bytes behind their length."""
+    return a_long(len(raw)) + raw
+
+
+def a_double(random: Random) -> float:
+    """Return one of those that are odd, or of any size, or as amounts are."""
+    bits = struct.unpack("<d", random.randbytes(8))[0]
+    return random.choice([random.choice(DOUBLES), bits, random.randrange(10**9) / 10 ** random.randrange(12)])
+
+
+def a_single(random: Random) -> bytes:
+    """Return a number of single precision, or the nearest to one of double precision that has one."""
+    value = a_double(random)
+    is_wide = math.isfinite(value) and abs(value) > 3.4e38
+    return random.randbytes(4) if is_wide or random.random() < 0.3 else struct.pack("<f", value)
+
+
+SCALARS: dict[str, Write] = {
+    "boolean": lambda random: random.choice([b"\0", b"\1"]),
+    "int": lambda random: a_long(random.choice([0, -1, random.randrange(-(2**31), 2**31)])),
+    "long": lambda random: a_long(random.choice([0, 63, random.randrange(-(2**63), 2**63)])),
+    "float": a_single,
+    "double": lambda random: struct.pack("<d", a_double(random)),
+    "bytes": lambda random: counted(random.randbytes(random.choice([0, 1, 2, 3, 50, 200]))),
+    "string": lambda random: counted(random.choice(TEXTS).encode()),
+}
+
+
+def blocks(random: Random, item: Write) -> bytes:
+    """Return items in blocks, of which most collections have one, and few say their size."""
+    written = b""
+    for _ in range(random.choice([0, 1, 1, 1, 2])):
+        items = [item(random) for _ in range(random.randrange(1, 4))]
+        whole = b"".join(items)
+        is_sized = random.random() < 0.1
+        written += (a_long(-len(items)) + a_long(len(whole)) if is_sized else a_long(len(items))) + whole
+    return written + b"\0"
+
+
+def any_type(random: Random, names: list[str], depth: int = 0) -> tuple[Any, Write]:
+    """Return a type as Connect's converter may declare it, and what writes a datum."""
+    names.append(f"n.T{len(names)}")
+    kind = random.choice(["scalar", "scalar", "fixed", "enum", "array", "map", "entries", "record", "union"])
+    if kind == "scalar" or depth > 3:
+        name = random.choice([*SCALARS])
+        return name, SCALARS[name]
+    if kind == "fixed":
+        size = random.randrange(5)
+        return {"type": "fixed", "name": names[-1], "size": size}, lambda random: random.randbytes(size)
+    if kind == "enum":
+        return enum(*(f"S{i}" for i in range(70)), name=names[-1]), lambda random: a_long(random.randrange(70))
+    if kind == "record":
+        return any_record(random, names, depth)
+    if kind == "entries":
+        declared, write = any_record(random, names, depth, ["key", "value"])
+        marked = declared | {"connect.internal.type": "MapEntry"}
+        return array(marked), lambda random: blocks(random, write)
+    inner, write = any_type(random, names, depth + 1)
+    if kind == "array":
+        return array(inner), lambda random: blocks(random, write)
+    if kind == "map":
+        keys = [name.encode() for name in TEXTS]
+        return mapping(inner), lambda random: blocks(
+            random, lambda random: counted(random.choice(keys)) + write(random)
+        )
+    if isinstance(inner, list):
+        return inner, write
+    at = random.randrange(2)
+    both = ["null", inner] if at else [inner, "null"]
+    return both, lambda random: random.choice([a_long(at) + write(random), a_long(1 - at)])
+
+
+def any_record(
+    random: Random, names: list[str], depth: int = 0, fields: list[str] | None = None
+) -> tuple[dict[str, Any], Write]:
+    """Return a record whose fields may have true names, and what writes a datum."""
+    own = fields or [f"f{i}" for i in range(random.randrange(5))]
+    name = names[-1] if names else "n.Root"
+    names.append(name)
+    types = [any_type(random, names, depth + 1) for _ in own]
+    declared = [field(one, inner) for one, (inner, _) in zip(own, types, strict=True)]
+    if fields is None and random.random() < 0.3:
+        parameters = {"__debezium.source.column.name": random.choice(TEXTS)}
+        declared.append(field("renamed", {"type": "int", "connect.parameters": parameters}))
+        types.append(("int", SCALARS["int"]))
+    return record(*declared, name=name), lambda random: b"".join(write(random) for _, write in types)
+
+
+def compare(reader: ConnectReader, payloads: list[bytes]) -> int:
+    """Hold the engine against the exact way, one by one and in a column; return how many payloads it takes."""
+    exact = [outcome(PayloadError, reader._exact_text, payload) for payload in payloads]
+    told = [one if type(one) is bytes else (type(one), str(one)) for one in exact]
+    some = [outcome(PayloadError, reader.text, payload) for payload in payloads]
+    assert [one if type(one) is bytes else (type(one), str(one)) for one in some] == told
+    packed = pack(column(payloads), reader.text, lambda *_: None, batch=reader.column)
+    assert read_column(packed) == [one if type(one) is bytes else None for one in exact]
+    return sum(reader._engine.decode(payload) is not None for payload in payloads)
+
+
+def damaged(random: Random, payload: bytes) -> bytes:
+    """Return a payload that is cut, has more, or has another byte somewhere."""
+    at = random.randrange(len(payload) + 1)
+    byte = random.choice([b"\0", b"\1", b"\2", b"\x7f", b"\x80", b"\xff"])
+    return random.choice([payload[:at], payload + byte, payload[:at] + byte + payload[at + 1 :], payload[at:]])
+
+
+@given(st.integers(0, 2**32))
+def test_the_engine_writes_what_the_exact_way_writes(seed: int):
+    """For any schema and data, and the same errors for what is damaged."""
+    random = Random(seed)
+    declared, write = any_record(random, [])
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(declared)))
+    payloads = [write(random) for _ in range(5)]
+    compare(reader, payloads + [damaged(random, one) for one in payloads for _ in range(3)])
+
+
+@pytest.mark.parametrize(
+    ("declared", "datum"),
+    [(ENVELOPE, envelope("u", ROW, ROW)), (ENVELOPE, envelope("d", None)), (KEY, {"id": 5}), (HEARTBEAT, {"ts_ms": 1})],
+)
+def test_the_engine_takes_what_debezium_sends(declared: dict[str, Any], datum: Any):
+    """Whole, and cut or changed at every place, where it reads nothing that is not there."""
+    reader, payload = ConnectReader(cdcavro.parse_schema(json.dumps(declared))), written(declared, datum)
+    assert compare(reader, [payload] * 3) == (3 if COMPILED else 0)
+    cut = [payload[:at] for at in range(len(payload))]
+    compare(reader, cut + [payload[:at] + b"\xff" + payload[at + 1 :] for at in range(len(payload))])
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
+@pytest.mark.parametrize("declared", ["double", "float"])
+def test_numbers_of_the_usual_size_are_the_engines(declared: str):
+    """Amounts with some digits behind the point, and large ones."""
+    random, letter = Random(1), declared[0]
+    whole = record(field("x", declared), name="a.R")
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(whole)))
+    most = 9 if declared == "double" else 6
+    values = [random.randrange(1, 10**most) / 10 ** random.randrange(3) * random.choice([1, -1]) for _ in range(3_000)]
+    assert compare(reader, [struct.pack(f"<{letter}", value) for value in values]) == len(values)
+    compare(reader, [random.randbytes(4 if declared == "float" else 8) for _ in range(3_000)])
+    near = [
+        struct.unpack("<I", struct.pack("<f", 10.0**power))[0] + i for power in range(-4, 8) for i in range(-50, 50)
+    ]
+    if declared == "float":
+        compare(reader, [struct.pack("<I", bits) for bits in near])
+
+
+@pytest.mark.timeout(20)
+def test_items_without_bytes_are_no_bomb():
+    """Many lists of nothing in a list are more items than the payload has bytes."""
+    whole = record(field("x", array(array(record(name="a.Nothing")))), name="a.R")
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(whole)))
+    inner = a_long(20_000) + b"\0"
+    payload = a_long(20_000) + inner * 20_000 + b"\0"
+    with pytest.raises(PayloadError, match="at most one item to a byte"):
+        reader.text(payload)
+    compare(reader, [payload])

@@ -25,7 +25,7 @@ def test_a_schema_becomes_instructions():
     ]
     format = mine(*fields)
     assert str(message_program(format.envelope)).splitlines() == [
-        "0 record first=0 count=5 rest=-1 opens=1 unstated=0 length=0 nulls=0",
+        "0 record first=0 count=5 rest=-1 opens=1 unstated=0 length=0 flags=0",
         '    "op": 1 required at /op',
         '    "the/id": 3 null at /the~1id',
         '    "seq": 4 absent at /seq',

@@ -73,7 +73,7 @@ class PayloadReader(NamedTuple):
     # Their format.
     format: str
     decode: Callable[[bytes], bytes]
-    # Decodes whole columns, if the format's own schema wrote them.
+    # Decodes whole columns, unless another schema than the format's own wrote them.
     column: Batch | None
     # How many characters of a schema each text has.
     repeated: int = 0
@@ -231,7 +231,7 @@ class Opener:
 def _connect_reader(writer: Schema, identifier: str) -> PayloadReader:
     try:
         reader = ConnectReader(writer)
-        return PayloadReader(CONNECT, reader.text, None, reader.repeated)
+        return PayloadReader(CONNECT, reader.text, reader.column, reader.repeated)
     except SchemaError as error:
         raise PayloadError("a payload of Kafka Connect's types", f"one of {identifier}: {error}") from error
 
