@@ -107,7 +107,7 @@ cdef int _put_unescaped(Run *r) noexcept nogil:
 
 
 cdef inline int _put_quoted(Run *r, const uint8_t *at, const uint8_t *stop, const uint8_t *end) noexcept nogil:
-    """Put a text out as a JSON string, escaped as orjson or Jackson does; it must be UTF-8, and up to `end` may be read."""
+    """Put out a JSON string, escaped as orjson or Jackson does; it must be UTF-8, and up to `end` may be read."""
     cdef uint32_t not_ascii = 0
     cdef const uint8_t *plain
     if _reserve(r, stop - at + 8):

@@ -396,9 +396,7 @@ class _ProgramBuilder:
     def _new_node(self, declared: Type) -> int:
         match declared:
             case Primitive(name) if name in _INSTRUCTIONS:
-                return self._add(_INSTRUCTIONS[name])
-            case Primitive("bytes"):
-                return self._add(operations.BYTES, -1)
+                return self._add(*_INSTRUCTIONS[name])
             case Fixed(size=size) if size <= MAX_LENGTH:
                 return self._add(operations.BYTES, size)
             case Enum(symbols=symbols):
@@ -438,10 +436,11 @@ class _ProgramBuilder:
 
 
 _INSTRUCTIONS: Final = {
-    "boolean": operations.BOOLEAN,
-    "int": operations.INT,
-    "long": operations.LONG,
-    "float": operations.FLOAT,
-    "double": operations.DOUBLE,
-    "string": operations.STRING,
+    "boolean": (operations.BOOLEAN,),
+    "int": (operations.INT,),
+    "long": (operations.LONG,),
+    "float": (operations.FLOAT,),
+    "double": (operations.DOUBLE,),
+    "bytes": (operations.BYTES, -1),
+    "string": (operations.STRING,),
 }
