@@ -40,6 +40,12 @@ cdef struct Step:  # to a member by name, or to an item by its index
     Py_ssize_t size
     int64_t index
 
+cdef struct Repeated:  # a long JSON text of a column, which the next message often has again, as it has a schema
+    uint8_t *text
+    Py_ssize_t size
+    Py_ssize_t room
+    uint32_t run  # in which it was last seen
+
 cdef struct Note
 cdef struct Slice
 cdef struct Patch
@@ -100,12 +106,7 @@ cdef struct Run:
     const uint8_t *learned_end
     uint8_t tail[2048]
     Py_ssize_t tail_size
-    # Text to payload: the last long JSON text of a column, which the next message often repeats, as it does a schema.
-    uint8_t *repeated
-    Py_ssize_t repeated_size
-    Py_ssize_t repeated_room
-    int repeated_level
-    uint32_t repeated_run  # in which it was last seen
+    Repeated repeated[8]  # by its level
     # Batches: where each value of a column ends.
     int32_t *ends
     Py_ssize_t ends_room
@@ -128,6 +129,7 @@ cdef void _begin(Run *r, const uint8_t *start, Py_ssize_t size) noexcept nogil:
 
 cdef void _shrink(Run *r) noexcept:
     """Give back much room, which does not wait for the next message."""
+    cdef int i
     if r.room > KEPT:
         free(r.out)
         r.out = NULL
@@ -137,10 +139,10 @@ cdef void _shrink(Run *r) noexcept:
         r.said = NULL
         r.said_room = r.said_size = 0
         _forget_extras(r)
-    if r.repeated_room > KEPT:
-        free(r.repeated)
-        r.repeated = NULL
-        r.repeated_room = r.repeated_size = 0
+    for i in range(8):
+        if r.repeated[i].room > KEPT:
+            free(r.repeated[i].text)
+            memset(r.repeated + i, 0, sizeof(Repeated))
     if r.slices_room > KEPT // 64:
         free(r.slices)
         r.slices = NULL
@@ -159,12 +161,14 @@ cdef void _shrink(Run *r) noexcept:
 cdef void _tear_down(Run *r) noexcept:
     """Free a run, and those that wait behind it."""
     cdef Run *next
+    cdef int i
     while r != NULL:
         next = r.next
         free(r.out)
         free(r.notes)
         free(r.said)
-        free(r.repeated)
+        for i in range(8):
+            free(r.repeated[i].text)
         free(r.names)
         if r.known != NULL:
             _forget_names(r.known)

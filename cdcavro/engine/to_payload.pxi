@@ -356,15 +356,16 @@ cdef int _write_escaped(Run *r, Py_ssize_t size) noexcept nogil:
 
 
 cdef int _write_json(Run *r, int level) noexcept nogil:
-    """Write the text of an object or array in its compact form; it may be the one that came before."""
+    """Write the text of an object or array in its compact form; it may be the one that came before on its level."""
     cdef const uint8_t *start = r.at
-    cdef Py_ssize_t place, size = r.repeated_size
+    cdef Repeated *kept = r.repeated + (level & 7)
+    cdef Py_ssize_t place, size = kept.size if level < 8 else 0
     cdef bint odd = r.odd
-    if size and level <= r.repeated_level and r.end - r.at >= size and memcmp(r.at, r.repeated, size) == 0:
+    if size and r.end - r.at >= size and memcmp(r.at, kept.text, size) == 0:
         # It ends with its bracket, so it goes no further.
         r.at += size
-        r.repeated_run = r.run
-        return _put_long(r, size) or _put_bytes(r, r.repeated, size)
+        kept.run = r.run
+        return _put_long(r, size) or _put_bytes(r, start, size)
     if _reserve(r, 5):
         return LEFT
     place = r.size
@@ -373,24 +374,24 @@ cdef int _write_json(Run *r, int level) noexcept nogil:
     if _copy_json(r, level):
         return LEFT
     size = r.size - place - 5
-    if size >= WORTH_KEEPING and r.repeated_run != r.run and not r.odd and size == r.at - start:
-        _repeat(r, start, r.out + place + 5, size, level)
+    # What is not compact is not only itself that is written.
+    if WORTH_KEEPING <= size == r.at - start and level < 8 and kept.run != r.run and not r.odd:
+        if memcmp(start, r.out + place + 5, size) == 0:
+            _repeat(kept, start, size, r.run)
     r.odd |= odd
     return _insert_long(r, place, 5, size)
 
 
-cdef void _repeat(Run *r, const uint8_t *text, const uint8_t *compact, Py_ssize_t size, int level) noexcept nogil:
-    """Keep a text for the next message, unless it is not compact, so that it is not only itself that is written."""
+cdef void _repeat(Repeated *kept, const uint8_t *text, Py_ssize_t size, uint32_t run) noexcept nogil:
+    """Keep a text for the next message."""
     cdef uint8_t *room
-    if memcmp(text, compact, size) != 0:
-        return
-    if size > r.repeated_room:
-        room = <uint8_t *>realloc(r.repeated, size)
+    if size > kept.room:
+        room = <uint8_t *>realloc(kept.text, size)
         if room == NULL:
             return
-        r.repeated, r.repeated_room = room, size
-    memcpy(r.repeated, text, size)
-    r.repeated_size, r.repeated_level, r.repeated_run = size, level, r.run
+        kept.text, kept.room = room, size
+    memcpy(kept.text, text, size)
+    kept.size, kept.run = size, run
 
 
 cdef int _write_column(Run *r, const Instruction *column, int level) noexcept nogil:

@@ -5,6 +5,9 @@
 The baseline is what one would write for a single known table: `json.loads`, the values converted column by
 column to the types that fastavro expects (Decimal, datetime), and `fastavro.schemaless_writer` with the same
 envelope. It checks nothing. Each figure is the median of rounds in which the two sides take turns.
+
+The last rows are Debezium's messages in Kafka Connect's Avro, of 8 columns: to JSON, from JSON to typed rows, and both,
+a column at a time. Beside them is fastavro, which only reads the same payloads as dicts.
 """
 
 from __future__ import annotations
@@ -12,21 +15,29 @@ from __future__ import annotations
 import io
 import json
 import statistics
+import sys
 import time
 from array import array
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import fastavro
 
 import cdcavro
 from cdcavro.change import Arrival, Clock
-from cdcavro.engine.arrow_column import Slices
+from cdcavro.engine.arrow_column import Slices, pack
+from cdcavro.formats.connect_avro import ConnectReader
 from cdcavro.table import MessageTyper
 from cdcavro.table.writing.table_writer import encoded_place
+from support.connect_envelopes import DECIMAL, MICROSECONDS, envelope, envelope_of, plain, written
+from support.wire import field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,11 +251,76 @@ def rows(columns: int) -> list[str]:
     return lines
 
 
+class Connect:
+    """Debezium's messages as Kafka Connect's Avro has them, from payloads to JSON and on to payloads of their table."""
+
+    def __init__(self, count: int) -> None:
+        declared = envelope_of(
+            field("id", "long"),
+            *[
+                {"name": name, "type": ["null", type], "default": None}
+                for name, type in (("n", "int"), ("name", "string"), ("price", DECIMAL), ("at", MICROSECONDS))
+            ],
+            *[{"name": name, "type": ["null", type]} for name, type in (("nothing", "int"), ("part", "double"))],
+            field("code", "string"),
+        )
+        self._schema = fastavro.parse_schema(plain(declared))
+        self._reader = ConnectReader(cdcavro.parse_schema(json.dumps(declared)))
+        self.payloads = [
+            written(declared, envelope("u" if i % 3 else "c", _row(i), _row(i - 1) if i % 3 else None, pos=i))
+            for i in range(count)
+        ]
+        self._texts = column_of(list(map(self._reader.text, self.payloads)))
+        self._typer = MessageTyper("debezium", cdcavro.Tables(zone=UTC))
+        for payload in self.payloads[:3]:
+            self._typer.add(self._reader.text(payload))
+
+    def by_fastavro(self, payload: bytes) -> Any:
+        """Return a payload as a dict."""
+        return fastavro.schemaless_reader(io.BytesIO(payload), self._schema, None)
+
+    def take(self, *, reads: bool = True, types: bool = True) -> float:
+        """Return the microseconds per message of a column that is read, or that is typed, or both."""
+        payloads, texts = column_of(self.payloads), self._texts
+        start = time.process_time()
+        if reads:
+            made = pack(payloads, self._reader.text, batch=self._reader.column)
+            texts = Slices(made.data, made.offsets, None, 0, payloads.count)
+        if types:
+            taken, _ = self._typer.take_column(texts, None, 0, 1 << 30)
+            self._typer.pop_rows()
+            if taken != texts.count:
+                raise SystemExit("nothing is compiled, so columns go message by message")
+        return (time.process_time() - start) / payloads.count * 1e6
+
+
+def _row(i: int) -> dict[str, Any]:
+    price, at = (i * 7).to_bytes(3, "big"), 1_700_000_000_000_000 + i
+    facts = {"id": i, "n": i, "name": f"text {i}", "price": price, "at": at}
+    return {**facts, "nothing": None, "part": i + 0.5, "code": "0123456789"}
+
+
+def connect_rows() -> list[str]:
+    """Measure Debezium's messages in Avro, as many as a task opens at once, and return their rows of the table."""
+    ours = Connect(1000)
+    size = sum(map(len, ours.payloads)) // len(ours.payloads)
+    lines = []
+    for step, parts in (
+        ("Avro to JSON", {"types": False}),
+        ("JSON to payloads", {"reads": False}),
+        ("Avro to payloads", {}),
+    ):
+        own, other = paired(partial(ours.take, **parts), partial(timed, ours.by_fastavro, ours.payloads))
+        lines.append(f"{8:>7}{size:>7}  {step:20}{own:>8.1f}{other:>9.1f}{other / own:>7.2f}")
+    return lines
+
+
 def main() -> None:
     """Print the table."""
     print(f"{'columns':>7}{'bytes':>7}  {'step':20}{'µs':>8}{'by hand':>9}{'ratio':>7}")
     for columns in (8, 16, 64):
         print("\n".join(rows(columns)))
+    print("\n".join(connect_rows()))
 
 
 if __name__ == "__main__":

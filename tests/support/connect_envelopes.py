@@ -10,7 +10,7 @@ import fastavro
 
 from support.wire import field, record
 
-_DECIMAL: Final = {
+DECIMAL: Final = {
     "type": "bytes",
     "scale": 2,
     "precision": 10,
@@ -20,16 +20,15 @@ _DECIMAL: Final = {
     "logicalType": "decimal",
 }
 _NAMED: Final = {"type": "string", "connect.parameters": {"__debezium.source.column.name": "odd-name"}}
-_TIME: Final = {"type": "long", "connect.version": 1, "connect.name": "io.debezium.time.MicroTimestamp"}
-_VALUE: Final = record(
+MICROSECONDS: Final = {"type": "long", "connect.version": 1, "connect.name": "io.debezium.time.MicroTimestamp"}
+_COLUMNS: Final = (
     field("id", "int"),
     field("small", {"type": "int", "connect.type": "int16", "connect.default": 5}),
-    field("price", _DECIMAL),
-    {"name": "at", "type": ["null", _TIME], "default": None},
+    field("price", DECIMAL),
+    {"name": "at", "type": ["null", MICROSECONDS], "default": None},
     field("note", "string"),
     {"name": "odd_name", "type": ["null", _NAMED], "default": None},
-    name="srv.shop.orders.Value",
-) | {"connect.name": "srv.shop.orders.Value"}
+)
 _SOURCE: Final = record(
     *[field(name, "string") for name in ("version", "connector", "name")],
     field("ts_ms", "long"),
@@ -40,14 +39,23 @@ _SOURCE: Final = record(
     field("row", "int"),
     name="io.debezium.connector.mysql.Source",
 ) | {"connect.name": "io.debezium.connector.mysql.Source"}
-ENVELOPE: Final = record(
-    {"name": "before", "type": ["null", _VALUE], "default": None},
-    {"name": "after", "type": ["null", "srv.shop.orders.Value"], "default": None},
-    field("source", _SOURCE),
-    field("op", "string"),
-    {"name": "ts_ms", "type": ["null", "long"], "default": None},
-    name="srv.shop.orders.Envelope",
-) | {"connect.version": 1, "connect.name": "srv.shop.orders.Envelope"}
+
+
+def envelope_of(*columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an envelope whose rows have these columns."""
+    name = "srv.shop.orders.Value"
+    row = record(*columns, name=name) | {"connect.name": name}
+    return record(
+        {"name": "before", "type": ["null", row], "default": None},
+        {"name": "after", "type": ["null", name], "default": None},
+        field("source", _SOURCE),
+        field("op", "string"),
+        {"name": "ts_ms", "type": ["null", "long"], "default": None},
+        name="srv.shop.orders.Envelope",
+    ) | {"connect.version": 1, "connect.name": "srv.shop.orders.Envelope"}
+
+
+ENVELOPE: Final = envelope_of(*_COLUMNS)
 KEY: Final = record(field("id", "int"), name="srv.shop.orders.Key") | {"connect.name": "srv.shop.orders.Key"}
 HEARTBEAT: Final = record(field("ts_ms", "long"), name="io.debezium.connector.common.Heartbeat") | {
     "connect.name": "io.debezium.connector.common.Heartbeat"
@@ -74,13 +82,14 @@ def envelope(
 def written(declared: dict[str, Any], datum: Any) -> bytes:
     """Return the payload of a datum, as fastavro writes it; logical types are left out, so that values are Avro's own."""
     out = io.BytesIO()
-    fastavro.schemaless_writer(out, _plain(copy.deepcopy(declared)), datum)
+    fastavro.schemaless_writer(out, plain(copy.deepcopy(declared)), datum)
     return out.getvalue()
 
 
-def _plain(declared: Any) -> Any:
+def plain(declared: Any) -> Any:
+    """Return a schema without logical types."""
     if isinstance(declared, list):
-        return [_plain(one) for one in declared]
+        return [plain(one) for one in declared]
     if isinstance(declared, dict):
-        return {name: _plain(value) for name, value in declared.items() if name != "logicalType"}
+        return {name: plain(value) for name, value in declared.items() if name != "logicalType"}
     return declared
