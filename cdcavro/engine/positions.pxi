@@ -152,7 +152,7 @@ cdef int _position_number(Typing *t, const Slot *slot, int rule) noexcept nogil:
     if _text_at(t.run, slot, &start, &end):
         return LEFT
     if rule == FILE_OFFSET:
-        return _file_offset(t, start, end)
+        return _file_offset(t, slot + 1, start, end)
     if rule == TRAIL:
         return _trail(t, start, end)
     if end - start <= 19:
@@ -171,8 +171,8 @@ cdef int _position_number(Typing *t, const Slot *slot, int rule) noexcept nogil:
     return OK
 
 
-cdef int _file_offset(Typing *t, const uint8_t *start, const uint8_t *end) noexcept nogil:
-    """Take the number of a log's file and the offset behind its only colon."""
+cdef int _file_offset(Typing *t, const Slot *row, const uint8_t *start, const uint8_t *end) noexcept nogil:
+    """Take the number of a log's file, the offset behind its only colon, and the number of the row there, if any."""
     cdef const uint8_t *colon = <const uint8_t *>memchr(start, 58, end - start)
     cdef const uint8_t *at = colon
     if colon == NULL or end - colon > 19 or not cdcavro_counted(colon + 1, end, t.numbers + 1):
@@ -181,8 +181,9 @@ cdef int _file_offset(Typing *t, const uint8_t *start, const uint8_t *end) noexc
         at -= 1
     if at == colon or colon - at > 18 or not cdcavro_counted(at, colon, t.numbers):
         return LEFT
-    t.number_count = 2
-    return OK
+    t.numbers[2] = row.start == NULL
+    t.number_count = 3 if row.start == NULL else 4
+    return OK if row.start == NULL else _long_at(t.run, row, t.numbers + 3)
 
 
 cdef int _trail(Typing *t, const uint8_t *start, const uint8_t *end) noexcept nogil:

@@ -149,7 +149,7 @@ def _to_changes(format: str, record: Record, zone: tzinfo | None) -> list[Change
         before=before,
         after=after,
         changed=changed,
-        position=meant.position(stated("position")) if meant.position is not None else None,
+        position=_position(meant, record, stated("position")),
         event_time=_instant(meant, record, "event time", op, zone),
         system_time=_instant(meant, record, "system time", op, zone),
         checkpoint_time=_instant(meant, record, "checkpoint time", op, zone),
@@ -170,6 +170,15 @@ def _operation(meant: _Meant, record: Record) -> tuple[str | None, str]:
         if (op == "DELETE") is not (found[0][1] == "DELETE"):
             raise StructureError(f"what agrees with {found[0][0]}", word, pointer=_pointer(path))
     return found[0][:2]
+
+
+def _position(meant: _Meant, record: Record, text: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of a position; behind them 0 and the row's number, or 1 for the last row that has it."""
+    numbers = None if meant.position is None else meant.position(text)
+    if numbers is None or "row of position" not in meant.paths:
+        return numbers
+    row = at(record, *meant.paths["row of position"])
+    return (*numbers, 1) if row is None else (*numbers, 0, row)
 
 
 def _images(

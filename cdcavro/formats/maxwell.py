@@ -8,7 +8,8 @@ Source: Maxwell's daemon, "Data format", "Bootstrapping" and "Encryption", and t
   change then has the newer value there. No message says so.
 * `ts` is seconds, but milliseconds for a statement, whose `old` and `def` are the table before and after it.
 * A row of a bootstrap was read in mid-stream; the marks around a bootstrap are no changes, and have an empty row.
-* `xid` is no order. `position` is one, but rows of a statement share it: within a partition arrival orders them.
+* `xid` is no order. `position` is one, but rows of a statement share it: within a partition arrival orders them, across
+  partitions `xoffset`, which the last row of a transaction lacks.
 * A row that is encrypted has no change; without Maxwell's key nothing else can be said of it.
 """
 

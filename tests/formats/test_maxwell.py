@@ -103,8 +103,8 @@ def test_a_bootstrap_is_in_the_order_of_arrival():
 @pytest.mark.parametrize(
     ("position", "numbers"),
     [
-        ("master.000006:800911", (6, 800911)),
-        ("7:8", (7, 8)),
+        ("master.000006:800911", (6, 800911, 1)),
+        ("7:8", (7, 8, 1)),
         ("master:8", None),
         ("master.000006", None),
         ("a:1:2", None),
@@ -113,8 +113,22 @@ def test_a_bootstrap_is_in_the_order_of_arrival():
     ],
 )
 def test_a_position_is_a_file_and_an_offset(position, numbers):
-    """Both as numbers; they order changes of several partitions."""
+    """Both as numbers; they order changes of several partitions. The last row of its transaction has no number of its own."""
     assert change(position=position).position == numbers
+    assert change(position=position, xoffset=None).position == numbers
+    assert change(position=position, xoffset=3).position == (numbers and (*numbers[:2], 0, 3))
+    assert change(xoffset=3).position is None
+
+
+def test_rows_of_a_statement_that_went_to_several_partitions_are_in_its_order():
+    """By the numbers that they have in their transaction; the last one has none, and comes last."""
+    last = change(position="b.1:5", commit=True, data={"id": 2})
+    rows = [change(position="b.1:5", xoffset=number, data={"id": number}) for number in (0, 1)]
+    moved = [
+        cdcavro.change.replace(one, place=Arrival(topic="t", partition=at, offset=9))
+        for at, one in enumerate((last, rows[1], rows[0]))
+    ]
+    assert [one.after for one in in_order(moved)] == [{"id": 0}, {"id": 1}, {"id": 2}]
 
 
 def test_ties_are_broken_by_arrival():
@@ -183,6 +197,8 @@ ROWS = [
     message(commit=True, xid=0, data={"id": 2, "a": None, "n": 7, "w": None}),
     message(xid=2**63 - 1, data={"id": 2, "a": "y", "n": 7, "w": None}, primary_key=[2], primary_key_columns=["id"]),
     message(type="delete", data={"id": 2, "a": "y", "n": 7, "w": None}),
+    message(type="delete", position="b.000002:78", xoffset=5, data={"id": 2, "a": "y", "n": 7, "w": None}),
+    message(push_ts=1700000001.250125, xoffset=6, data={"id": 2, "a": "y", "n": 7, "w": None}),
     message(type="bootstrap-insert", xid=None, data={"id": 3, "a": "z", "n": 0, "w": "2001-09-09 09:46:40.000"}),
 ]
 CREATE = message(
