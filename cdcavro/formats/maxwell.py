@@ -7,6 +7,8 @@ Source: Maxwell's daemon, "Data format", "Bootstrapping" and "Encryption", and t
 * Where Maxwell leaves out nulls (`output_nulls=false`), `old` lacks columns that were NULL before: the row before the
   change then has the newer value there. No message says so.
 * `ts` is seconds, but milliseconds for a statement, whose `old` and `def` are the table before and after it.
+* The types in `def` have neither length nor digits nor precision, so tables are made of the text in `sql`. A statement
+  about several tables comes once for each, with the same text, and is done once.
 * A row of a bootstrap was read in mid-stream; the marks around a bootstrap are no changes, and have an empty row.
 * `xid` is no order. `position` is one, but rows of a statement share it: within a partition arrival orders them, across
   partitions `xoffset`, which the last row of a transaction lacks.

@@ -4,7 +4,7 @@ Messages are delivered at least once, so a stream may go back and repeat what it
 is older than the last one about a table's name is old. Where a source's numbers are its true order, a statement with
 the numbers, source and text of an earlier one is that one. Where they are only a time, many statements may share it: a
 statement is then taken for an equal earlier one if that was made before the newest statement, or is next in a sequence
-that is being repeated, or was the last.
+that is being repeated, or was the last. Of two messages with one text, it does not matter which table each names.
 """
 
 from __future__ import annotations
@@ -444,13 +444,18 @@ class _Statement(NamedTuple):
 
     @classmethod
     def of(cls, change: Change) -> _Statement:
-        # Canal numbers batches anew when it delivers them again, but the time stays.
-        is_timed = change.event_time is not None and not is_by_numbers(change)
-        content = change.ddl if change.ddl is not None else repr((change.op, change.columns, change.key, change.tables))
-        return cls(
-            (change.event_time or 0,) if is_timed else change.position or (),
-            _digest(change.source, content),
-        )
+        if change.ddl is None:
+            source, content = change.source, repr((change.op, change.columns, change.key, change.tables))
+        else:
+            # A producer may send the text once for each of its tables.
+            source, content = replace(change.source, table=None), change.ddl
+        made = (change.event_time or 0,) if _is_timed(change) else change.position or ()
+        return cls(made, _digest(source, content))
+
+
+def _is_timed(change: Change) -> bool:
+    """Return whether a statement is told by its time: Canal numbers batches anew when it delivers them again."""
+    return change.event_time is not None and not is_by_numbers(change)
 
 
 def _digest(*facts: object) -> bytes:
@@ -485,8 +490,9 @@ class Deliveries:
         return False
 
     def is_known(self, change: Change) -> bool:
-        """Return whether a statement with a position reads and is numbered as one that was applied."""
-        return change.position is not None and _Statement.of(change) in self._known
+        """Return whether a statement with a position, or a time that tells it, reads as one that was applied then."""
+        is_numbered = change.position is not None or _is_timed(change)
+        return is_numbered and _Statement.of(change) in self._known
 
     def note(self, change: Change, key: Key | None) -> None:
         """Remember a statement that was applied, as the last one about each name that `is_old` was asked for."""

@@ -243,6 +243,44 @@ def test_the_engine_types_as_the_exact_way_does():
     assert typed > 100
 
 
+def statement(sql: str, table: str, **members: object) -> str:
+    """Return the message of a statement about a table."""
+    return message(type="table-alter", table=table, data=None, sql=sql, **members)
+
+
+@pytest.mark.parametrize("place", [{}, {"position": "b.1:5"}])
+def test_a_statement_that_is_sent_for_each_of_its_tables_is_done_once(place):
+    """Two renamings of which the second takes the name of the first, as tools have them, are not done twice."""
+    tables = Tables()
+    typer = MessageTyper("maxwell", tables)
+    swap = "RENAME TABLE t TO t_old, t_new TO t"
+    sent = [
+        statement("CREATE TABLE t (id INT PRIMARY KEY)", "t", ts=1_000),
+        statement("CREATE TABLE t_new (id INT PRIMARY KEY, a INT)", "t_new", ts=2_000),
+        *(statement(swap, table, ts=3_000, **place) for table in ("t", "t_new")),
+        message(ts=4, data={"id": 1, "a": 2}),
+    ]
+    for line, text in enumerate(sent, 1):
+        rows = typer.add(text, Arrival(file="f", line=line))
+    assert [(row.table.number, row.schema.table.table) for row in rows] == [(1, "t")]
+    assert [table.schema.table.table for table in tables.tables] == ["t_old", "t"]
+
+
+def test_types_of_a_table_are_those_of_the_statement():
+    """`def` says a decimal without its digits, and a text without its length."""
+    typer = MessageTyper("maxwell", Tables())
+    columns = [{"type": "int", "name": "id", "signed": True}, {"type": "decimal", "name": "n"}]
+    members = {"def": {"database": "d", "table": "t", "columns": columns, "primary-key": ["id"]}}
+    text = message(
+        type="table-create", data=None, sql="CREATE TABLE t (id INT PRIMARY KEY, n DECIMAL(12,3))", **members
+    )
+    assert change(type="table-create", data=None, sql="CREATE TABLE t (id INT)", **members).columns is None
+    for line, sent in enumerate((text, message(data={"id": 1, "n": 1.5})), 1):
+        made = typer.add(sent, Arrival(file="f", line=line))
+    (typed,) = made
+    assert str(read(typed.payload, typed.schema.envelope)["after"]["n"]) == "1.500"
+
+
 def test_what_is_not_known_stays():
     """Members that no field has, and those of filters, come back."""
     text = message(push_ts=1700000012.250125, mine={"a": [1.0]})
