@@ -166,15 +166,21 @@ cdef int _gather_part(Typing *t, const Member *member, int part) noexcept nogil:
     slot.end = r.at
     slot.member = member
     slot.node = node
+    return _keep_kind(t, part, slot)
+
+
+cdef int _keep_kind(Typing *t, int part, const Slot *slot) noexcept nogil:
+    """Add to the pattern what kind of value a part has, where values of several kinds mean different rows."""
+    cdef int kind = t.run.code[slot.node].kind
+    cdef Py_ssize_t size = slot.end - slot.start
     if part == TRANSACTION:
-        t.loose += slot.end - slot.start
-        if r.code[node].kind == LONG:
-            return OK
-        return _put(t.fixed, slot.end - slot.start == 1)  # an empty one may be none
-    if part == POSITION_1 and r.code[node].kind == STRING:
+        t.loose += size
+        return OK if kind == LONG else _put(t.fixed, size == 1)  # an empty one may be none
+    if part == OLD and kind == MAP:
+        return _put(t.fixed, size == 1)  # an empty one says that nothing is known of the row before
+    if part == POSITION_1 and kind == STRING:
         # A number of -1 is that of a full load.
-        index = slot.end - slot.start == 3 and slot.start[1] == 45 and slot.start[2] == 49
-        return _put(t.fixed, <uint8_t>index)
+        return _put(t.fixed, size == 3 and slot.start[1] == 45 and slot.start[2] == 49)
     return OK
 
 

@@ -199,7 +199,8 @@ def _images(
             raise StructureError(f"no second row before the change for {operation}", "some", pointer=meant.before)
         return row, None, None
     if old is not None:
-        return (row or {}) | old, row, tuple(old)
+        # Columns that changed were NULL if there is none left, and nothing says which they are.
+        return ((row or {}) | old, row, tuple(old)) if old else (None, row, None)
     if before is None or row is None:
         # A mark may have an empty row.
         return before, row if row or op in _WITH_ROW else None, None

@@ -57,6 +57,21 @@ def test_an_update_has_its_changed_columns_as_they_were():
     assert (found.after, found.changed) == ({"id": 1, "a": 2, "b": 3}, ("a", "gone"))
 
 
+def test_an_update_of_which_no_changed_column_is_left_has_no_row_before_it():
+    """Maxwell writes `old` only if a column changed: all that did were NULL, and were left out as such."""
+    text = message(type="update", data={"id": 1, "a": 2}, old={})
+    (found,) = to_changes(text, "maxwell")
+    assert (found.before, found.after, found.changed) == (None, {"id": 1, "a": 2}, None)
+    assert [json.loads(back) for back in from_changes([found], "maxwell")] == [json.loads(text)]
+    typer = MessageTyper("maxwell", Tables())
+    create = message(type="table-create", data=None, sql="CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    typer.add(create, Arrival(file="f", line=1))
+    for line in (2, 3):
+        (typed,) = typer.add(text, Arrival(file="f", line=line))
+        row = read(typed.payload, typed.schema.envelope)
+        assert (row["before"], row["after"]["a"], typed.key is None) == (None, 2, False)
+
+
 def test_a_delete_has_the_row_before_it():
     """In `data`; with `old` beside it the message is refused."""
     assert (change(type="delete").before, change(type="delete").after) == ({"id": 1}, None)
@@ -194,6 +209,7 @@ ROWS = [
         old={"a": None},
     ),
     message(type="update", data={"id": 1, "a": "x", "n": 1.5, "w": "2024-01-02 03:04:05.678"}, old={"a": "w", "n": 2}),
+    message(type="update", data={"id": 1, "a": "x", "n": 1.5, "w": "2024-01-02 03:04:05.678"}, old={}),
     message(commit=True, xid=0, data={"id": 2, "a": None, "n": 7, "w": None}),
     message(xid=2**63 - 1, data={"id": 2, "a": "y", "n": 7, "w": None}, primary_key=[2], primary_key_columns=["id"]),
     message(type="delete", data={"id": 2, "a": "y", "n": 7, "w": None}),
