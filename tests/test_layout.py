@@ -120,7 +120,6 @@ COVERED_BY = {
     "spark/sql": "spark/test_functions",
     "sync/conversion/knowledge": "sync/conversion/test_task",
     "sync/conversion/outcome_rows": "sync/conversion/test_task",
-    "sync/conversion/runs": "sync/conversion/test_task",
     "sync/native/iceberg_files": "sync/native/test_iceberg_lake",
     "sync/native/delta_files": "spark/lake/test_native_delta",
     "sync/native/delta_log": "sync/native/test_delta_lake",

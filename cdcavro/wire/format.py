@@ -217,7 +217,7 @@ class Format:
     @property
     def reads_keys(self) -> bool:
         """Whether the key of a Kafka record is part of what it says: one without a value may be a message, too."""
-        return self.rule.has_tombstones or not self.unwraps_records
+        return self.rule.has_tombstones or bool(self.rule.key) or not self.unwraps_records
 
     def _encode_exact(self, raw: bytes) -> bytes:
         return self._writer.write(_object(parse(raw)))

@@ -150,6 +150,9 @@ def check_key(message: Message, text: bytes) -> None:
     format, key = message.format, message.key
     if key is None or format is None or not get_format(format).reads_keys or (text and key.startswith(FRAMED_KEY)):
         return
+    if get_format(format).rule.key:
+        # One that names no columns is none of a row's.
+        return
     got = shown(key.decode(errors="backslashreplace"))
     try:
         parse(key)
@@ -255,7 +258,7 @@ def _is_plain(key: bytes | None) -> bool:
         return False
     try:
         members = _MEMBERS.decode(key)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
     return key == b"{%s}" % b",".join([b'"%s":%s' % (name.encode(), bytes(text)) for name, text in members.items()])
 
@@ -264,7 +267,8 @@ def _records(topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_
     """Return the JSON of Kafka records, for a format that reads a record's key; null without a message.
 
     A value that is not one JSON text stands alone, and is refused; a key that is none gives an empty text: a text that
-    closes its member and goes on would make a record that nobody sent. A value of a format that describes no records
+    closes its member and goes on would make a record that nobody sent; where a key says no more than which columns are
+    the key, the value stands alone beside such a one. A value of a format that describes no records
     stands alone, too, unless it is an object; a null one is a message if it is told that it is of such a format.
     """
     head = b'{"topic":' + json.dumps(topic).encode() + b',"key":'
@@ -272,7 +276,8 @@ def _records(topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_
     parts = [_literal(head), pc.fill_null(keys, b"null"), _literal(b',"value":'), values, _literal(b"}")]
     joined = pc.binary_join_element_wise(*parts, _literal(b""), null_handling="emit_null")
     joined = pc.if_else(pc.equal(values, b""), values, joined)
-    for one, otherwise, is_any in ((texts, texts, not format.unwraps_records), (keys, _literal(b""), True)):
+    without_key = texts if format.rule.key else _literal(b"")
+    for one, otherwise, is_any in ((texts, texts, not format.unwraps_records), (keys, without_key, True)):
         broken = _are_broken(one, is_any=is_any)
         if any(broken):
             joined = pc.if_else(pa.array(broken), otherwise, joined)
