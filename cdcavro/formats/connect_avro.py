@@ -92,19 +92,25 @@ def is_connect(schema: Schema) -> bool:
 
 
 class ConnectReader:
-    """Reads payloads of one schema. Raises `SchemaError` for a schema that Connect has no types for."""
+    """Reads payloads of one schema. Raises `SchemaError` for a schema that Connect has no types for.
 
-    def __init__(self, schema: Schema) -> None:
+    The JSON of a record's key has no schema, unless it would be taken for one that has.
+    """
+
+    def __init__(self, schema: Schema, *, is_key: bool = False) -> None:
         root = schema.root
         check_expansion(root, "Kafka Connect")
-        self._schema = _text_of(_schema_of(root))
+        text = _text_of(_schema_of(root))
+        is_bare = is_key and isinstance(root, Record) and {*_names_of(root)} != {"schema", "payload"}
+        # What stands before the JSON of a datum.
+        self._head = "" if is_bare else f'"schema":{text},"payload":'
         self._read = _reader(root)
-        self._engine = Engine(_ProgramBuilder().program(root, self._schema))
+        self._engine = Engine(_ProgramBuilder().program(root, self._head))
 
     @property
     def repeated(self) -> int:
-        """How many characters the schema takes in each text."""
-        return len(self._schema)
+        """How many characters of each text are its schema."""
+        return len(self._head)
 
     @property
     def column(self) -> Batch:
@@ -112,7 +118,7 @@ class ConnectReader:
         return self._engine.decode_column
 
     def text(self, payload: bytes) -> bytes:
-        """Return the JSON of a payload (bytes), with its schema. Raises `PayloadError` for one that is none."""
+        """Return the JSON of a payload (bytes). Raises `PayloadError` for one that is none."""
         text = self._engine.decode(payload)
         return self._exact_text(payload) if text is None else text
 
@@ -120,7 +126,7 @@ class ConnectReader:
         source = Decoder(payload)
         text = self._read(source)
         source.finish()
-        return f'{{"schema":{self._schema},"payload":{text}}}'.encode()
+        return (f"{{{self._head}{text}}}" if self._head else text).encode()
 
 
 def _text_of(schema: dict[str, Any]) -> str:
@@ -379,9 +385,12 @@ class _ProgramBuilder:
         self._code, self._fields, self._symbols, self._texts = array("i"), array("i"), array("i"), bytearray()
         self._known: dict[str, int] = {}
 
-    def program(self, root: Type, schema: str) -> Program:
-        """Return the program of a schema, and of its text with Connect's types that stands before each datum."""
-        number = self._members([f'"schema":{schema},"payload":'], [self._node(root)], flags=operations.CAPITALS)
+    def program(self, root: Type, head: str) -> Program:
+        """Return the program of a schema, and of the text that makes each datum a member of an object."""
+        number = self._node(root)
+        if head:
+            number = self._members([head], [number])
+        self._code[number * WIDTH + WIDTH - 1] = operations.CAPITALS
         parts = (self._code, self._fields, self._symbols, bytes(self._texts))
         return Program(number, *parts, (MAX_DEPTH, MAX_COUNT, MAX_LENGTH))
 
@@ -419,11 +428,11 @@ class _ProgramBuilder:
                 return self._add(operations.LEAVE)
         raise SchemaError("$", f"{type(declared).__name__} is no type")
 
-    def _members(self, labels: list[str], nodes: list[int], *, flags: int = 0) -> int:
+    def _members(self, labels: list[str], nodes: list[int]) -> int:
         first = len(self._fields) // WIDTH
         for label, node in zip(labels, nodes, strict=True):
             self._fields.extend((*self._text(label), node, REQUIRED, 0, -1, 0, 0))
-        return self._add(operations.RECORD, first, len(nodes), -1, 0, 0, 0, flags)
+        return self._add(operations.RECORD, first, len(nodes), -1)
 
     def _add(self, kind: int, *operands: int) -> int:
         self._code.extend((kind, *operands, *[0] * (WIDTH - 1 - len(operands))))

@@ -350,6 +350,8 @@ def test_a_long_text_that_the_message_before_had_is_taken_as_one_that_is_new(is_
         f'[{column[:-1]},"version":01}}]',
         f'[{column[:-1]},"type":1}}]',
         f"[{column}",
+        f'[{column},"\\u001F"]',
+        f'[{column},"\\u001f"]',
         "[" * 130 + f'"{name}"' + "]" * 130,
     ]
     texts += [text.replace(name, "é" * 200) for text in texts] + ["[]", "7"]

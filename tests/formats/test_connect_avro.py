@@ -418,6 +418,25 @@ def test_the_engine_takes_what_debezium_sends(declared: dict[str, Any], datum: A
     compare(reader, cut + [payload[:at] + b"\xff" + payload[at + 1 :] for at in range(len(payload))])
 
 
+@pytest.mark.parametrize(
+    ("declared", "payload", "text"),
+    [
+        (KEY, b"\x0e", '{"id":7}'),
+        (record(field("payload", "int"), name="a.K"), b"\x02", '{"payload":1}'),
+        (record(field("payload", "int"), field("schema", "int"), name="a.K"), b"\x02\x04", None),
+        ("string", b"\x02a", None),
+    ],
+)
+def test_a_key_has_no_schema_unless_it_would_be_taken_for_one(declared: Any, payload: bytes, text: str | None):
+    """An object of `schema` and `payload` is one with a schema, and what is no object has no names of columns."""
+    schema = cdcavro.parse_schema(json.dumps(declared))
+    reader, whole = ConnectReader(schema, is_key=True), ConnectReader(schema)
+    wanted = whole.text(payload) if text is None else text.encode()
+    assert reader.text(payload) == reader._exact_text(payload) == wanted
+    assert (reader.repeated > 0) is (text is None)
+    assert compare(reader, [payload, payload + b"\0", b""]) == COMPILED
+
+
 @pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
 @pytest.mark.parametrize("declared", ["double", "float"])
 def test_numbers_of_the_usual_size_are_the_engines(declared: str):

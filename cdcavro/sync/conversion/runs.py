@@ -179,6 +179,10 @@ def _cuts(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
 def _formats(part: pa.RecordBatch, known: str) -> Iterator[tuple[str, list[tuple[int, MessageError]], int, int]]:
     """Yield the format of messages, the errors of those that have none, and from where to where."""
     if TEXT in part.schema.names:
+        names = part.column("format").drop_null().unique().to_pylist()
+        if len(names) == 1 and part.column("expected").null_count == part.num_rows:
+            yield names[0], [], 0, part.num_rows
+            return
         named = [
             _opened_format(*facts)
             for facts in zip(*[part.column(name).to_pylist() for name in OPENED[1:]], strict=True)
@@ -226,7 +230,8 @@ def _texts(part: pa.RecordBatch, topic: str | None, format: str, *, is_told: boo
     key = part.column(KEY if KEY in part.schema.names else "key")
     if not format or key.null_count == part.num_rows or not get_format(format).reads_keys:
         return text, None
-    records = _records(topic or "", key, text, get_format(format), is_told=is_told)
+    is_opened = TEXT in part.schema.names
+    records = _records(topic or "", key, text, get_format(format), is_told=is_told, is_opened=is_opened)
     return (_without_keys(key, text, records), records) if get_format(format).unwraps_records else (records, None)
 
 
@@ -263,7 +268,9 @@ def _is_plain(key: bytes | None) -> bool:
     return key == b"{%s}" % b",".join([b'"%s":%s' % (name.encode(), bytes(text)) for name, text in members.items()])
 
 
-def _records(topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_told: bool) -> pa.Array:
+def _records(
+    topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_told: bool, is_opened: bool = False
+) -> pa.Array:
     """Return the JSON of Kafka records, for a format that reads a record's key; null without a message.
 
     A value that is not one JSON text stands alone, and is refused; a key that is none gives an empty text: a text that
@@ -277,7 +284,9 @@ def _records(topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_
     joined = pc.binary_join_element_wise(*parts, _literal(b""), null_handling="emit_null")
     joined = pc.if_else(pc.equal(values, b""), values, joined)
     without_key = texts if format.rule.key else _literal(b"")
-    for one, otherwise, is_any in ((texts, texts, not format.unwraps_records), (keys, without_key, True)):
+    checks = [(texts, texts, not format.unwraps_records), (keys, without_key, True)]
+    # What was opened is one JSON text each.
+    for one, otherwise, is_any in checks[1:] if is_opened and not format.unwraps_records else checks:
         broken = _are_broken(one, is_any=is_any)
         if any(broken):
             joined = pc.if_else(pa.array(broken), otherwise, joined)
