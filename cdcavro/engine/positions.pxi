@@ -100,10 +100,10 @@ cdef int _take_times(Typing *t) noexcept nogil:
 
 
 cdef int _take_numbers(Typing *t, int rule) noexcept nogil:
-    """Take the numbers of a message's position; their count is -1 if it has none."""
+    """Take the numbers of a message's position; their count is -1 if it has none, or 0 where it may do without."""
     cdef const Slot *slots = t.slots + POSITION_1
     cdef int64_t *numbers = t.numbers
-    t.number_count = -1
+    t.number_count = 0 if rule == FILE_OFFSET and slots[0].start == NULL else -1
     if rule == NO_POSITION:
         return OK
     if rule == COMMIT:

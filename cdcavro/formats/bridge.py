@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.change.model import DDL, Change, Row, Source
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
 from cdcavro.change.rows import check_images
-from cdcavro.errors import StructureError
+from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import from_count, from_text, to_count, to_local, to_local_microseconds, to_utc
 from cdcavro.exact.jsontext import escape
 from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, same, string_at, whole_number
 from cdcavro.wire.attributes import (
+    ARRIVAL,
     LOCAL,
     LOCAL_MICROSECONDS,
     UNITS,
@@ -119,6 +120,8 @@ class _Meant(NamedTuple):
     # How the numbers of a position are told, None if there are none.
     position: Callable[[str | None], tuple[int, ...] | None] | None
     is_read_in_stream: bool
+    # Whether changes are ordered by their arrival, whatever their positions.
+    is_by_arrival: bool
     # What stands behind the name of a column that another member of its row says is not stated, empty if none does.
     unstated: str
     # Whether a null in the row of a delete says nothing of its column.
@@ -173,9 +176,19 @@ def _operation(meant: _Meant, record: Record) -> tuple[str | None, str]:
 
 
 def _position(meant: _Meant, record: Record, text: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of a position; behind them 0 and the row's number, or 1 for the last row that has it."""
-    numbers = None if meant.position is None else meant.position(text)
-    if numbers is None or "row of position" not in meant.paths:
+    """Return the numbers of a position; behind them 0 and the row's number, or 1 for the last row that has it.
+
+    None if the format has no positions, or this message has none; no numbers if it has none where arrival is the order.
+    Raises `StructureError` for a text that is no position where that is the order.
+    """
+    if meant.position is None:
+        return None
+    numbers = meant.position(text)
+    if numbers is None and text is not None and not meant.is_by_arrival:
+        raise StructureError("a position in the source", shown(text), pointer=_pointer(meant.paths["position"]))
+    if numbers is None:
+        return () if meant.is_by_arrival else None
+    if "row of position" not in meant.paths:
         return numbers
     row = at(record, *meant.paths["row of position"])
     return (*numbers, 1) if row is None else (*numbers, 0, row)
@@ -326,6 +339,8 @@ def _rows(meant: _Meant, change: Change) -> dict[str, Row | None]:
         return {"row": before}
     if "old" in meant.paths:
         return {"row": after, "old": _changed(before, after, change.changed)}
+    if "before" not in meant.paths:
+        return {"row": after}
     return {"row": _changed(after, before, change.changed), "before": before}
 
 
@@ -416,6 +431,7 @@ def _meant(format: str) -> _Meant:
         after=pointers.get("row", pointers.get(WHOLE_ROW, pointers.get("after", ""))),
         position=_POSITIONS.get(position),
         is_read_in_stream=rule.reads_in_stream,
+        is_by_arrival=rule.order == ARRIVAL,
         unstated=rule.unstated,
         has_unstated_nulls=rule.has_unstated_nulls,
     )

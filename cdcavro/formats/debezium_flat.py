@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Source, replace
-from cdcavro.errors import StructureError
+from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count
 from cdcavro.formats import debezium
 from cdcavro.formats.bridge import Bridge, schema_bridge
@@ -31,7 +31,7 @@ from cdcavro.formats.connect_columns import (
 )
 from cdcavro.formats.connect_messages import connector_position, is_enveloped, restore_values, send_row
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.kafka import KEY, is_tombstone
+from cdcavro.wire.kafka import KEY, is_tombstone, lacks_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +62,9 @@ def to_changes(record: Row, zone: tzinfo | None = None) -> list[Change]:
         if type(key.get("schema")) is dict:
             raise StructureError("an object of columns as the key", "a key without columns", pointer="/key/payload")
         return [Change(op="DELETE", source=Source(format=FORMAT), key=tuple(key), before=key, position=())]
+    if lacks_value(record):
+        expected = "an object as the key of a Kafka record without a value"
+        raise StructureError(expected, shown("none" if record.get(KEY) is None else record[KEY]), pointer="/key")
     row, schema = _unwrap(record)
     if is_enveloped(row):
         changes = debezium.to_changes(record, zone)

@@ -209,7 +209,7 @@ class Outcome:
 
 def _with_number(change: Change, number: int) -> Change:
     """Return a change with the message's number in its position: a Canal batch has several messages of one position."""
-    return change if change.position is None else replace(change, position=(*change.position, number))
+    return change if not change.position else replace(change, position=(*change.position, number))
 
 
 # Times that came without a zone and stayed text.

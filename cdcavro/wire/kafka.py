@@ -49,6 +49,15 @@ def is_tombstone(value: Any) -> bool:
     return is_of_key and value.get(VALUE, value) is None
 
 
+def lacks_value(value: dict[str, Any]) -> bool:
+    """Return whether an object is a Kafka record, of a topic that it names, without a value.
+
+    >>> lacks_value({"topic": "shop", "key": 1, "value": None}), lacks_value({"key": 1, "value": None})
+    (True, False)
+    """
+    return "topic" in value and value.keys() <= _MEMBERS and value.get(VALUE) is None
+
+
 def without_value(record: dict[str, Any]) -> dict[str, Any]:
     """Return the members of a Kafka record other than its value."""
     return {name: member for name, member in record.items() if name != VALUE}

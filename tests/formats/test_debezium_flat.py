@@ -13,6 +13,7 @@ from cdcavro.change.model import Change, Source, replace
 from cdcavro.change.order import in_order
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.engine.machine import COMPILED
+from cdcavro.errors import StructureError
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
@@ -309,3 +310,24 @@ def test_the_engine_types_as_the_exact_way_does():
             assert [(row.key, row.payload) for row in rows] == [(one.key, one.payload) for one in exact_rows]
             typed += 1
     assert typed > 100
+
+
+@pytest.mark.parametrize("before", [{"id": 1, "a": 1, "b": None}, {"a": 1}, None])
+def test_an_update_of_another_format_has_its_whole_row(before):
+    """Not the columns that it changed only."""
+    row = {"id": 1, "a": 2, "b": None}
+    update = Change(op="UPDATE", before=before, after=row, changed=("a",), source=Source(database="d", table="t"))
+    (record,) = from_changes([update], FORMAT)
+    assert {name: value for name, value in json.loads(record).items() if not name.startswith("__")} == row
+
+
+@pytest.mark.parametrize(
+    "more", [{"key": None, "value": None}, {"key": "1", "value": None}, {"value": None}, {"key": {"id": 1}}]
+)
+def test_a_record_without_a_value_and_a_key_is_no_row(more):
+    """Its members would be columns."""
+    with pytest.raises(
+        StructureError, match="key: expected an object as the key of a Kafka record without a value, got"
+    ):
+        change({"topic": "srv.d.t", "partition": 0, "offset": 3} | more)
+    assert change({"key": "a", "value": None}).after == {"key": "a", "value": None}

@@ -13,6 +13,7 @@ from cdcavro.change import Arrival
 from cdcavro.change.model import Change, Source
 from cdcavro.change.order import in_order, order_key
 from cdcavro.engine.machine import COMPILED
+from cdcavro.errors import StructureError
 from cdcavro.table import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
@@ -116,16 +117,19 @@ def test_a_full_name_has_two_names_or_three(name, database, schema, table):
         ("9999999999", (0, 9_999_999_999)),
         ("10000000000", (1, 0)),
         ("9" * 28, (10**18 - 1, 10**10 - 1)),
-        ("9" * 29, None),
-        ("-1", None),
-        ("", None),
-        ("1.5", None),
         (None, None),
     ],
 )
 def test_a_position_is_a_file_of_the_trail_and_an_offset(pos, position):
     """The offset has ten digits."""
     assert change(pos=pos).position == position
+
+
+@pytest.mark.parametrize("pos", ["9" * 29, "-1", "", "1.5"])
+def test_a_position_that_is_none_is_refused(pos):
+    """Beside others it would keep its table from being ordered."""
+    with pytest.raises(StructureError, match="pos: expected a position in the source, got"):
+        change(pos=pos)
 
 
 def test_positions_are_in_order_as_numbers_whatever_their_length():

@@ -120,11 +120,11 @@ def test_a_bootstrap_is_in_the_order_of_arrival():
     [
         ("master.000006:800911", (6, 800911, 1)),
         ("7:8", (7, 8, 1)),
-        ("master:8", None),
-        ("master.000006", None),
-        ("a:1:2", None),
-        (f"m.{'1' * 19}:4", None),
-        ("", None),
+        ("master:8", ()),
+        ("master.000006", ()),
+        ("a:1:2", ()),
+        (f"m.{'1' * 19}:4", ()),
+        ("", ()),
     ],
 )
 def test_a_position_is_a_file_and_an_offset(position, numbers):
@@ -132,7 +132,15 @@ def test_a_position_is_a_file_and_an_offset(position, numbers):
     assert change(position=position).position == numbers
     assert change(position=position, xoffset=None).position == numbers
     assert change(position=position, xoffset=3).position == (numbers and (*numbers[:2], 0, 3))
-    assert change(xoffset=3).position is None
+    assert change(xoffset=3).position == ()
+
+
+def test_rows_with_and_without_a_position_are_in_the_order_of_their_arrival():
+    """As those of a bootstrap are that comes between changes: a table never waits for that."""
+    places = [None, "b.1:5", None, "b.1:4"]
+    rows = [change(position=place, data={"id": i}) for i, place in enumerate(places)]
+    rows = [cdcavro.change.replace(row, place=Arrival(file="f", line=i)) for i, row in enumerate(rows)]
+    assert in_order(reversed(rows)) == rows
 
 
 def test_rows_of_a_statement_that_went_to_several_partitions_are_in_its_order():

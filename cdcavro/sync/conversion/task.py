@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from cdcavro.change.clock import Clock, LaneTime, lane_at, place_before
 from cdcavro.change.model import DDL, DML, Arrival
+from cdcavro.change.operations import check_operation
 from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, shown
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
@@ -236,6 +237,9 @@ class _Task:
             Line(0, own.raw, length).message()
             check_key(own, message)
             changes = placing.changes(message)
+            for change in changes:
+                if change.op not in (*DML, *DDL, "TOMBSTONE"):
+                    check_operation(change)
         except MessageError as error:
             fields = error.fields
             self._refuse(own, {**fields, "format": fields["format"] or own.format})

@@ -17,6 +17,8 @@ from cdcavro.cli.commands.sync import BatchLines
 from cdcavro.sync.batches import COUNTS, BatchReport, Lag
 from cdcavro.sync.pipeline import lock_state
 from support.messages import SAMPLES, canal, sample_files, shipped
+from support.pages import blocks, matches
+from support.places import README
 from support.processes import end, free_ports, running
 
 COMMAND = str(Path(sys.executable).with_name("cdcavro"))
@@ -48,8 +50,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_samples_are_converted_without_spark():
-    """With the account that Spark's job prints."""
+    """With the account that Spark's job prints, and README shows."""
     done = cdcavro("run", "--local", "--out", "out")
+    (shown,) = [block.text for block in blocks(README) if block.language == "text"]
+    assert matches(shown, done.stdout)
     assert (done.exit_code, done.stderr) == (0, f"converting {len(sample_files())} files\n")
     assert done.stdout.splitlines()[-1] == f"read {len(shipped())} = written {len(shipped())} + rejected 0"
     assert any(line.split() == ["canal", "UPDATE", "70"] for line in done.stdout.splitlines())

@@ -147,6 +147,29 @@ def test_the_beginning_of_a_message_that_is_too_long_is_no_message():
     assert summary["counts"]["rejected"] == 1
 
 
+@pytest.mark.parametrize(
+    ("format", "message"),
+    [
+        ("canal", canal("UPSERT", [{"id": "1"}], id=1)),
+        ("maxwell", b'{"database":"d","table":"t","type":"replace","ts":1,"data":{"id":1}}'),
+        (
+            "goldengate",
+            b'{"table":"d.t","op_type":"X","op_ts":"2023-11-14 22:13:21.000000","pos":"1","after":{"id":1}}',
+        ),
+        ("debezium_flat", b'{"id":1,"__op":"x","__table":"t"}'),
+        ("aws_dms", b'{"data":{"id":1},"metadata":{"record-type":"data","operation":"upsert","table-name":"t"}}'),
+    ],
+)
+def test_a_row_whose_operation_is_not_known_is_a_reject(format: str, message: bytes):
+    """It is none of the statements, of which nothing is written."""
+    for is_all in (False, True):
+        knowledge = Knowledge(Tables(), [], Formats(format), None, is_all=is_all)
+        (row,), summary = converted(knowledge, batch_of([(None, message)]))
+        assert (row["what"], row["raw"]) == (REJECT, message)
+        assert "an operation on a row that is known" in str(row)
+        assert {name: count for name, count in summary["counts"].items() if count} == {"read": 1, "rejected": 1}
+
+
 def test_tombstones_and_keys_of_records_count():
     """A key that Debezium's format reads has to be JSON; for other formats it says nothing."""
     value = b'{"op":"c","before":null,"after":{"id":1},"source":{"connector":"mysql","db":"d","table":"t","file":"b.1","pos":4,"row":0}}'
