@@ -174,7 +174,8 @@ def _start(folder: Path, java: list[str]) -> Broker:
     properties = folder / "server.properties"
     properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
     rmtree(folder / "log", ignore_errors=True)
-    cluster = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    # An id that begins with a hyphen is taken for an option.
+    cluster = urlsafe_b64encode(b"\0" + uuid4().bytes[1:]).decode().rstrip("=")
     with (folder / "broker.log").open("wb") as log:
         format = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", properties]
         subprocess.run(format, check=True, stdout=log, stderr=log)
