@@ -57,6 +57,8 @@ _CONSTRAINT: Final = "delta.constraints."
 _STATED: Final = frozenset({COMMENT, ID, PHYSICAL, TYPE_CHANGES})
 # Every so many versions a checkpoint is written, if the table does not say.
 _INTERVAL: Final = ("delta.checkpointInterval", "100")
+# Whether commits that are older than the table's retention are removed behind a checkpoint.
+_FORGETTING: Final = ("delta.enableExpiredLogCleanup", "true")
 # Of a decimal that a double holds, as the log has it.
 EXACT_DIGITS: Final = 15
 # How many columns have their ends in the log, as with Spark, and how many characters of a text are told there.
@@ -102,6 +104,7 @@ def is_plain(table: DeltaTable, schema: DeltaSchema) -> bool:
         is_asking
         or (is_nested and schema.is_mapped)
         or table.metadata().partition_columns
+        or not all(one["nullable"] for one in schema.fields)
         or not _PLAIN.issuperset(schema.protocol.writer_features)
         or any(name.startswith(_CONSTRAINT) for name in properties)
         or any(name.startswith("delta.") and name not in _STATED for one in schema.fields for name in one["metadata"])
@@ -125,6 +128,7 @@ class DeltaFiles(TableFiles[DataFile]):
         self.schema = arrow_schema(schema)
         self._held = {one["name"]: _field(one) for one in schema.fields}
         self._interval = int(schema.properties.get(*_INTERVAL))
+        self._forgets_log = schema.properties.get(*_FORGETTING).lower() == "true"
         self._added: list[dict[str, Any]] = []
 
     @cached_property
@@ -173,7 +177,8 @@ class DeltaFiles(TableFiles[DataFile]):
         if version % self._interval == 0:
             self._table.update_incremental()
             self._table.create_checkpoint()
-            self._table.cleanup_metadata()
+            if self._forgets_log:
+                self._table.cleanup_metadata()
 
     def discard(self) -> None:
         """Delete the files that were written."""

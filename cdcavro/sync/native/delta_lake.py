@@ -349,7 +349,7 @@ class NativeDeltaTable:
         def write() -> None:
             table = self._open_plain()
             schema = schema_of(table)
-            if self._is_changed(table, schema, lambda files: file_changes.merge(files, rows, present)):
+            if self._change_files(table, schema, lambda files: file_changes.merge(files, rows, present)):
                 return
             held = arrow_schema(schema)
             wanted = [held.field(name) for name in (*present, KEY, ORDER, UNPARSED, OLDER)]
@@ -362,7 +362,7 @@ class NativeDeltaTable:
         if rows.num_rows:
             self._retry(write)
 
-    def _is_changed(
+    def _change_files(
         self, table: DeltaTable, schema: DeltaSchema, change: Callable[[DeltaFiles], None], operation: str = "MERGE"
     ) -> bool:
         """Change a table file by file if it can be changed so; return whether it can, else `deltalake` does it."""
@@ -403,7 +403,7 @@ class NativeDeltaTable:
         def write() -> None:
             table = self._open_plain()
             schema = schema_of(table)
-            if self._is_changed(table, schema, lambda files: file_changes.replace(files, keys, rows)):
+            if self._change_files(table, schema, lambda files: file_changes.replace(files, keys, rows)):
                 return
             held = arrow_schema(schema)
             added = _as_in(rows, held)
@@ -442,7 +442,9 @@ class NativeDeltaTable:
         def write() -> None:
             table = self._open_plain()
             schema = schema_of(table)
-            if self._is_changed(table, schema, lambda files: file_changes.delete_up_to(files, column, bound), "DELETE"):
+            if self._change_files(
+                table, schema, lambda files: file_changes.delete_up_to(files, column, bound), "DELETE"
+            ):
                 return
             table.delete(f"{_named(None, column)} <= {value}", writer_properties=_writing(schema))
 

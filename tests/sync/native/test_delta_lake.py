@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from deltalake import DeltaTable
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.evolution import ADD, DROP, LENIENT, MARK, RENAME, WIDEN, LakeColumn, Step, steps_to
 from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OLDER, ORDER, STATE, UNPARSED
-from cdcavro.sync.native import delta_files
+from cdcavro.sync.native import delta_files, delta_schema
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import log_folder
 from cdcavro.sync.native.native_table import Mark
@@ -276,6 +277,30 @@ def test_checkpoints_are_written_as_often_as_the_table_says(lake):
     said = json.loads((log_folder(table.folder) / "_last_checkpoint").read_text(encoding="utf-8"))
     assert said["version"] == 6
     assert [one["id"] for one in all_rows(table)] == [7]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_old_commits_are_removed_behind_a_checkpoint_unless_the_table_keeps_them(lake, is_kept: bool):
+    """As `deltalake` does it; a history that somebody keeps is not touched."""
+    table = create(lake)
+    keeping = {"delta.enableExpiredLogCleanup": "false"} if is_kept else {}
+    table.alter([], {"delta.checkpointInterval": "3", "delta.logRetentionDuration": "interval 0 days"} | keeping)
+    for number in range(1, 8):
+        put(table, row(b"a", b"%d" % number, number))
+    first = log_folder(table.folder) / f"{0:020}.json"
+    assert first.exists() is is_kept
+    assert [one["id"] for one in all_rows(table)] == [7]
+
+
+def test_a_table_that_takes_no_nulls_gets_none(lake):
+    """Whoever said so is obeyed, as by `deltalake`."""
+    table = create(lake)
+    table.append(state_rows(table.schema(), row(b"a", b"1")))
+    opened = table._open()
+    schema = delta_schema.schema_of(opened)
+    fields = [one | {"nullable": one["name"] != "s"} for one in schema.fields]
+    assert not delta_files.is_plain(opened, replace(schema, fields=fields))
+    assert delta_files.is_plain(opened, schema)
 
 
 def test_a_commit_that_another_writer_took_leaves_no_files(lake, monkeypatch: pytest.MonkeyPatch):
