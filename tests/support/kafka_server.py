@@ -61,19 +61,24 @@ class Broker:
     servers: str
     process: subprocess.Popen
 
+    @property
+    def _settings(self) -> dict[str, str | int]:
+        """What a client is given. It says nothing when the broker is gone, which would stand in another test's output."""
+        return {"bootstrap.servers": self.servers, "log_level": 0}
+
     def topics(self) -> set[str]:
         """Return the names of all topics."""
-        return set(AdminClient({"bootstrap.servers": self.servers}).list_topics(timeout=60).topics)
+        return set(AdminClient(self._settings).list_topics(timeout=60).topics)
 
     def create(self, topic: str, partitions: int = 1) -> None:
         """Create a topic."""
-        client = AdminClient({"bootstrap.servers": self.servers})
+        client = AdminClient(self._settings)
         client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
 
     def send(self, records: Iterable[Record]) -> None:
         """Send records in their order, each to its partition, until the broker has them all."""
         faults: list[object] = []
-        producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
+        producer = Producer({**self._settings, "enable.idempotence": True})
         for one in records:
             # It keeps 100,000 at most.
             while len(producer) >= _QUEUED:
@@ -90,7 +95,7 @@ class Broker:
 
     def records(self, topic: str) -> list[Message]:
         """Return the records of a topic, by partition."""
-        client = Consumer({"bootstrap.servers": self.servers, "group.id": "tests"})
+        client = Consumer({**self._settings, "group.id": "tests"})
         found: list[Message] = []
         for number in sorted(client.list_topics(topic, timeout=60).topics[topic].partitions):
             _, end = client.get_watermark_offsets(TopicPartition(topic, number), timeout=60)
