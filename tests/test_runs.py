@@ -11,32 +11,37 @@ from pathlib import Path
 import pytest
 
 from support.places import TESTS
-from support.sampling import is_drawn
+from support.sampling import drawing
 
 pytestmark = pytest.mark.slow
 pytest_plugins = ["pytester"]
 
 _INI = """
 [pytest]
-addopts = -p support.limits -p support.sampling
+addopts = -p support.limits -p support.sampling -m "not slow and not jvm"
 markers =
     slow: takes long
     jvm: starts Java
+testpaths = tests
 timeout = 60
 """
+# The option that the project's own `conftest.py` adds.
+_FORMAT = "def pytest_addoption(parser): parser.addoption('--format')"
 
 
 @pytest.fixture
 def run(pytester, monkeypatch):
     """Run tests of a file of their own with our plugins, in a process of its own."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.delenv("CDCAVRO_BUILD", raising=False)
     monkeypatch.delenv("CDCAVRO_TESTS_SEED", raising=False)
     monkeypatch.setenv("JAVA_HOME", "/java")
     pytester.makefile(".ini", pytest=_INI)
 
-    def made(code, *options):
-        pytester.makepyfile(test_them=code)
-        return pytester.runpytest_subprocess(*options)
+    def made(code, *options, alone=False):
+        pytester.makeconftest(_FORMAT)
+        pytester.makepyfile(**{"tests/test_them": code})
+        return pytester.runpytest_subprocess(*([] if alone else ["-m", ""]), *options)
 
     return made
 
@@ -54,9 +59,12 @@ def test_quick(): pass
 
 def test_a_sample_has_another_part_of_the_long_tests_for_each_seed_and_all_others(run):
     """The seed is printed, and draws the same again."""
-    first = run(MANY, "--sample", "0.2", "-v")
+    first = run(MANY, "--sample", "slow=0.2", "-v")
     seed = re.search(r"the same again with --seed (\w+)", first.stdout.str())[1]
-    again, other = run(MANY, "--sample", "0.2", "-v", "--seed", seed), run(MANY, "--sample", "0.2", "-v", "--seed", "x")
+    again, other = (
+        run(MANY, "--sample", "slow=0.2", "-v", "--seed", seed),
+        run(MANY, "--sample", "slow=0.2", "-v", "--seed", "x"),
+    )
     ran = [set(re.findall(r"::(\S+) PASSED", result.stdout.str())) for result in (first, again, other)]
     assert all("test_quick" in tests and 15 < len(tests) < 75 for tests in ran)
     assert ran[0] == ran[1] != ran[2]
@@ -64,19 +72,47 @@ def test_a_sample_has_another_part_of_the_long_tests_for_each_seed_and_all_other
 
 def test_workers_draw_the_same_sample(run):
     """A worker that drew another one could not take the controller's tests."""
-    result = run(MANY, "--sample", "0.2", "-n", "2")
+    result = run(MANY, "--sample", "slow=0.2", "-n", "2")
     assert result.ret == 0
     assert 15 < result.parseoutcomes()["passed"] < 75
 
 
+FEW = """
+import pytest
+
+@pytest.mark.parametrize("number", range(9))
+def test_many(number): pass
+
+@pytest.mark.parametrize("number", range(2))
+def test_two(number): pass
+"""
+
+
+def test_pytest_alone_draws_few_sets_of_parameters_and_what_is_named_runs_whole(run, monkeypatch):
+    """By a path, a word, or an expression of marks; in tox, nothing need be named."""
+    first = run(FEW, "-v", alone=True)
+    seed = re.search(
+        r"at most 3 sets of parameters of each function; the same again with --seed (\w+)", first.stdout.str()
+    )[1]
+    again, other = run(FEW, "-v", "-n", "2", "--seed", seed, alone=True), run(FEW, "-v", "--seed", "x", alone=True)
+    ran = [set(re.findall(r"::(test_\w+\[\d\])", result.stdout.str())) for result in (first, again, other)]
+    assert ran[0] == ran[1] != ran[2]
+    assert [sum("two" in name for name in names) for names in ran] == [2, 2, 2]
+    assert [len(names) for names in ran] == [5, 5, 5]
+    for named in (["tests"], ["-k", "test"], ["-m", "not jvm"]):
+        assert run(FEW, *named, alone=True).parseoutcomes() == {"passed": 11}
+    monkeypatch.setenv("CDCAVRO_BUILD", "compiled")
+    assert run(FEW, alone=True).parseoutcomes() == {"passed": 11}
+
+
 def test_every_test_is_drawn_by_some_seed_and_a_fraction_is_as_large_as_it_says():
     """What is left out today runs on another day."""
-    drawn = [[is_drawn(str(seed), f"test_{number}", 0.1) for number in range(1000)] for seed in range(100)]
+    drawn = [[drawing(str(seed), f"test_{number}") < 0.1 for number in range(1000)] for seed in range(100)]
     assert all(any(column) for column in zip(*drawn, strict=True))
     assert all(60 < sum(row) < 150 for row in drawn)
 
 
-@pytest.mark.parametrize("fraction", ["0", "1.5", "-1", "all"])
+@pytest.mark.parametrize("fraction", ["slow=0", "jvm=1.5", "slow=-1", "slow=all", "0.5", "quick=0.5"])
 def test_a_fraction_that_is_none_is_refused(run, fraction):
     """More than 0, at most 1."""
     result = run("def test_it(): pass", f"--sample={fraction}")
@@ -205,7 +241,7 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
 
     def ends(test, typed, *options):
         options = *options, "--seed", "abc"
-        pytester.makepyfile(test_them=test, typed=typed)
+        pytester.makepyfile(**{"tests/test_them": test, "typed": typed})
         done = pytester.run(sys.executable, script, *options)
         assert "samples are drawn by --seed abc" in done.stdout.str()
         return done.ret, dict(re.findall(r"^(\w+): ended with (\d)", done.stdout.str(), re.MULTILINE))

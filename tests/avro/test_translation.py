@@ -249,6 +249,7 @@ def test_records_without_bytes_that_stand_for_endlessly_many_are_no_work():
     assert translated(array(doubled(record(name="X"), 2)), array(pair), b"\4\0") == b"\4" + b"\x0e" * 8 + b"\0"
 
 
+@pytest.mark.slow
 def test_data_that_become_too_long_are_refused_before_they_are():
     """Defaults of 16 kilobytes in each of 2^40 records without bytes, and in each of those with some."""
     long = field("d", "string", default="x" * 16_000)

@@ -21,6 +21,7 @@ with second_signal_ends(lambda: print("what was done", file=sys.stderr)):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(2, 130), (15, 143)])
 def test_a_second_signal_ends_a_process_that_heeds_none(number: int, code: int):
     """The first one says what is waited for, the second one what was done."""

@@ -90,6 +90,7 @@ def assert_typed(folder: Path) -> None:
     assert not files or run(folder, sys.executable, "-m", "mypy", "--strict", "--cache-dir", ".mypy", *files) == ""
 
 
+@pytest.mark.slow
 def test_modules_of_every_schema(tmp_path):
     """All wire schemas, change, and all versions of the shop's tables, alone and together, of all kinds."""
     named = [(name, cdcavro.load_schema(name)) for name in (*cdcavro.FORMATS, "change")] + list(tables())
@@ -109,6 +110,7 @@ _ENDLESS = record(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_modules_of_hard_schemas(tmp_path, kind):
     """Names that Python has itself, texts with code, unions of all branches, long names and types, defaults."""
@@ -149,6 +151,7 @@ def test_modules_of_hard_schemas(tmp_path, kind):
     assert_typed(tmp_path)
 
 
+@pytest.mark.slow
 def test_modules_of_random_schemas(tmp_path):
     """Random types, names and texts, of all kinds."""
     drawn: list[str] = []
@@ -171,6 +174,7 @@ def test_modules_of_random_schemas(tmp_path):
     assert_typed(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_types_are_checked_where_records_are_used(tmp_path, kind):
     """What is right passes, and each line that is wrong is an error of its own kind."""

@@ -15,6 +15,7 @@ from cdcavro.lake.sql_statements import CHANGELOG, DELETES, STATE
 from support.column_types import typed_columns, version_of
 
 
+@pytest.mark.slow
 def test_columns_of_any_format_have_a_type_in_arrow_and_the_same_name_again():
     """Of each type that a column may have; the columns are in the version's order, under their true names."""
     wanted = wanted_columns(version_of(typed_columns()))

@@ -12,7 +12,7 @@ from support.registry_suite import *  # noqa: F403
 from support.registry_suite import KNOWN, V1, Place, text
 
 
-@pytest.fixture(params=list(KNOWN))
+@pytest.fixture(params=["file", pytest.param("apicurio", marks=pytest.mark.jvm)])
 def place(request, tmp_path) -> Place:
     """A new folder, and subjects of its own on the server."""
     if request.param == "file":

@@ -170,6 +170,7 @@ def test_a_worker_does_not_read_the_zip_files_on_its_path_before_each_task(tmp_p
     importlib.import_module("of_a_zip_two")
 
 
+@pytest.mark.slow
 def test_a_worker_looks_for_garbage_in_what_came_since_only():
     """Of what there is at its first task it is told that it stays, of what later ones make it is not."""
     arrow_udf._keep_modules.cache_clear()

@@ -30,6 +30,7 @@ def typed(typer: ChangeTyper, changes: list[bytes | None], *, is_strict: bool = 
     return [row for one in made for row in one.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_batch_has_the_rows_and_rejects_of_its_changes(format):
     """The engine makes nearly all rows, but those of tables that a statement renamed, of halves and of misfits."""

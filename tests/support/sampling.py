@@ -1,7 +1,8 @@
-"""A sample of the tests that take long: `--sample 0.2` runs a fifth of them, and another fifth each time.
+"""What a run of the tests draws: the printed seed repeats it, and each set of parameters of a test function is drawn by itself.
 
-Tests with neither mark always run. The seed is printed, and `--seed` with it runs the same tests again. Each set of
-parameters of a test function is drawn by itself.
+`--sample slow=0.25,jvm=0.08` runs a quarter of the tests that are slow and an eighth of those that start Java, and others
+each time; tests with neither mark always run. `pytest` alone, which names no test and no file, runs at most three sets of
+parameters of each function, as what takes a developer's minute; whatever is named runs whole, and so does all in tox.
 """
 
 from __future__ import annotations
@@ -9,11 +10,20 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from collections import defaultdict
+from typing import Final
 
 import pytest
 
 _SEED = "CDCAVRO_TESTS_SEED"
+_SETS = "CDCAVRO_TESTS_SETS"
 _SCALE = 1 << 32
+# A test has the first of these that it is marked with.
+_KINDS: Final = ("jvm", "slow")
+# What `pytest` is asked for by pyproject.toml.
+_QUICK: Final = "not slow and not jvm"
+# Sets of parameters of one function, where no test is named.
+_FEW: Final = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,50 +31,78 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sample")
     group.addoption(
         "--sample",
-        type=_fraction,
-        default=1.0,
-        metavar="FRACTION",
-        help="run this part of the tests that are slow or start Java: more than 0, at most 1",
+        type=_fractions,
+        default={},
+        metavar="KIND=FRACTION,...",
+        help="run this part of the tests that are slow or start Java (jvm): more than 0, at most 1",
     )
     group.addoption(
         "--seed", metavar="TEXT", help="what the sample is drawn by; a new one each time if it is not given"
     )
 
 
-def _fraction(text: str) -> float:
-    value = float(text)
-    if not 0 < value <= 1:
+def _fractions(text: str) -> dict[str, float]:
+    found = {kind: float(fraction) for kind, _, fraction in (part.partition("=") for part in text.split(","))}
+    if not found.keys() <= set(_KINDS) or not all(0 < fraction <= 1 for fraction in found.values()):
         raise ValueError(text)
-    return value
+    return found
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose a seed; workers, which are processes of this one, take the same."""
+    """Choose a seed and what is drawn; workers, which are processes of this one, take the same."""
     if not hasattr(config, "workerinput"):
         os.environ[_SEED] = config.option.seed or os.environ.get(_SEED) or secrets.token_hex(3)
+        os.environ[_SETS] = str(_FEW) if _is_everybodys(config) else ""
+
+
+def _is_everybodys(config: pytest.Config) -> bool:
+    """Return whether this is `pytest` alone: no test, no file, no format, and not in tox."""
+    options = config.option
+    is_named = options.keyword or options.format or options.markexpr != _QUICK
+    return config.args_source is config.ArgsSource.TESTPATHS and not is_named and "CDCAVRO_BUILD" not in os.environ
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say what is drawn, and how the same is drawn again."""
-    fraction, seed = config.option.sample, os.environ[_SEED]
-    if fraction == 1:
-        return None
-    return f"sample: {fraction:.0%} of the tests that are slow or start Java; the same again with --seed {seed}"
+    drawn = [f"{fraction:.0%} of the tests marked {kind}" for kind, fraction in config.option.sample.items()]
+    if few := os.environ[_SETS]:
+        drawn.append(f"at most {few} sets of parameters of each function")
+    return f"sample: {', '.join(drawn)}; the same again with --seed {os.environ[_SEED]}" if drawn else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not drawn."""
-    seed, chosen, left = os.environ[_SEED], [], []
-    for item in items:
-        is_long = item.get_closest_marker("slow") or item.get_closest_marker("jvm")
-        (left if is_long and not is_drawn(seed, item.nodeid, config.option.sample) else chosen).append(item)
-    if left:
-        items[:] = chosen
+    seed, few = os.environ[_SEED], os.environ[_SETS]
+    kept = [item for item in items if drawing(seed, item.nodeid) < _fraction(config, item)]
+    if few:
+        kept = _few_sets(kept, seed, int(few))
+    if len(kept) < len(items):
+        chosen = set(kept)
+        left = [item for item in items if item not in chosen]
+        items[:] = kept
         config.hook.pytest_deselected(items=left)
 
 
-def is_drawn(seed: str, test: str, fraction: float) -> bool:
-    """Return whether a test is among a fraction (0 to 1) of all; each seed draws others."""
+def _fraction(config: pytest.Config, item: pytest.Item) -> float:
+    kind = next(filter(item.get_closest_marker, _KINDS), None)
+    return config.option.sample.get(kind, 1.0)
+
+
+def _few_sets(items: list[pytest.Item], seed: str, count: int) -> list[pytest.Item]:
+    """Return the tests of which each function has at most so many, in their order."""
+    of: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        of[item.nodeid.partition("[")[0]].append(item)
+    chosen = {
+        item
+        for sets in of.values()
+        for item in (sets if len(sets) <= count else sorted(sets, key=lambda one: drawing(seed, one.nodeid))[:count])
+    }
+    return [item for item in items if item in chosen]
+
+
+def drawing(seed: str, test: str) -> float:
+    """Return a test's number from 0 to 1, below which a part of all lies; each seed gives others."""
     digest = hashlib.blake2b(f"{seed}\n{test}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "big") < fraction * _SCALE
+    return int.from_bytes(digest, "big") / _SCALE

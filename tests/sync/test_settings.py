@@ -48,6 +48,7 @@ def test_what_cannot_be_is_refused_at_once(given: dict[str, Any], said: str):
         RegistrySettings("file:x", strategy="topic").strategy_for(None)
 
 
+@pytest.mark.slow
 def test_a_registry_that_comes_back_is_waited_for():
     """Whatever was asked is asked again."""
     down = [Answer(503, headers={"Retry-After": "0"})] * 4
@@ -57,6 +58,7 @@ def test_a_registry_that_comes_back_is_waited_for():
             assert access.ask_patiently(lambda: registry.compatibility("s")) == "FULL"
 
 
+@pytest.mark.slow
 def test_one_that_stays_down_longer_than_its_patience_is_an_error_without_the_password():
     """In bounded time; what it refuses is not asked again."""
     access = RegistrySettings("http://127.0.0.1:9", auth=("me", PASSWORD), patience=1.5)

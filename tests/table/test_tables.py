@@ -1042,6 +1042,7 @@ def test_misfits_beyond_the_room_are_counted_together(monkeypatch):
     assert stream.tables.tables[0].room.left == 250 - 150 - sys.getsizeof("b")
 
 
+@pytest.mark.slow
 def test_a_version_costs_little_more_where_there_are_many():
     """A list of columns that are ever new: what came and went before is not gone through again for each."""
     typer, counted = MessageTyper("canal", Tables()), {}

@@ -42,6 +42,7 @@ def made(tmp_path: Path) -> LocalJob:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_configured", [False, True])
 def test_a_folder_of_files_becomes_lake_tables(made: LocalJob, *, is_configured: bool):
     """By flags and by a file; the account of all messages is printed, and `show` says what is remembered."""
@@ -107,6 +108,7 @@ def test_ctrl_c_says_what_was_done_and_how_to_go_on(made: LocalJob):
     assert made.run() == []
 
 
+@pytest.mark.slow
 def test_a_state_that_is_in_use_is_told(made: LocalJob):
     """Before anything is read."""
     with running([*COMMAND, *FLAGS], cwd=made.folder, stdout=-1, stderr=-1, text=True) as process:
@@ -119,6 +121,7 @@ def test_a_state_that_is_in_use_is_told(made: LocalJob):
     assert (done.returncode, done.stderr.splitlines()) == (2, [said])
 
 
+@pytest.mark.slow
 def test_rows_that_wait_and_rejects_alone_are_no_success(made: LocalJob):
     """An exit code of 1, with a sentence."""
     (made.folder / "lake").touch()

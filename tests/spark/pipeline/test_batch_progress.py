@@ -94,6 +94,7 @@ def test_files_are_counted_that_spark_has_not_taken(taken: Callable[[int], Taken
     assert made.left(files(2)) == (2, "files")
 
 
+@pytest.mark.slow
 def test_a_log_of_many_batches_is_read_once(taken: Callable[[int], Taken], tmp_path: Path):
     """Later ones are read from their ends; a process that goes on begins with the last of all."""
     made = taken(2_500)

@@ -182,6 +182,7 @@ def test_a_pattern_may_name_a_link(folder):
     assert listed(folder, "day=1", "latest/*") == ["day=1/a.jsonl", "latest/a.jsonl"]
 
 
+@pytest.mark.slow
 def test_folders_that_go_while_they_are_listed_are_not_there(folder):
     """As those of which somebody moves away what was read; the files that stay are found each time."""
     went = threading.Event()

@@ -99,6 +99,7 @@ def test_a_file_that_has_changed_is_an_error():
     assert str(caught.value) == f"/a: expected {expected}, got one of 2 bytes, another size"
 
 
+@pytest.mark.slow
 def test_an_offset_grows_by_sixteen_characters_for_each_file():
     """Names stand in the offset of their batch only."""
     files = [FoundFile(f"/some/long/path/of/a/file/{i:06}.jsonl.gz", i, i) for i in range(100_000)]

@@ -54,6 +54,7 @@ def unpacked(batches: list[pa.RecordBatch]) -> tuple[dict[str, bytes], list[str]
     return {name.removeprefix("file:///in/"): text for name, text in texts.items()}, said
 
 
+@pytest.mark.slow
 def test_packed_files_are_told_by_their_first_bytes_or_name_and_others_pass():
     """Several files come to one task, and each is unpacked as a whole; what Spark unpacks is text already."""
     files = {"a.jsonl": TEXT, "b.zst": zstd(TEXT), "c": gzip.compress(TEXT), "d.ZSTD": zstd(TEXT), "e.gz": TEXT}

@@ -115,6 +115,7 @@ def records_of(random: Random) -> list[Record]:
     return records
 
 
+@pytest.mark.slow
 def test_rows_beside_their_keys_are_those_of_their_records(monkeypatch):
     """Whatever the keys are, and whether a row has their values."""
     random = Random(32)

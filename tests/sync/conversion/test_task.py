@@ -290,6 +290,7 @@ def key_records(random: Random) -> list[Record]:
     return records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [None, "@topic.table"])
 def test_rows_that_stand_without_their_keys_are_those_of_their_records(monkeypatch, table):
     """Whatever the keys of the others are, and whether a row has its values."""

@@ -62,6 +62,7 @@ def contents(outcomes: Outcomes, folder: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_outcomes_are_the_same_in_memory_and_in_files(tmp_path: Path):
     """However little fits in memory; what was in files is gone once they are freed."""
     found = []
@@ -107,6 +108,7 @@ def few_files() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.slow
 def test_rows_of_more_tables_than_a_process_may_have_files_are_kept_in_files(tmp_path: Path, few_files: int):
     """None is lost."""
     count = few_files * 2

@@ -116,6 +116,7 @@ def test_a_batch_that_was_planned_and_is_not_committed_is_run_again_with_the_sam
     assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,), (3,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_what_does_not_fit_in_memory_goes_to_files_and_is_the_same(tmp_path: Path, kind: str):
     """They are gone when the batch is done."""
@@ -160,6 +161,7 @@ def _batch(folder: Path, spill: Path, **how: int) -> tuple[LocalBatch, Outcomes]
     return batch, convert(batch.convert, TypedRows(settings.tables()), settings, is_reduced=False)[0]
 
 
+@pytest.mark.slow
 def test_lanes_are_converted_by_several_threads_into_the_same_rows(job, tmp_path: Path):
     """Each lane by one of them; in memory and in files."""
     made, messages = job(), MESSAGES["canal"]()
@@ -225,6 +227,7 @@ def test_rows_wait_for_a_lake_that_cannot_be_written(job):
     assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "said"), [(20_000, "batch 0 cannot be written"), (100, "state/job.json")])
 def test_a_disk_that_takes_no_more_is_a_sentence(job, limit: int, said: str):
     """Wherever it is met, and nothing is lost: a limit on the size of files stands for it."""

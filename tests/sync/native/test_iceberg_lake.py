@@ -207,6 +207,7 @@ def test_only_files_that_hold_keys_are_rewritten(lake: NativeIceberg):
     assert (versions(table), files_of(table)) == (count, after)
 
 
+@pytest.mark.slow
 def test_many_small_files_are_put_together(lake: NativeIceberg, monkeypatch: pytest.MonkeyPatch):
     """And their manifests: a table that is merged into for ever does not become slower for ever."""
     monkeypatch.setattr(file_changes, "_MANY", 4)
@@ -364,6 +365,7 @@ def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
     raise ValueError("not today")
 
 
+@pytest.mark.slow
 def test_writers_at_the_same_time_lose_nothing(lake: NativeIceberg):
     """Each merge is planned again on what the others have written, and files of lost tries are gone."""
     table = made(lake)
@@ -398,6 +400,7 @@ def test_writers_at_the_same_time_lose_nothing(lake: NativeIceberg):
     assert {str(path) for path in lake.files.folder.rglob("*.parquet")} == known
 
 
+@pytest.mark.slow
 def test_a_commit_that_always_loses_is_an_error(lake: NativeIceberg, monkeypatch: pytest.MonkeyPatch):
     """After five tries, each of which another writer overtakes; it names the table."""
     table, tries = made(lake), []

@@ -96,6 +96,7 @@ def replaced(state: NativeState, known: NativeCache) -> NativeState:
     return NativeState(state.lake, state.table, state.behavior, state.guard, known)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_the_tables_of_the_shop_are_those_of_the_server(tmp_path: Path, producer: str):
     """Every type, hostile names, moved keys, TRUNCATE, ten versions of `orders`; in three batches, behind a full load that is late."""

@@ -37,6 +37,7 @@ def contents(job: PipelineJob) -> list[list[tuple[Any, ...]]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 @pytest.mark.parametrize("behavior", ["lenient", "try_evolve"])
 def test_a_lake_table_of_another_pipeline_is_refused_and_once_adopted_has_nothing_twice(

@@ -102,6 +102,7 @@ def test_a_schema_that_is_refused_stops_its_table_only_and_rows_wait_until_it_is
     assert ids(made, "d.t") == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_registry_that_is_down_stops_the_stream_before_rows_are_written(job):
     """With a sentence that has no password; once it is back, nothing is missing. A check says it, too."""
     made = into_files(job())

@@ -76,6 +76,7 @@ def test_each_server_has_its_reason():
     assert f"{closed}: Connection refused" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_look_up_that_takes_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
     """Nothing ends it, so it goes on in a thread of its own."""
     is_over = threading.Event()

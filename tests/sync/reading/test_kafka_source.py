@@ -219,6 +219,7 @@ def test_a_topic_that_is_not_there(kafka: Broker):
     assert "missing" not in kafka.topics()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("servers", ["no.such.host.invalid:9092", "127.0.0.1:1"])
 @pytest.mark.timeout(60)
 def test_a_broker_that_does_not_answer(servers: str, capfd):
