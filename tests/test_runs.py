@@ -103,6 +103,7 @@ def test_pytest_alone_draws_few_sets_of_parameters_and_what_is_named_runs_whole(
         assert run(FEW, *named, alone=True).parseoutcomes() == {"passed": 11}
     monkeypatch.setenv("CDCAVRO_BUILD", "compiled")
     assert run(FEW, alone=True).parseoutcomes() == {"passed": 11}
+    assert run(FEW, "tests", "--sets", "1").parseoutcomes() == {"passed": 2, "deselected": 9}
 
 
 def test_every_test_is_drawn_by_some_seed_and_a_fraction_is_as_large_as_it_says():

@@ -1,8 +1,9 @@
 """What a run of the tests draws: the printed seed repeats it, and each set of parameters of a test function is drawn by itself.
 
 `--sample slow=0.25,jvm=0.08` runs a quarter of the tests that are slow and an eighth of those that start Java, and others
-each time; tests with neither mark always run. `pytest` alone, which names no test and no file, runs at most three sets of
-parameters of each function, as what takes a developer's minute; whatever is named runs whole, and so does all in tox.
+each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, as does
+`pytest` alone, which names no test and no file: a developer has a minute. Whatever is named runs whole, and so does all
+in tox where it does not say otherwise.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KIND=FRACTION,...",
         help="run this part of the tests that are slow or start Java (jvm): more than 0, at most 1",
     )
+    group.addoption("--sets", type=int, metavar="N", help="run at most so many sets of parameters of each function")
     group.addoption(
         "--seed", metavar="TEXT", help="what the sample is drawn by; a new one each time if it is not given"
     )
@@ -52,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose a seed and what is drawn; workers, which are processes of this one, take the same."""
     if not hasattr(config, "workerinput"):
         os.environ[_SEED] = config.option.seed or os.environ.get(_SEED) or secrets.token_hex(3)
-        os.environ[_SETS] = str(_FEW) if _is_everybodys(config) else ""
+        few = config.option.sets or (_FEW if _is_everybodys(config) else "")
+        os.environ[_SETS] = str(few)
 
 
 def _is_everybodys(config: pytest.Config) -> bool:
