@@ -1,4 +1,9 @@
-"""Lakes: where tables are, what they are called there, and how Delta Lake and Iceberg differ, whatever writes them."""
+"""Lakes: where tables are, how Delta Lake and Iceberg differ, and whose a table is, whatever writes them.
+
+Each table belongs to the pipeline that created it, which its properties name: two pipelines that write one table would
+append every change twice. So a table of another pipeline is refused, or adopted: then what it holds already is not
+appended again, no column is dropped, and no column that it has is filled anew.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from cdcavro.errors import SchemaError
+from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake.escaped_names import folder_names, quote
 from cdcavro.lake.evolution import ADD, DROP, RENAME, WIDEN, is_wider_decimal
-from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
+from cdcavro.lake.sql_statements import ADOPTED, KEY, OPERATION, ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -209,3 +214,46 @@ def check_separate(lake: Lake, table: TableName, look: Look[Lake]) -> None:
             f"the folder of its lake table {place} would be around another, {inner}, and whatever removes old files removes"
             " those of that one: move that one, with those beside it, to where the name of its schema has ~~ behind it",
         )
+
+
+# The order up to which a changelog is the former owner's.
+UNTIL: Final = "cdcavro.adopted.until"
+REFUSAL: Final = (
+    "stop that pipeline, and adopt the table (--adopt, or adopt in [lake]), to which nothing is appended twice then, or take"
+    " another lake"
+)
+
+
+def foreign_table_error(identifier: str, owner: str | None) -> FileError:
+    """Return the error for a lake table of another pipeline."""
+    got = f"one of another pipeline ({owner})" if owner else "one that another pipeline, or nobody known, has written"
+    return FileError(identifier, "a lake table of this pipeline", f"{got}: {REFUSAL}")
+
+
+def adopts(identifier: str, owner: str | None, *, is_known: bool, is_adopting: bool) -> bool:
+    """Return whether a lake table that says another owner, or none, is adopted; if not, it is only marked.
+
+    A table without an owner is somebody else's, too, unless the pipeline wrote it when tables had none (`is_known`).
+    With `is_adopting`, tables of others are adopted. Raises `FileError` for a table that is refused.
+    """
+    if owner is None and is_known:
+        return False
+    if not is_adopting:
+        raise foreign_table_error(identifier, owner)
+    return True
+
+
+def adopted_properties(owner: str, columns: Iterable[str], until: bytes | None = None) -> dict[str, str]:
+    """Return what an adopted table says: its owner, and its columns; of a changelog `until`, its last order, too."""
+    said = {OWNER: owner, ADOPTED: json.dumps(list(columns))}
+    return said if until is None else said | {UNTIL: until.hex()}
+
+
+def adopted_columns(properties: Mapping[str, str]) -> frozenset[str] | None:
+    """Return the columns that a lake table had when it was adopted, None if it was not."""
+    return frozenset(json.loads(properties[ADOPTED])) if ADOPTED in properties else None
+
+
+def adopted_until(properties: Mapping[str, str]) -> bytes:
+    """Return the last order in a changelog when it was adopted, empty if it was not."""
+    return bytes.fromhex(properties.get(UNTIL, ""))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from cdcavro.arrow.arrays import slices_of
-from cdcavro.arrow.message_batches import Places
 from cdcavro.change.model import DML, Change, replace
 from cdcavro.change.order_value import common_order
 from cdcavro.engine.machine import SurveyEngine
@@ -15,6 +14,7 @@ from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import MessageError
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.lake.learning import outline_of
+from cdcavro.lake.placing import Places
 from cdcavro.spark.changes import KEY, KEY_TYPE, key_fields
 from cdcavro.table.table_names import has_row_of_table
 from cdcavro.table.writing.message_typer import merge_places, pieces_of

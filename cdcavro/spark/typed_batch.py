@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from cdcavro.arrow.arrays import slices_of
-from cdcavro.arrow.message_batches import EngineRows, Places, take_messages
 from cdcavro.errors import MessageError, MisfitError
 from cdcavro.lake.learning import refusal_fields
+from cdcavro.lake.placing import EngineRows, Places, take_messages
 from cdcavro.spark.functions import ERROR
 
 if TYPE_CHECKING:

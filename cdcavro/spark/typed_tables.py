@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from cdcavro.arrow.message_batches import Places
 from cdcavro.change.model import Change
 from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
 from cdcavro.change.order import in_order
 from cdcavro.errors import CdcAvroError, shown
 from cdcavro.exact.instants import check_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
+from cdcavro.lake.placing import Places
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.survey import OUTLINE, ChangeSurvey, MessageSurvey, outline_batches
 from cdcavro.spark.typed_batch import ChangeBatch, MessageBatch, outcome_type, rows_and_rejects

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from cdcavro.change.clock import Clock
 from cdcavro.errors import FileError, JobError, plain
 from cdcavro.files.rejects import is_all_rejected
+from cdcavro.lake.account import BatchFacts, NewVersions
 from cdcavro.lake.lakes import Attempt
-from cdcavro.lake.report.account import BatchFacts, NewVersions
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.outputs.lake_names import LakeNames
 from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
+    from cdcavro.lake.account import AccountFile, RejectReason
     from cdcavro.lake.job_state import JobState
-    from cdcavro.lake.report.account import AccountFile, RejectReason
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles

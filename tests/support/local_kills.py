@@ -28,9 +28,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cdcavro.cli import main
+from cdcavro.lake.account import AccountFile
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.report.account import AccountFile
 from cdcavro.sync.local import avro_sink
 from cdcavro.sync.local.local_outcomes import LocalStore
 from cdcavro.sync.native import native_changelog, native_columns, native_state, native_tables

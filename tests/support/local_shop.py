@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.report.account import AccountFile
 from cdcavro.lake.sql_statements import FLOOR, KEY, OPERATION, ORDER, UNPARSED, VERSION
 from cdcavro.sync.batches import Batches, BatchReport
 from cdcavro.sync.local.local_runner import LocalBatch

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cdcavro import to_changes
-from cdcavro.lake.row_facts import RowFacts
-from cdcavro.lake.typed_rows import TypedRow, TypedRows
+from cdcavro.lake.typed_rows import RowFacts, TypedRow, TypedRows
 from cdcavro.sync.local.local_outcomes import ROWS
 from cdcavro.sync.outputs.writer import BatchRows
 

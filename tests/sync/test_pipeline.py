@@ -20,9 +20,9 @@ import pytest
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
+from cdcavro.lake.account import read_account
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.lakes import DeltaLake
-from cdcavro.lake.report.account import read_account
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings

@@ -304,7 +304,7 @@ def _show(state: str | None, page: str | None, config: Config | None) -> None:
     if state is None:
         raise click.UsageError("show needs --state or --config")
     from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
-    from cdcavro.lake.report.page import write_report  # noqa: PLC0415
+    from cdcavro.lake.report_page import write_report  # noqa: PLC0415
 
     with nullcontext() if redaction is None else redaction.errors():
         folder = Path(state) / "batches"
@@ -517,7 +517,7 @@ class BatchLines:
 
     def _write_page(self) -> None:
         if self._page is not None:
-            from cdcavro.lake.report.page import write_report  # noqa: PLC0415  only this command needs it
+            from cdcavro.lake.report_page import write_report  # noqa: PLC0415  only this command needs it
 
             write_report(self._state, self._page, called=self._called)
 

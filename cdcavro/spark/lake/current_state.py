@@ -15,21 +15,23 @@ from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
-from cdcavro.lake.lakes import name_property
+from cdcavro.lake.lakes import adopted_columns, name_property
 from cdcavro.lake.merge import check_keys
-from cdcavro.lake.ownership_rules import adopted_columns
-from cdcavro.lake.row_facts import (
+from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
+from cdcavro.lake.typed_rows import (
     CREATED,
+    DELETE,
     DELETES_TABLE,
+    DROP,
     FILLED,
     GUARDED,
     PARTIAL,
+    TRUNCATE,
+    UPSERTS,
     RowFacts,
     first_properties,
     stated_properties,
 )
-from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
-from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.spark.lake.columns import (
     fill,
     prepare,

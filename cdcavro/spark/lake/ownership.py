@@ -1,4 +1,4 @@
-"""Ownership of lake tables on Spark: the rules of `cdcavro.lake.ownership_rules` for the tables of a sink."""
+"""Ownership of lake tables on Spark: the rules of `cdcavro.lake.lakes` for the tables of a sink."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from cdcavro.lake.lakes import OWNER, SUFFIXES
-from cdcavro.lake.ownership_rules import (
+from cdcavro.lake.lakes import (
+    OWNER,
+    SUFFIXES,
     adopted_properties,
     adopts,
 )

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.files.streams import plain_path
-from cdcavro.lake.report.account import RejectReason
+from cdcavro.lake.account import RejectReason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of
 from cdcavro.sync.batches import Lag
 from cdcavro.sync.outputs.reject_places import PLACE
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from cdcavro.lake.report.account import AccountFile
+    from cdcavro.lake.account import AccountFile
     from cdcavro.sync.batches import BatchReport
     from cdcavro.sync.sources import Kafka
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from cdcavro.lake.report.account import RejectReason
+    from cdcavro.lake.account import RejectReason
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.rounds import Outcomes
 

@@ -15,8 +15,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError, JobError, shown
 from cdcavro.files.streams import local_folder
-from cdcavro.lake.lakes import OWNER
-from cdcavro.lake.ownership_rules import foreign_table_error
+from cdcavro.lake.lakes import OWNER, foreign_table_error
 from cdcavro.lake.sql_statements import create_table
 from cdcavro.spark.lake.columns import properties_of, put_properties
 from cdcavro.spark.lake.sinks import locate, retry

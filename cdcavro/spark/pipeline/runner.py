@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 
 from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.files.streams import local_folder
+from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.report.account import AccountFile
 from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, lag_of
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameBatch, FrameFiles
 from cdcavro.spark.pipeline.outputs.avro_files import FileSink

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from cdcavro.lake.report.account import RejectReason
+    from cdcavro.lake.account import RejectReason
     from cdcavro.lake.typed_rows import TypedRows
     from cdcavro.sync.settings import Settings
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from cdcavro.change.model import Change
 from cdcavro.errors import JobError
 from cdcavro.files.streams import local_folder
-from cdcavro.lake.report.account import RejectReason
+from cdcavro.lake.account import RejectReason
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT, SUMMARY
 from cdcavro.sync.outputs.reject_places import PLACE
 from cdcavro.sync.outputs.table_rows import OF_ROWS, check_written

@@ -15,8 +15,8 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cdcavro.errors import JobError
+from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.report.account import AccountFile
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.conversion.rounds import merge_notes

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from cdcavro.errors import FileError, SetupError, shown
 from cdcavro.lake.lake_columns import arrow_type
-from cdcavro.lake.lakes import NAME, OWNER, DeltaLake
-from cdcavro.lake.ownership_rules import foreign_table_error
+from cdcavro.lake.lakes import NAME, OWNER, DeltaLake, foreign_table_error
 from cdcavro.sync.local.avro_sink import AvroFileSink
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate

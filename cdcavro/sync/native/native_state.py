@@ -18,21 +18,23 @@ from cdcavro.errors import SchemaError
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
-from cdcavro.lake.lakes import name_property
+from cdcavro.lake.lakes import adopted_columns, name_property
 from cdcavro.lake.merge import check_keys
-from cdcavro.lake.ownership_rules import adopted_columns
-from cdcavro.lake.row_facts import (
+from cdcavro.lake.sql_statements import AT, DELETED, KEY, OLDER, ORDER, STATE, UNPARSED
+from cdcavro.lake.typed_rows import (
     CREATED,
+    DELETE,
     DELETES_TABLE,
+    DROP,
     FILLED,
     GUARDED,
     PARTIAL,
+    TRUNCATE,
+    UPSERTS,
     RowFacts,
     first_properties,
     stated_properties,
 )
-from cdcavro.lake.sql_statements import AT, DELETED, KEY, OLDER, ORDER, STATE, UNPARSED
-from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.sync.native.native_columns import fill, prepare
 from cdcavro.sync.native.row_images import (
     ImageReader,

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from cdcavro.errors import CdcAvroError, SchemaError, hide_credentials
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.lakes import OWNER, SUFFIXES
-from cdcavro.lake.ownership_rules import adopted_properties, adopted_until, adopts
-from cdcavro.lake.row_facts import facts_of_parts
+from cdcavro.lake.lakes import OWNER, SUFFIXES, adopted_properties, adopted_until, adopts
 from cdcavro.lake.sql_statements import OPERATION, ORDER
+from cdcavro.lake.typed_rows import facts_of_parts
 from cdcavro.sync.native.native_changelog import NativeChangelog, rows_not_held
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_table import Mark
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cdcavro.lake.lakes import Attempt
-    from cdcavro.lake.row_facts import RowFacts
+    from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
@@ -233,7 +232,7 @@ def foreign_tables(lake: NativeLake, name: TableName, owner: str) -> list[tuple[
 def claim(lake: NativeLake, name: TableName, owner: str, *, is_known: bool, is_adopting: bool) -> None:
     """Make the lake tables of a table that are there those of an owner, if they are nobody else's.
 
-    `is_known` and `is_adopting` are as in `ownership_rules.adopts`. Raises `FileError`, and changes nothing.
+    `is_known` and `is_adopting` are as in `lakes.adopts`. Raises `FileError`, and changes nothing.
     """
     foreign = foreign_tables(lake, name, owner)
     is_adopted = [adopts(one.identifier, own, is_known=is_known, is_adopting=is_adopting) for one, own in foreign]

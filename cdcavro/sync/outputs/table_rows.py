@@ -11,7 +11,7 @@ import msgspec
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.lakes import Attempt
-from cdcavro.lake.row_facts import facts_of_summary
+from cdcavro.lake.typed_rows import facts_of_summary
 from cdcavro.sync.outputs.reject_places import batch_of
 from cdcavro.sync.outputs.writer import BatchRows
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from cdcavro.lake.row_facts import RowFacts
+    from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
     from cdcavro.sync.outputs.lake_names import LakeNames
     from cdcavro.sync.outputs.writer import Writer, WriteResult

@@ -9,7 +9,7 @@ from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdcavro.lake.row_facts import RowFacts
+    from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 from cdcavro import to_changes
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.lakes import OWNER
-from cdcavro.lake.ownership_rules import adopted_columns, adopted_until
+from cdcavro.lake.lakes import OWNER, adopted_columns, adopted_until
 from cdcavro.spark.lake import Changelog, CurrentState
 from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.ownership import claim, foreign_tables, rows_not_held

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrameWriter, SparkSession
 
 from cdcavro.errors import JobError
-from cdcavro.lake.row_facts import RowFacts
+from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameFiles, FrameStore
 from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
 from cdcavro.sync.conversion.outcome_rows import ROW

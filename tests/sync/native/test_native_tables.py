@@ -15,7 +15,7 @@ from cdcavro import to_changes
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
 from cdcavro.lake.lakes import NAME, OWNER, Attempt
-from cdcavro.lake.row_facts import RowFacts
+from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.native_state import NativeState, facts_of
 from cdcavro.sync.native.native_tables import NO_KEY, NativeTables, TableResult

@@ -21,9 +21,8 @@ from pyspark.sql import DataFrame
 
 from cdcavro.errors import CdcAvroError, SchemaError, SetupError
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.lakes import NAME, OWNER, SCHEME, DeltaLake
-from cdcavro.lake.ownership_rules import adopted_until, foreign_table_error
-from cdcavro.lake.row_facts import facts_of_parts
+from cdcavro.lake.lakes import NAME, OWNER, SCHEME, DeltaLake, adopted_until, foreign_table_error
+from cdcavro.lake.typed_rows import facts_of_parts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache

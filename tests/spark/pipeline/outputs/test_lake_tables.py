@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from cdcavro import to_changes
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.row_facts import RowFacts
 from cdcavro.lake.sql_statements import literal
+from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink

@@ -14,7 +14,7 @@ import pytest
 from cdcavro.change.model import Change
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.report.account import (
+from cdcavro.lake.account import (
     Account,
     AccountFile,
     BatchFacts,

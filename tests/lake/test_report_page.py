@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.lake.report.account import Account, AccountFile, BatchFacts, Point, RejectReason, Version
-from cdcavro.lake.report.charts import round_marks, time_axis
-from cdcavro.lake.report.page import page_of, write_report
+from cdcavro.lake.account import Account, AccountFile, BatchFacts, Point, RejectReason, Version
+from cdcavro.lake.markup import round_marks, time_axis
+from cdcavro.lake.report_page import page_of, write_report
 
 HOSTILE = (
     "t<script>alert('\"x\"')</script><!-- --></style></title>&amp;\u202e\x00\x07\ud800\u2028\u3164\ufe0f\u2800 =1+1"

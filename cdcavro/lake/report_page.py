@@ -7,15 +7,14 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cdcavro.lake.account import bound_text, read_account
 from cdcavro.lake.job_state import replace_file
-from cdcavro.lake.report.account import bound_text, read_account
-from cdcavro.lake.report.charts import Series, chart, time_axis
-from cdcavro.lake.report.markup import bar, duration, moment, number, table, text
+from cdcavro.lake.markup import Series, bar, chart, duration, moment, number, table, text, time_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdcavro.lake.report.account import Account, Point, Version
+    from cdcavro.lake.account import Account, Point, Version
 
 # If anything else got into the page by mistake, a browser would neither run nor load it.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
