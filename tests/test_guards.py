@@ -424,8 +424,8 @@ def test_all_of_a_package_is_exactly_what_it_imports(source):
 # 4. What there is is in the pages and has help.
 
 FACES = ["__init__.py", *(f"{face}/__init__.py" for face in (
-    "arrow", "avro", "change", "lake", "records", "records/codegen", "registry", "spark", "spark/lake", "spark/pipeline", "sync/local", "table", "transcoding", "wire",
-))]  # fmt: skip
+    "arrow", "avro", "change", "lake", "records", "registry", "spark", "spark/lake", "spark/pipeline", "sync/local", "table", "transcoding", "wire",
+)), "records/codegen.py"]  # fmt: skip
 
 
 def test_names_are_in_a_page():

@@ -2,8 +2,8 @@
 
 The rows are those of `TypedRows`, byte for byte: each with its order, under the clock of the lanes. The engine makes
 the rows of plain messages, whose places are a column beside them; all others go the exact way in between, under the
-same clock. `group_by_table` puts
-the rows of a task together, and keeps only the last change of a key where no other is wanted.
+same clock. `group_by_table` puts the rows of a task together, and keeps only the last change of a key where no other is
+wanted.
 """
 
 from __future__ import annotations

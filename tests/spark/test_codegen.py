@@ -12,8 +12,7 @@ from pyspark.sql.types import StructType
 import cdcavro
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.records.codegen import NamedSchema, generate
-from cdcavro.records.codegen.spark_types import ddl, spark_type
+from cdcavro.records.codegen import NamedSchema, ddl, generate, spark_type
 from support.generated_modules import load, own_names
 from support.messages import shop_canal
 from support.schema_pairs import pairs

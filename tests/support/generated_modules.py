@@ -19,8 +19,8 @@ import pytest
 
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.records import AvroRecord, Branch, FixedBytes
+from cdcavro.records.class_source import LIBRARIES
 from cdcavro.records.codegen import NamedSchema, generate
-from cdcavro.records.codegen.class_source import LIBRARIES
 from support.wire import field, record
 
 RECORD_KINDS = [

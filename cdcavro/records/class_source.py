@@ -17,7 +17,7 @@ from cdcavro.avro.defaults import default_branch, is_usable
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsonvalues import ABSENT
-from cdcavro.records.codegen.python_source import (
+from cdcavro.records.python_source import (
     ENUM_NAMES,
     KEYWORDS,
     LONGEST_CLASS,

@@ -26,7 +26,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import parse
 from cdcavro.exact.jsonvalues import same
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
-from cdcavro.records.codegen.python_source import ENUM_NAMES
+from cdcavro.records.python_source import ENUM_NAMES
 from cdcavro.records.shapes import field_names
 from support.generated_modules import HARD_NAMES, RECORD_KINDS, load, module, one, own_names, root
 from support.messages import goldens, shop_canal, shop_debezium
@@ -346,7 +346,7 @@ def test_what_a_model_has_itself_is_known():
     """In this version of pydantic too."""
     from pydantic import BaseModel  # noqa: PLC0415
 
-    from cdcavro.records.codegen.class_source import LIBRARIES  # noqa: PLC0415
+    from cdcavro.records.class_source import LIBRARIES  # noqa: PLC0415
 
     own = {*dir(BaseModel), *dir(type(BaseModel))}
     assert {name for name in own if not name.startswith("_")} <= LIBRARIES["pydantic"].reserved
