@@ -25,8 +25,10 @@ TEST_MODULES = sorted(
     for path in TESTS.rglob("test_*.py")
     if path.relative_to(TESTS).parts[0] in FOLDERS
 )
-# Tests in the folder of a layer that are about more than one module of it.
+# Tests in the folder of a layer that are about more than one module of it, or need no Spark where a module's others do.
 ACROSS = {
+    "spark/test_survey",
+    "spark/test_typed_batch",
     "spark/test_jvm_output",
     "spark/pipeline/test_driver_writes",
     "sync/local/test_local_kills",

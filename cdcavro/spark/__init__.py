@@ -17,9 +17,8 @@ except ModuleNotFoundError as error:
     raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[spark]'") from error
 
 from cdcavro.spark.changes import order_key, order_value, shard, to_changes
-from cdcavro.spark.functions import decode, encode
+from cdcavro.spark.functions import cdc_text, decode, encode
 from cdcavro.spark.registry import from_registry, to_registry
-from cdcavro.spark.row_text import cdc_text
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
 from cdcavro.spark.typed_tables import TypedTables, messages_to_tables, to_tables

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from cdcavro.spark.arrow_udf import sql_function
-from cdcavro.spark.functions import RESULT, convert_by_format, decode_batch, encode_batch, try_encode_batch
-from cdcavro.spark.row_text import TEXTS, images_of_json, text_batch
+from cdcavro.spark.functions import (
+    RESULT,
+    TEXTS,
+    convert_by_format,
+    decode_batch,
+    encode_batch,
+    images_of_json,
+    text_batch,
+    try_encode_batch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

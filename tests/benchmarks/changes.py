@@ -24,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import cdcavro
 from benchmarks.tables import messages
 from cdcavro.change.model import Arrival, Change, replace
-from cdcavro.spark.survey import ChangeSurvey, outline_of
-from cdcavro.spark.typed_batch import ChangeBatch
+from cdcavro.spark.typed_tables import ChangeBatch, ChangeSurvey, outline_of
 from cdcavro.table.writing.message_typer import ChangeTyper
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError, OrderError, PayloadError
-from cdcavro.spark.survey import ChangeSurvey, MessageSurvey, survey_outline
+from cdcavro.spark.typed_tables import ChangeSurvey, MessageSurvey, survey_outline
 from cdcavro.table.table_names import GivenTable
 from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes

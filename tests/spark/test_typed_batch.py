@@ -12,7 +12,7 @@ from cdcavro.change.model import DML, Change
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MisfitError, PayloadError
 from cdcavro.lake.learning import refusal_fields
-from cdcavro.spark.typed_batch import ChangeBatch
+from cdcavro.spark.typed_tables import ChangeBatch
 from cdcavro.table.writing.message_typer import ChangeTyper
 from cdcavro.wire.formats import FORMATS
 from support.changes_trial import Pair, changes_of

@@ -23,8 +23,7 @@ except ImportError:  # Spark before 4.2 has no limits and no such trigger for so
     SupportsTriggerAvailableNow = object
 
 from cdcavro.errors import FileError, JobError, SetupError, shown
-from cdcavro.spark.source.file_parts import FilePart, parts_of
-from cdcavro.spark.source.line_rows import COLUMNS, read_part
+from cdcavro.spark.source.line_rows import COLUMNS, FilePart, parts_of, read_part
 from cdcavro.spark.source.listing import FoundFile, list_files
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import AUTO, MIXED
