@@ -293,8 +293,8 @@ NEEDS_JVM = {
     "job.py": "the main job, which replaces folders by Hadoop",
     "source/line_frame.py": "the main job, which reads the heads of files by Hadoop",
     "lake/sinks.py": "Delta Lake's log is looked at by Hadoop, and Iceberg's snapshots have no Python interface",
-    "pipeline/shared_folders.py": "a pipeline asks all machines whether they share its folders",
-    "pipeline/outputs/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",
+    "pipeline/outcome_frames.py": "a pipeline asks all machines whether they share its folders",
+    "pipeline/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",
     "pipeline/runner.py": "Spark's log of streams is silenced by Log4j",
     "pipeline/pipeline_rejects.py": "a pipeline matches topics by a pattern of Java",
 }

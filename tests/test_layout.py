@@ -50,7 +50,7 @@ ACROSS = {
     "spark/pipeline/test_kafka",
     "spark/pipeline/test_kills",
     "spark/pipeline/test_tutorial",
-    "spark/pipeline/outputs/test_other_runner",
+    "spark/pipeline/test_other_runner",
     "spark/source/test_facts",
     "spark/source/test_offsets",
     "spark/source/test_pipelines",
@@ -67,6 +67,7 @@ ACROSS = {
     "sync/outputs/test_lake_owners",
     "table/writing/test_change_typer",
     "spark/lake/test_native_delta",
+    "spark/lake/test_ownership",
 }
 # Modules without tests of their own name, and the tests that cover them.
 COVERED_BY = {
@@ -111,9 +112,6 @@ COVERED_BY = {
     "records/shapes": "records/test_codec",
     "registry/backend": "registry/test_folder_backend",
     "spark/source/line_frame": "spark/test_job",
-    "spark/pipeline/runner": "spark/pipeline/test_pipeline",
-    "spark/pipeline/shared_folders": "spark/pipeline/test_cluster",
-    "spark/pipeline/source_streams": "spark/pipeline/test_kafka",
     "spark/sql": "spark/test_functions",
     "sync/conversion/knowledge": "sync/conversion/test_task",
     "sync/conversion/outcome_rows": "sync/conversion/test_task",

@@ -22,7 +22,7 @@ from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.spark.pipeline import Formats
-from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
+from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.sync.native.native_tables import NativeTables
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.pipeline import JOB

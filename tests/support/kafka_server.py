@@ -145,7 +145,7 @@ def fetched(
 
 def spark_settings(folder: Path) -> dict[str, str]:
     """Return the settings of a Spark session that reads from Kafka; jars are fetched into a folder."""
-    from cdcavro.spark.pipeline.session_settings import kafka_package  # noqa: PLC0415  it imports pyspark
+    from cdcavro.spark.pipeline.runner import kafka_package  # noqa: PLC0415  it imports pyspark
 
     group, name, _ = _TOKENS
     # Others may have fetched into the folder what they need.

@@ -32,8 +32,8 @@ from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
 from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka
+from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.outcome_frames import FrameStore
-from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs import table_rows as waiting
 from cdcavro.sync.outputs.table_rows import WaitingRows

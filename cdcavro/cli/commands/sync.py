@@ -169,7 +169,7 @@ def _run_on_spark(
     stated.check_free()
     _check_brokers(config)
     from cdcavro.spark.pipeline import Pipeline as SparkPipeline  # noqa: PLC0415  pyspark takes a second to import
-    from cdcavro.spark.pipeline.session_settings import session_settings  # noqa: PLC0415
+    from cdcavro.spark.pipeline.runner import session_settings  # noqa: PLC0415
 
     pipeline, redaction = config.pipeline(file, SparkPipeline), config.redaction
     settings = {"spark.driver.memory": "2g", **session_settings(config)}

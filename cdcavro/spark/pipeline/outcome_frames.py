@@ -1,16 +1,24 @@
-"""Outcome frames: the outcomes of a batch's tasks on Spark, and the rows of tables in frames and in Parquet files."""
+"""Outcome frames: the outcomes of a batch's tasks on Spark, and the rows of tables in frames and in Parquet files.
+
+Those files are in a folder that all machines of Spark share, which is checked before.
+"""
 
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change
+from cdcavro.errors import FileError
+from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
@@ -23,9 +31,8 @@ from cdcavro.sync.local.local_outcomes import ROWS, LocalFiles, LocalStore
 from cdcavro.sync.outputs.table_rows import OF_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -172,3 +179,53 @@ class FrameFiles:
         if isinstance(rows, pa.Table):
             return LocalFiles().versions(rows)
         return [row["version"] for row in rows.select("version").distinct().collect()]
+
+
+# How often each machine is asked, on average: which one takes a task is Spark's choice.
+_ASKED: Final = 4
+
+
+def check_shared(spark: SparkSession, folders: Iterable[str | Path]) -> None:
+    """Check that all machines of Spark see the same folders as this one, and can write to them.
+
+    What they write to disks of their own would be lost. Addresses of other file systems are not checked; for a folder
+    that is not there yet, the folder around it is. Raises `FileError`, which names a machine.
+    """
+    context: Any = spark.sparkContext
+    local = dict.fromkeys(path for path in map(local_folder, folders) if path is not None)
+    if context._jsc.sc().isLocal():  # noqa: SLF001  it has no Python interface
+        return
+    for path in local:
+        there = next(one for one in (path, *path.parents) if one.is_dir())
+        mark = there / f".cdcavro-{uuid4().hex}"
+        mark.touch()
+        try:
+            tasks = max(1, context.defaultParallelism) * _ASKED
+            answers = context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(_look_task(str(mark))).collect()
+            fault = next((one for one in answers if one[2] or not Path(one[1]).exists()), None)
+        finally:
+            for one in there.glob(f"{mark.name}*"):
+                one.unlink(missing_ok=True)
+        if fault is not None:
+            host, _, reason = fault
+            raise FileError(
+                str(path), "a folder that all machines of Spark share", f"one that {host} {reason or 'has of its own'}"
+            )
+
+
+def _look_task(mark: str) -> Any:
+    """Return a task's function: it returns its machine, the file that it wrote beside a mark, or why it cannot."""
+
+    def look(index: int, _: Iterator[int]) -> Iterator[tuple[str, str, str | None]]:
+        own, host = Path(f"{mark}-{index}"), socket.gethostname()
+        if not Path(mark).exists():
+            yield host, str(own), "does not see"
+            return
+        try:
+            own.touch()
+        except OSError as error:
+            yield host, str(own), f"cannot write to ({error.strerror})"
+            return
+        yield host, str(own), None
+
+    return look

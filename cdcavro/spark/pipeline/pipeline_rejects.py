@@ -19,8 +19,8 @@ from cdcavro.lake.lakes import OWNER, foreign_table_error
 from cdcavro.lake.sql_statements import create_table
 from cdcavro.spark.lake.columns import properties_of, put_properties
 from cdcavro.spark.lake.sinks import locate, retry
-from cdcavro.spark.pipeline.outputs.kafka_topics import admin_of, headers, kafka_reason, send
-from cdcavro.spark.pipeline.outputs.lake_tables import spark_lake
+from cdcavro.spark.pipeline.kafka_topics import admin_of, headers, kafka_reason, send
+from cdcavro.spark.pipeline.lake_tables import spark_lake
 from cdcavro.sync.conversion.outcome_rows import REJECT, STATEMENT
 from cdcavro.sync.outputs.reject_places import COLUMNS, IDENTITY, PLACE, dotted_name, record_limit
 from cdcavro.sync.outputs.table_rows import check_written

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from cdcavro.spark.lake import Delta
-from cdcavro.spark.pipeline import Files
-from cdcavro.spark.pipeline.outputs import lake_tables
+from cdcavro.spark.pipeline import Files, lake_tables
 from cdcavro.sync.native import native_tables
 from support.jobs import DELTA, ICEBERG
 from support.messages import SAMPLES, canal

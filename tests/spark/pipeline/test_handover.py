@@ -16,8 +16,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from cdcavro.spark.pipeline.runner import _is_lag_bug
-from cdcavro.spark.pipeline.source_streams import replay_stream, stream_of
+from cdcavro.spark.pipeline.runner import _is_lag_bug, replay_stream, stream_of
 from cdcavro.spark.source.line_frame import whole_files
 from cdcavro.sync import sources
 from cdcavro.sync.reading.checkpoint import Checkpoint

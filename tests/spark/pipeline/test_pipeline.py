@@ -11,8 +11,8 @@ from pyspark.sql import DataFrameWriter, SparkSession
 
 from cdcavro.errors import JobError
 from cdcavro.lake.typed_rows import RowFacts
+from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameFiles, FrameStore
-from cdcavro.spark.pipeline.outputs.lake_tables import LakeTables
 from cdcavro.sync.conversion.outcome_rows import ROW
 from cdcavro.sync.conversion.rounds import Outcomes
 from cdcavro.sync.outputs.table_rows import WaitingRows

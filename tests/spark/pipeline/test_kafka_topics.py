@@ -17,7 +17,7 @@ from cdcavro import registry
 from cdcavro.change.order import shard
 from cdcavro.errors import FileError, JobError
 from cdcavro.spark.pipeline import Formats, KafkaTopics, RegistrySettings
-from cdcavro.spark.pipeline.outputs.kafka_topics import shard_column
+from cdcavro.spark.pipeline.kafka_topics import shard_column
 from cdcavro.sync.outputs.sink_settings import BLOB, TUPLE
 from cdcavro.sync.outputs.topic_records import BATCH, JOB, ORDER, TABLE, key_texts
 from support.kafka_server import Broker

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import JobState
-from cdcavro.spark.pipeline import AvroFiles, Formats
-from cdcavro.spark.pipeline.outputs import avro_files
+from cdcavro.spark.pipeline import AvroFiles, Formats, avro_files
 from cdcavro.table.tables import Tables
 from support.messages import canal
 from support.pipelines import Job

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.spark.pipeline.session_settings import session_settings
+from cdcavro.spark.pipeline.runner import session_settings
 from cdcavro.sync.config import read_config
 
 CANARY = re.compile("canary-password")
@@ -78,8 +78,8 @@ _SHOWS = """
 import json, logging, sys, urllib.request
 from pathlib import Path
 logging.basicConfig(level=logging.DEBUG)
-from cdcavro.spark.pipeline.session_settings import session_settings
-from cdcavro.spark.pipeline.source_streams import check_source
+from cdcavro.spark.pipeline.runner import session_settings
+from cdcavro.spark.pipeline.runner import check_source
 from cdcavro.spark.session import session
 from cdcavro.sync.config import read_config
 config = read_config(Path(sys.argv[1]))
