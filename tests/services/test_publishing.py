@@ -10,7 +10,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 import cdcavro
 from cdcavro import registry
 from cdcavro.errors import IncompatibleError
-from cdcavro.sync.outputs.publishing import Publisher
+from cdcavro.sync.outputs.writer import Publisher
 from cdcavro.sync.settings import RegistrySettings
 from support.messages import canal
 

@@ -31,9 +31,9 @@ from cdcavro.cli import main
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
-from cdcavro.sync.local import avro_sink
+from cdcavro.sync.local import local_sinks
 from cdcavro.sync.local.local_outcomes import LocalStore
-from cdcavro.sync.native import native_changelog, native_columns, native_state, native_tables
+from cdcavro.sync.native import native_columns, native_state, native_tables
 from cdcavro.sync.outputs import table_rows as waiting
 from cdcavro.sync.outputs.avro_folder import AvroFolder
 from cdcavro.sync.outputs.table_rows import WaitingRows
@@ -105,7 +105,7 @@ _OF_LAKES: dict[str, Callable[[Path], None]] = {
     "between deletes and merge": lambda _: at(native_state.NativeState, "_merge", calls=2),
     "during the merge": _within("merge"),
     "behind the merge's commit": _tables("merge", is_after=True, calls=2),
-    "between merge and changelog": lambda _: at(native_changelog.NativeChangelog, "append", calls=2),
+    "between merge and changelog": lambda _: at(native_tables.NativeChangelog, "append", calls=2),
     "during an append": _within("append"),
     "behind an append's commit": _tables("append", is_after=True, calls=3),
     "between two tables": lambda _: at(native_tables.NativeTables, "_write", is_after=True),
@@ -120,7 +120,7 @@ FREED: dict[str, Callable[[Path], None]] = {
 _OF_FILES: dict[str, Callable[[Path], None]] = {
     "while a file is written": lambda _: behind_writing(AvroFolder, "replace"),
     "before a table's files": lambda _: at(AvroFolder, "replace", calls=2),
-    "between two tables": lambda _: at(avro_sink.LocalFileWriter, "_write", is_after=True),
+    "between two tables": lambda _: at(local_sinks.LocalFileWriter, "_write", is_after=True),
 }
 POINTS: dict[str, dict[str, Callable[[Path], None]]] = {
     **{name: {**_ALL, **_OF_LAKES} for name in (DELTA, ICEBERG)},

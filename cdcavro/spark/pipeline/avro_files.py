@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from cdcavro.sync.outputs.lake_names import Job
-    from cdcavro.sync.outputs.sink_settings import AvroFiles
+    from cdcavro.sync.outputs.sink_settings import AvroFiles, Job
     from cdcavro.table.history import Table
 
 _COUNT: Final = pa.schema([("files", pa.int32())])

@@ -46,10 +46,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, SparkSession
 
-    from cdcavro.sync.outputs.lake_names import Job
-    from cdcavro.sync.outputs.publishing import Publisher
-    from cdcavro.sync.outputs.sink_settings import KafkaTopics
-    from cdcavro.sync.outputs.writer import Rows
+    from cdcavro.sync.outputs.sink_settings import Job, KafkaTopics
+    from cdcavro.sync.outputs.writer import Publisher, Rows
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 

@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.sync.native.native_tables import NativeTables
-    from cdcavro.sync.outputs.lake_names import Job
-    from cdcavro.sync.outputs.sink_settings import LakeSettings
+    from cdcavro.sync.outputs.sink_settings import Job, LakeSettings
     from cdcavro.sync.outputs.writer import Rows, Waiting, Writer
     from cdcavro.sync.settings import Chosen
     from cdcavro.table.history import Table

@@ -22,9 +22,8 @@ from cdcavro.errors import JobError
 from cdcavro.files.streams import local_folder
 from cdcavro.lake.account import RejectReason
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT, SUMMARY
-from cdcavro.sync.outputs.reject_places import PLACE
+from cdcavro.sync.outputs.reject_places import MOST_REASONS, PLACE, kind_of, place_of, reason_key
 from cdcavro.sync.outputs.table_rows import OF_ROWS, check_written
-from cdcavro.sync.reject_reasons import MOST_REASONS, kind_of, place_of, reason_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -273,3 +272,30 @@ def _comparable(example: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return an example so that nulls come first, as on Spark."""
     *at, sentence = example
     return (*[pair if pair[0] else (False,) for pair in at], sentence)
+
+
+_ROWS_AT_ONCE: Final = 4096
+
+
+def in_order(rows: pa.Table, *columns: str) -> Iterator[pa.RecordBatch]:
+    r"""Yield rows sorted by columns, of which bytes compare as they do on Spark, in batches of at most 4,096.
+
+    Rows that are not sorted are copied once. Binary columns of the batches may be large ones.
+
+    >>> [one.to_pydict() for one in in_order(pa.table({"order": [b"\xff", b"a"], "n": [1, 2]}), "order")]
+    [{'order': [b'a', b'\xff'], 'n': [2, 1]}]
+    """
+    keys: Any = [(name, "ascending") for name in columns]
+    indices = pc.sort_indices(rows, keys)
+    if not pc.all(pc.equal(indices, pa.array(range(len(indices)), pa.uint64()))).as_py():
+        # The bytes of one column may be more than an array of small ones holds.
+        rows = rows.cast(pa.schema([_widened(field) for field in rows.schema])).combine_chunks()
+        for start in range(0, len(indices), _ROWS_AT_ONCE):
+            yield from rows.take(indices.slice(start, _ROWS_AT_ONCE)).to_batches()
+        return
+    yield from rows.to_batches(max_chunksize=_ROWS_AT_ONCE)
+
+
+def _widened(field: pa.Field) -> pa.Field:
+    large = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}
+    return field.with_type(large.get(field.type, field.type))

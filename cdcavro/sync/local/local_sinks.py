@@ -7,26 +7,30 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.errors import FileError, SetupError, shown
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.lakes import NAME, OWNER, DeltaLake, foreign_table_error
-from cdcavro.sync.local.avro_sink import AvroFileSink
+from cdcavro.lake.typed_rows import DROP
+from cdcavro.sync.local.local_outcomes import in_order
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate
+from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 from cdcavro.sync.outputs.reject_places import COLUMNS, dotted_name
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
-    from cdcavro.sync.outputs.lake_names import Job
-    from cdcavro.sync.outputs.publishing import Publisher
     from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
-    from cdcavro.sync.outputs.writer import Writer
+    from cdcavro.sync.outputs.sink_settings import Job
+    from cdcavro.sync.outputs.writer import Publisher, Writer
     from cdcavro.sync.settings import Chosen
+    from cdcavro.table.history import Table
 
 _EXTRA: Final = "pip install 'cdcavro[local]'"
 _NO_JOB: Final = ""
@@ -89,6 +93,37 @@ class LocalLakeSink:
     def writer(self, job: Job, publisher: Publisher | None) -> Writer:  # noqa: ARG002  as that of topics
         """Return what writes batches of a pipeline."""
         return cast("Writer", native_tables(self.settings, job))
+
+
+@dataclass(frozen=True)
+class AvroFileSink:
+    """The Avro files of a pipeline; `settings` are their own."""
+
+    settings: AvroFiles
+
+    def identity(self) -> str:
+        """Return what identifies the files."""
+        return self.settings.name
+
+    def check(self) -> None:
+        """Check that the folder can be written to. Raises `FileError`."""
+        self.settings.check()
+
+    def writer(self, job: Job, publisher: Publisher | None) -> LocalFileWriter:  # noqa: ARG002  as that of topics
+        """Return what writes batches of a pipeline."""
+        return LocalFileWriter(self.settings, AvroFolder(self.settings.folder, job.id))
+
+
+class LocalFileWriter(FolderWriter):
+    """Writes batches to files in a folder of the pipeline's."""
+
+    def _files_of(self, table: Table, rows: pa.Table) -> Callable[[Path], int]:
+        """Return what writes the rows of a batch to a folder, and returns how many files that makes."""
+        schemas = {schema.version: schema.envelope.json for schema in table.versions}
+        # A DROP has no payload.
+        changes = rows.filter(pc.not_equal(rows.column("operation"), DROP)).select(["version", "order", "payload"])
+        sorted_changes = in_order(changes, "version", "order")
+        return lambda fresh: write_versions(sorted_changes, fresh, schemas, self.settings.codec)
 
 
 def native_tables(settings: LakeSettings, job: Job) -> NativeTables:

@@ -17,8 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.typed_rows import DELETE
-from cdcavro.sync.local.local_outcomes import reject_line
-from cdcavro.sync.native.row_order import in_order
+from cdcavro.sync.local.local_outcomes import in_order, reject_line
 from cdcavro.sync.outputs.reject_places import record_limit
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
@@ -39,11 +38,9 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Producer
 
-    from cdcavro.sync.outputs.lake_names import Job
-    from cdcavro.sync.outputs.publishing import Publisher
     from cdcavro.sync.outputs.reject_places import Rejects
-    from cdcavro.sync.outputs.sink_settings import KafkaTopics
-    from cdcavro.sync.outputs.writer import Rows, Waiting
+    from cdcavro.sync.outputs.sink_settings import Job, KafkaTopics
+    from cdcavro.sync.outputs.writer import Publisher, Rows, Waiting
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 

@@ -31,8 +31,16 @@ import pyarrow.parquet as pq
 from cdcavro.errors import SchemaError
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.sql_statements import KEY, ORDER
-from cdcavro.sync.native.delta_log import TakenError, commit
-from cdcavro.sync.native.delta_schema import COMMENT, DELETION_VECTORS, ID, PHYSICAL, TYPE_CHANGES, spark_spelling
+from cdcavro.sync.native.delta_log import (
+    COMMENT,
+    DELETION_VECTORS,
+    ID,
+    PHYSICAL,
+    TYPE_CHANGES,
+    TakenError,
+    commit,
+    spark_spelling,
+)
 from cdcavro.sync.native.file_changes import TableFiles, cast_rows
 
 if TYPE_CHECKING:
@@ -40,7 +48,7 @@ if TYPE_CHECKING:
 
     from deltalake import DeltaTable
 
-    from cdcavro.sync.native.delta_schema import DeltaSchema
+    from cdcavro.sync.native.delta_log import DeltaSchema
     from cdcavro.sync.native.file_changes import Keys
 
 _ROWS: Final = 64 * 1024

@@ -46,12 +46,16 @@ from cdcavro.sync.native.delta_files import (
     is_plain,
     rewrite_files,
 )
-from cdcavro.sync.native.delta_log import TakenError, commit, has_log, is_commit, log_folder
-from cdcavro.sync.native.delta_schema import (
+from cdcavro.sync.native.delta_log import (
     COMMENT,
     KNOWN_FEATURES,
     WIDENING,
     DeltaSchema,
+    TakenError,
+    commit,
+    has_log,
+    is_commit,
+    log_folder,
     new_schema,
     schema_of,
 )

@@ -1,21 +1,28 @@
-"""Columns of native tables: how a table gets those of a version, and what rows that stand have in new ones."""
+"""Columns of native tables: how a table gets those of a version, and what rows that stand have in new ones.
+
+Where changes lack columns, rows are put together: each column is from the last change that states it. The rules are
+those of `sql_statements.merge_state` with is_partial=True. All orders are numbered by their rank, so that the last change
+of a column is the highest number of each key, which Arrow finds.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns
-from cdcavro.lake.sql_statements import ADOPTED
-from cdcavro.sync.native.row_images import in_lake, parts
+from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION
+from cdcavro.sync.native.row_images import binary, in_lake, parts, places
 from cdcavro.table.older_fields import ROW, heirs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from cdcavro.lake.evolution import Step
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
@@ -96,3 +103,208 @@ def _inherited(values: Mapping[str, pa.Array], schema: TableSchema) -> dict[str,
     columns = [values[names[field["name"]]] for field in fields]
     filled = fill_older_values(columns, fields)
     return {names[field["name"]]: column for field, column in zip(fields, filled, strict=True)}
+
+
+_NOTHING: Final = b""
+
+
+class RowParts(NamedTuple):
+    """Rows that stand, with all columns of their table, and what is a floor to each: only what is above it counts."""
+
+    rows: pa.Table
+    floors: pa.Array
+
+
+def keys_with_older_values(rows: pa.Table, floor: bytes) -> pa.Array:
+    """Return the keys of rows, given with their older values, of which one is not above a floor."""
+    rows = rows.filter(rows.column(OLDER).is_valid())
+    maps = binary(rows.column(OLDER))
+    older = pa.ListArray.from_arrays(maps.offsets, maps.items)
+    orders = older.flatten()
+    is_below = pc.and_(pc.less_equal(orders, pa.scalar(floor, pa.binary())), pc.not_equal(orders, pa.scalar(_NOTHING)))
+    return binary(rows.column(KEY)).take(pc.unique(pc.list_parent_indices(older).filter(is_below)))
+
+
+def combine(held: RowParts, changes: pa.Table, absent: Mapping[str, Mapping[int, str]]) -> tuple[pa.Array, pa.Table]:
+    """Return the keys of held rows that change or go, and the rows that there are then.
+
+    `changes` have the lake's columns, key, order and texts, what they lack, and their version, and all are above all
+    floors; `absent` has for each of the lake's columns what each version calls it. The rows have all columns of `held`.
+    """
+    combination = _Combination(held, changes, absent)
+    return combination.replaced, combination.rows
+
+
+class _Combination:
+    def __init__(self, held: RowParts, changes: pa.Table, absent: Mapping[str, Mapping[int, str]]) -> None:
+        self._held, self._changes, self._absent = held, changes, absent
+        self._held_count = len(held.rows)
+        self._older = binary(held.rows.column(OLDER))
+        self._held_orders = binary(held.rows.column(ORDER))
+        self._orders = pa.concat_arrays([self._held_orders, binary(changes.column(ORDER))])
+        every = pc.unique(pa.concat_arrays([self._orders, self._older.items, held.floors, pa.array([_NOTHING])]))
+        # Number 0 is that of nothing, which is before all.
+        self._ranked = every.take(pc.sort_indices(every))
+        keys = pa.concat_arrays([binary(held.rows.column(KEY)), binary(changes.column(KEY))])
+        coded = keys.dictionary_encode()
+        self._keys, self._codes = coded.dictionary, coded.indices
+        self._places = places(len(keys)).cast(pa.int64())
+
+    def _rank(self, orders: pa.Array) -> pa.Array:
+        return pc.index_in(orders, self._ranked).cast(pa.int64())
+
+    @cached_property
+    def _floors(self) -> pa.Array:
+        return self._rank(self._held.floors)
+
+    def _above(self, ranks: pa.Array) -> pa.Array:
+        """Return the ranks of orders of held rows, 0 of those that are not above their floors."""
+        return pc.if_else(pc.greater(ranks, self._floors), ranks, 0)
+
+    @cached_property
+    def _change_ranks(self) -> pa.Array:
+        return self._rank(binary(self._changes.column(ORDER)))
+
+    @cached_property
+    def _held_row_ranks(self) -> pa.Array:
+        """The ranks of the held rows, 0 of those that are gone."""
+        return self._above(self._rank(self._held_orders))
+
+    @cached_property
+    def _older_ranks(self) -> dict[str, pa.Array]:
+        """For each column that is not as old as some held row: the rank of its order in each held row, null if as old."""
+        if self._older.null_count == len(self._older):
+            return {}
+        named = set(pc.unique(self._older.keys).to_pylist())
+        return {
+            name: self._rank(pc.map_lookup(self._older, pa.scalar(name), "first"))
+            for name in self._absent
+            if name in named
+        }
+
+    def _since(self, name: str) -> pa.Array:
+        """Return for each held row and each change the rank of the order since which it states a column, 0 for never."""
+        own, older = self._held_row_ranks, self._older_ranks.get(name)
+        if older is not None:
+            own = pc.if_else(older.is_valid(), self._above(older), own)
+        lacking = self._lacking(name)
+        return pa.concat_arrays(
+            [own, self._change_ranks if lacking is None else pc.if_else(lacking, 0, self._change_ranks)]
+        )
+
+    @cached_property
+    def _lacked(self) -> tuple[pa.Array, pa.Array]:
+        """What changes lack, each with its change: the place of the change, and the name with the version's number."""
+        lists = binary(self._changes.column(ABSENT))
+        parents = pc.list_parent_indices(lists)
+        numbers = binary(self._changes.column(VERSION)).take(parents).cast(pa.string())
+        return parents, pc.binary_join_element_wise(numbers, lists.flatten(), " ")
+
+    def _lacking(self, name: str) -> pa.Array | None:
+        """Return whether each change lacks a column, None if none does; it has those that its version does not know."""
+        parents, lacked = self._lacked
+        called = pa.array([f"{number} {own}" for number, own in self._absent[name].items()], pa.string())
+        lacking = pc.unique(parents.filter(pc.is_in(lacked, called)))
+        return pc.is_in(places(len(self._changes)), lacking.cast(pa.uint64())) if len(lacking) else None
+
+    @cached_property
+    def _groups(self) -> dict[str, pa.Array]:
+        """For each key: the highest of all ranks, and of those of each column, each with the place that has it."""
+        count = max(len(self._places), 1)
+        columns = {"": pa.concat_arrays([self._held_row_ranks, self._change_ranks])}
+        columns |= {name: self._since(name) for name in self._absent}
+        # A held row comes before a change of the same order, which is the same change.
+        reversed_places = pc.subtract(count - 1, self._places)
+        combined = {name: pc.add(pc.multiply(ranks, count), reversed_places) for name, ranks in columns.items()}
+        numbers = list(map(str, range(len(combined))))
+        table = pa.table([self._codes, *combined.values()], names=["code", *numbers])
+        found = table.group_by("code").aggregate([(number, "max") for number in numbers])
+        groups = {"code": binary(found.column("code"))}
+        for name, number in zip(combined, numbers, strict=True):
+            highest = binary(found.column(f"{number}_max"))
+            rank = pc.divide(highest, count)
+            groups[f"rank {name}"] = rank
+            groups[f"place {name}"] = pc.subtract(count - 1, pc.subtract(highest, pc.multiply(rank, count)))
+        return groups
+
+    @cached_property
+    def replaced(self) -> pa.Array:
+        """The keys of held rows that change or go."""
+        held_codes, codes = self._codes.slice(0, self._held_count), self._codes.slice(self._held_count)
+        is_gone = pc.equal(self._held_row_ranks, 0)
+        is_less = [
+            pc.and_(pc.greater(ranks, 0), pc.equal(self._above(ranks), 0)) for ranks in self._older_ranks.values()
+        ]
+        changed = pc.is_in(held_codes, pc.unique(codes))
+        for one in (is_gone, *is_less):
+            changed = pc.or_(changed, one.fill_null(False))  # noqa: FBT003
+        return self._keys.take(held_codes.filter(changed))
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """The rows of keys that have a change, or whose held row changes and stays."""
+        groups = self._groups
+        changed = pa.concat_arrays([self.replaced, binary(self._changes.column(KEY))])
+        is_wanted = pc.and_(
+            pc.is_in(groups["code"], pc.index_in(pc.unique(changed), self._keys)), pc.greater(groups["rank "], 0)
+        )
+        groups = {name: values.filter(is_wanted) for name, values in groups.items()}
+        count, newest = len(groups["code"]), groups["rank "]
+        columns = {}
+        for name in self._absent:
+            place = pc.if_else(pc.greater(groups[f"rank {name}"], 0), groups[f"place {name}"], None)
+            columns[name] = self._both(name).take(place)
+        held = self._held_places(groups["code"])
+        for name in self._held.rows.column_names:
+            if name not in columns:
+                columns[name] = binary(self._held.rows.column(name)).take(held)
+        columns[KEY] = self._keys.take(groups["code"])
+        columns[ORDER] = self._ranked.take(newest)
+        older = [
+            (name, pc.not_equal(groups[f"rank {name}"], newest), self._ranked.take(groups[f"rank {name}"]))
+            for name in self._absent
+        ]
+        columns[OLDER] = _maps(count, older, pa.binary())
+        columns[UNPARSED] = self._texts(groups, count)
+        return pa.table({name: columns[name] for name in self._held.rows.column_names})
+
+    def _both(self, name: str) -> pa.Array:
+        return pa.concat_arrays([binary(self._held.rows.column(name)), binary(self._changes.column(name))])
+
+    def _held_places(self, codes: pa.Array) -> pa.Array:
+        """Return the place of the held row of each key, null if there is none."""
+        return pc.index_in(codes, self._codes.slice(0, self._held_count))
+
+    def _texts(self, groups: Mapping[str, pa.Array], count: int) -> pa.Array:
+        texts = [binary(rows.column(UNPARSED)) for rows in (self._held.rows, self._changes)]
+        # Arrow tells types of maps apart whose entries are called otherwise.
+        every = pa.concat_arrays([one.cast(pa.map_(pa.string(), pa.string())) for one in texts])
+        named = set(pc.unique(every.keys).to_pylist()) if every.null_count < len(every) else set()
+        found = []
+        for name in self._absent:
+            if name in named:
+                place = pc.if_else(pc.greater(groups[f"rank {name}"], 0), groups[f"place {name}"], None)
+                values = pc.map_lookup(every, pa.scalar(name), "first").take(place)
+                found.append((name, values.is_valid(), values))
+        return _maps(count, found, pa.string())
+
+
+def _maps(count: int, columns: Sequence[tuple[str, pa.Array, pa.Array]], kind: pa.DataType) -> pa.Array:
+    """Return maps, of each row those columns for which it is in the mask; null where there are none.
+
+    Each column has its name, its mask and its values.
+    """
+    used = [(name, mask, values) for name, mask, values in columns if pc.any(mask).as_py()]
+    result = pa.map_(pa.string(), kind)
+    if not used:
+        return pa.nulls(count, result)
+    rows = pa.concat_arrays([pc.indices_nonzero(mask) for _, mask, _ in used])
+    names = pa.concat_arrays([pa.repeat(name, pc.sum(mask).as_py() or 0) for name, mask, _ in used])
+    values = pa.concat_arrays([values.filter(mask) for _, mask, values in used])
+    in_order = pc.sort_indices(rows)
+    sizes = pa.repeat(pa.scalar(0, pa.int32()), count)
+    for _, mask, _ in used:
+        sizes = pc.add(sizes, mask.cast(pa.int32()))
+    ends = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes)])
+    maps = pa.MapArray.from_arrays(ends, names.take(in_order), values.take(in_order))
+    return pc.if_else(pc.greater(sizes, 0), maps, pa.scalar(None, result))

@@ -35,7 +35,7 @@ from cdcavro.lake.typed_rows import (
     first_properties,
     stated_properties,
 )
-from cdcavro.sync.native.native_columns import fill, prepare
+from cdcavro.sync.native.native_columns import RowParts, combine, fill, keys_with_older_values, prepare
 from cdcavro.sync.native.row_images import (
     ImageReader,
     absent_of,
@@ -47,7 +47,6 @@ from cdcavro.sync.native.row_images import (
     read_envelopes,
     texts_of,
 )
-from cdcavro.sync.native.stated_columns import RowParts, combine, keys_with_older_values
 from cdcavro.table.table_schema import MISSING
 
 if TYPE_CHECKING:

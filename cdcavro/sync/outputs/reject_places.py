@@ -1,4 +1,7 @@
-"""Places of a pipeline's rejects: their folder, from which they are read again, a lake table, a topic of Kafka."""
+"""Places of a pipeline's rejects: their folder, from which they are read again, a lake table, a topic of Kafka.
+
+Reasons of rejects are without the values of messages, so that there are few, with the place where one of each arrived.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
+from cdcavro.files.streams import plain_path
 from cdcavro.lake.escaped_names import MAX_TOPIC_LENGTH, TABLE_NAME, caseless_name, folder_names, topic_name
 from cdcavro.sync.outputs.sink_settings import KafkaTopics, LakeSettings
 from cdcavro.sync.outputs.writer import WriteResult
@@ -15,7 +19,7 @@ from cdcavro.sync.sources import Kafka
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -223,3 +227,42 @@ def record_limit(kafka: KafkaTopics) -> int:
     size = next((value for option, value in kafka.options.items() if option.lower() == name), "")
     # Kafka refuses what is no number.
     return (int(size) if size.isdecimal() else default) - _ROOM
+
+
+MOST_REASONS: Final = 200
+# How many characters a reason has at most.
+LONGEST: Final = 500
+# What stands before what came, in a sentence on a message.
+GOT: Final = ", got "
+# What a sentence shows of a message: quoted, or a number, also a byte's (0xef) and a character's (U+FEFF).
+SHOWN_VALUE: Final = (
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|0x[0-9A-Fa-f]+|U\+[0-9A-Fa-f]+|-?[0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?"""
+)
+INDEX: Final = r"\[[0-9]+\]"
+_VALUE: Final = re.compile(SHOWN_VALUE)
+_INDEXES: Final = re.compile(INDEX)
+_LOGIN: Final = re.compile(r"//[^/@]*@")
+
+
+def reason_key(format: str | None, path: str | None, reason: str | None) -> tuple[str, str, str]:
+    """Return the format of a reject, its path without indexes, and its sentence without both."""
+    prefix, said = f"{format or 'message'}: {path or '$'}: ", reason or ""
+    return format or "", _INDEXES.sub("[*]", path or ""), said.removeprefix(prefix)[:LONGEST]
+
+
+def kind_of(sentence: str) -> str:
+    """Return a sentence without its values, which stand behind what was expected.
+
+    >>> kind_of("expected an integer, got 'x1' at 7")
+    'expected an integer, got … at …'
+    """
+    before, got, behind = sentence.partition(GOT)
+    return (before + got + _VALUE.sub("…", behind))[:LONGEST]
+
+
+def place_of(one: Mapping[str, Any]) -> str:
+    """Return where a message arrived, without a login."""
+    if one["file"] is not None:
+        # The address of a bucket may have a login.
+        return f"{_LOGIN.sub('//', plain_path(one['file']))} line {one['line']}"
+    return "" if one["topic"] is None else f"{one['topic']} partition {one['partition']} offset {one['offset']}"

@@ -1,4 +1,4 @@
-"""Settings of a pipeline's sinks: tables of a lake, topics of Kafka, Avro files."""
+"""Settings of a pipeline's sinks: tables of a lake, topics of Kafka, Avro files; and what tables are called there."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, shown
-from cdcavro.lake.escaped_names import check_topic_template
+from cdcavro.lake.escaped_names import caseless_name, check_topic_template
 from cdcavro.lake.evolution import LENIENT
+from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cdcavro.lake.lakes import DeltaLake, IcebergLake
+    from cdcavro.table.history import Table
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _REFUSED: Final = frozenset({"topic", "includeheaders", "kafka.bootstrap.servers"})
@@ -132,3 +134,60 @@ class AvroFiles:
         there = next(path for path in (self.folder, *self.folder.parents) if path.exists())
         if not (there.is_dir() and os.access(there, os.W_OK)):
             raise FileError(self.root, "a folder that can be written to", "none")
+
+
+class Job(NamedTuple):
+    """What identifies a pipeline."""
+
+    id: str
+    # The tables that it wrote when lake tables did not say whose they are.
+    unmarked: frozenset[TableName]
+
+
+class LakeNames:
+    """What each table is called in the lake; `names` maps numbers to names, as another one had them.
+
+    A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped
+    goes on with its lake table. A number is put behind a name that another table still has, or that differs from
+    another's only in letter case or in the normal form of Unicode.
+    """
+
+    def __init__(self, names: Mapping[int, TableName] | None = None) -> None:
+        self.names: dict[int, TableName] = dict(names or {})
+        self._numbers: dict[tuple[str | None, ...], list[int]] = {}
+        for number, name in self.names.items():
+            self._numbers.setdefault(caseless_name(name), []).append(number)
+
+    def name(self, table: Table, tables: Sequence[Table]) -> TableName:
+        """Return the name of a table in the lake."""
+        known = self.names.get(table.number)
+        if known is not None:
+            return known
+        own = table.schema.table
+        name, count = own, 1
+        while self._is_taken(name, tables):
+            count += 1
+            name = TableName(own.database, own.schema, f"{own.table}~{count}")
+        self.names[table.number] = name
+        self._numbers.setdefault(caseless_name(name), []).append(table.number)
+        return name
+
+    def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
+        """Return whether an existing table has a name, or any has one that differs in letter case or normal form."""
+        numbers = self._numbers.get(caseless_name(name), ())
+        return any(name != self.names[number] or not tables[number].is_gone for number in numbers)
+
+    def label(self, table: Table) -> str:
+        """Return the name of a table in the lake for people: its own if it is not written yet."""
+        name = self.names.get(table.number, table.schema.table)
+        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
+    @property
+    def state(self) -> list[list[Any]]:
+        """The names as a JSON value."""
+        return [[number, name.database, name.schema, name.table] for number, name in sorted(self.names.items())]
+
+    @classmethod
+    def of(cls, state: Sequence[Sequence[Any]]) -> LakeNames:
+        """Return the names that `state` returned."""
+        return cls({number: TableName(*parts) for number, *parts in state})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
-    from cdcavro.sync.outputs.lake_names import LakeNames
+    from cdcavro.sync.outputs.sink_settings import LakeNames
     from cdcavro.sync.outputs.writer import Writer, WriteResult
     from cdcavro.table.history import Table
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.schema import Schema
     from cdcavro.avro.types import Type
-    from cdcavro.sync.outputs.publishing import SchemaIds
     from cdcavro.sync.outputs.sink_settings import KafkaTopics
+    from cdcavro.sync.outputs.writer import SchemaIds
     from cdcavro.table.ddl.steps import TableName
 
 JOB: Final = "cdcavro.job"

@@ -1,21 +1,30 @@
-"""Writer of a pipeline's rows: what each kind of output does, what it gets, and what it says became of them."""
+"""Writer of a pipeline's rows: what each kind of output does, what it gets, and what it says became of them.
+
+One of them publishes the schemas of tables in a registry before others write rows with them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from cdcavro.errors import RegistryError
+from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
+from cdcavro.registry import subject_name
+from cdcavro.registry.backend import UnusableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from cdcavro.avro.schema import Schema
     from cdcavro.lake.typed_rows import RowFacts
+    from cdcavro.registry import Registry
+    from cdcavro.sync.settings import RegistrySettings
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
-    # The rows of a table that are to be written, from the oldest batch on.
     Waiting = Sequence["BatchRows"]
-    # A table, what it is called where its rows go, and the rows.
     Rows = tuple[Table, TableName, Waiting]
 
 
@@ -55,3 +64,113 @@ class Writer(Protocol):
 
         A fault of one table keeps only its own rows back, and the result says so; any other fault is raised.
         """
+
+
+# The answers by which a server refuses one schema, and not the client.
+_OF_A_SCHEMA: Final = frozenset({409, 422})
+
+
+class SchemaIds(NamedTuple):
+    """The ids of a version's schemas in a registry."""
+
+    # Of its envelope.
+    value: int
+    # Of its key, None without one.
+    key: int | None
+
+
+class Publisher:
+    """Publishes the versions of tables, each once, in the registry `settings`; `topic` is as in `RegistrySettings`."""
+
+    def __init__(self, settings: RegistrySettings, topic: str | None = None) -> None:
+        self._settings = settings
+        self._topic = topic or settings.topic
+        self._strategy = settings.strategy_for(self._topic)
+        self._registry: Registry = settings.connect()
+        self._known: dict[int, dict[int, SchemaIds]] = {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._registry.close()
+
+    def known(self, table: Table) -> dict[int, SchemaIds]:
+        """Return the ids of the versions of a table that are published, by their numbers."""
+        return self._known.get(table.number, {})
+
+    def publish(self, table: Table, name: TableName, version: int) -> list[str]:
+        """Publish a version of a table, unless it is; return what was new, as sentences' parts.
+
+        Raises `IncompatibleError` and others for a schema that is refused, `JobError` for a registry that is down.
+        """
+        schema = next(one for one in table.versions if one.version == version)
+        steps: list[str] = []
+        value = self._publish(schema.envelope, name, steps, is_key=False)
+        key = None if schema.key is None else self._publish(schema.key, name, steps, is_key=True)
+        self._known.setdefault(table.number, {})[version] = SchemaIds(value, key)
+        return steps
+
+    def _publish(self, schema: Schema, name: TableName, steps: list[str], *, is_key: bool) -> int:
+        topic = None if self._topic is None else topic_name(self._topic, name)
+        subject = subject_name(self._strategy, schema, topic=topic, is_key=is_key)
+        level = self._settings.compatibility
+        published = self._settings.ask_patiently(lambda: self._registry.publish(schema, subject, compatibility=level))
+        if published.is_new:
+            steps.append(f"version {published.version} of subject {subject} is published, with id {published.id}")
+        return published.id or 0
+
+
+@dataclass
+class PublishingWriter:
+    """A writer that first publishes the schemas of the versions of rows."""
+
+    writer: Writer
+    publisher: Publisher
+    # Returns the versions of rows, as the runner holds them.
+    versions_of: Callable[[Any], Iterable[int]]
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether every change is wanted."""
+        return self.writer.has_changes
+
+    def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
+        """Publish, and write the rows of the tables of which no schema was refused."""
+        refused: list[WriteResult] = []
+        steps: dict[int, list[str]] = {}
+        for table, name, waiting in tables:
+            try:
+                for version in self._new_versions(table, waiting):
+                    steps.setdefault(table.number, []).extend(self.publisher.publish(table, name, version))
+            except (ValueError, RegistryError) as error:
+                if not _is_of_a_schema(error):
+                    raise
+                refused.append(WriteResult(table.number, steps.pop(table.number, []), one_line(error)))
+        numbers = {one.number for one in refused}
+        written = self.writer.write([one for one in tables if one[0].number not in numbers])
+        return refused + [one._replace(steps=[*steps.get(one.number, []), *one.steps]) for one in written]
+
+    def _new_versions(self, table: Table, waiting: Waiting) -> list[int]:
+        """Return the versions of rows that are not known to be published, in order."""
+        known = self.publisher.known(table)
+        if len(known) == len(table.versions):
+            return []
+        found = {version for part in waiting for version in self.versions_of(part.rows)}
+        return sorted(found - known.keys())
+
+
+def _is_of_a_schema(error: Exception) -> bool:
+    """Return whether a registry refuses one schema, or what it has of one subject, and not everything."""
+    if not isinstance(error, RegistryError):
+        return True
+    return error.status in _OF_A_SCHEMA or (isinstance(error, UnusableError) and error.subject is not None)
+
+
+def one_line(error: Exception) -> str:
+    """Return an error on one line: what is refused, and each reason.
+
+    >>> from cdcavro.errors import IncompatibleError
+    >>> one_line(IncompatibleError("t-value", "FULL", ["version 1: a", "version 2: b"]))
+    "subject 't-value' is FULL, and the schema is not: version 1: a; version 2: b"
+    """
+    first, *reasons = (line.strip() for line in str(error).splitlines())
+    return f"{first} {'; '.join(reasons)}".strip()

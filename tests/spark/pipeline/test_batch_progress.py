@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import FileError
 from cdcavro.spark.pipeline import Files, Kafka
 from cdcavro.spark.pipeline.batch_progress import check_unchanged, kind_of, lag_of, messages_left
-from cdcavro.sync import reject_reasons
+from cdcavro.sync.outputs import reject_places
 from support.messages import SENTENCES
 
 NOTHING = {"latestOffset": None, "endOffset": None}
@@ -180,4 +180,4 @@ def test_kinds_of_sentences_are_those_of_the_runner_without_spark(spark: SparkSe
     said = [one for same in SENTENCES for one in same] + ["expected int, got string", "no value", "x" * 600]
     sentences = spark.createDataFrame([(one,) for one in said], "said string")
     kinds = [row["kind"] for row in sentences.select(kind_of(sf.col("said")).alias("kind")).collect()]
-    assert kinds == [reject_reasons.kind_of(one) for one in said]
+    assert kinds == [reject_places.kind_of(one) for one in said]

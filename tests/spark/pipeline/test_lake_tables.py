@@ -22,7 +22,7 @@ from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
 from cdcavro.spark.pipeline import LakeSettings
 from cdcavro.spark.pipeline.lake_tables import LakeSink
-from cdcavro.sync.outputs.lake_names import Job as PipelineId
+from cdcavro.sync.outputs.sink_settings import Job as PipelineId
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.sync.settings import Chosen
 from cdcavro.table import TableName

@@ -18,13 +18,11 @@ from cdcavro.spark.pipeline.avro_files import FileSink
 from cdcavro.spark.pipeline.kafka_topics import TopicSink
 from cdcavro.spark.pipeline.pipeline_rejects import RejectTopic
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, SCHEMA
-from cdcavro.sync.local.avro_sink import AvroFileSink
+from cdcavro.sync.local.local_sinks import AvroFileSink
 from cdcavro.sync.local.topic_sink import LocalRejectTopic, LocalTopicSink
-from cdcavro.sync.outputs.lake_names import Job
-from cdcavro.sync.outputs.publishing import Publisher
 from cdcavro.sync.outputs.reject_places import Rejects
-from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics
-from cdcavro.sync.outputs.writer import BatchRows
+from cdcavro.sync.outputs.sink_settings import AvroFiles, Job, KafkaTopics
+from cdcavro.sync.outputs.writer import BatchRows, Publisher
 from cdcavro.sync.settings import RegistrySettings
 from cdcavro.table.tables import Tables
 from support.kafka_server import Broker

@@ -20,10 +20,10 @@ from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.sync.settings import Formats
 from cdcavro.sync.sources import Kafka
 from support.messages import canal
-from sync.outputs.test_publishing import (
+from sync.outputs.test_reject_places import test_rejects_are_in_the_table_once_and_are_read_again_once  # noqa: F401
+from sync.outputs.test_writer import (
     test_schemas_are_published_as_they_evolve_and_a_batch_that_is_run_again_publishes_nothing,  # noqa: F401
 )
-from sync.outputs.test_reject_places import test_rejects_are_in_the_table_once_and_are_read_again_once  # noqa: F401
 from sync.test_pipeline import (  # noqa: F401
     test_a_damaged_packed_file_stops_the_stream,
     test_a_file_of_long_ago_is_read_too,

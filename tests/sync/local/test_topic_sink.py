@@ -22,11 +22,10 @@ from cdcavro.lake.lakes import UNKNOWN_ATTEMPT
 from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.sync.conversion.outcome_rows import SCHEMA
 from cdcavro.sync.local.topic_sink import LocalRejectTopic, LocalTopicSink, LocalTopicWriter
-from cdcavro.sync.outputs.lake_names import Job
-from cdcavro.sync.outputs.publishing import Publisher, PublishingWriter
 from cdcavro.sync.outputs.reject_places import Rejects
-from cdcavro.sync.outputs.sink_settings import KafkaTopics
+from cdcavro.sync.outputs.sink_settings import Job, KafkaTopics
 from cdcavro.sync.outputs.topic_records import BATCH, JOB, ORDER, TABLE
+from cdcavro.sync.outputs.writer import Publisher, PublishingWriter
 from cdcavro.sync.reading import kafka_client
 from cdcavro.sync.settings import RegistrySettings
 from cdcavro.table.tables import Tables

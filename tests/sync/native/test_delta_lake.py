@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.evolution import ADD, DROP, LENIENT, MARK, RENAME, WIDEN, LakeColumn, Step, steps_to
 from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OLDER, ORDER, STATE, UNPARSED
-from cdcavro.sync.native import delta_files, delta_schema
+from cdcavro.sync.native import delta_files, delta_log
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import log_folder
 from cdcavro.sync.native.native_table import Mark
@@ -297,7 +297,7 @@ def test_a_table_that_takes_no_nulls_gets_none(lake):
     table = create(lake)
     table.append(state_rows(table.schema(), row(b"a", b"1")))
     opened = table._open()
-    schema = delta_schema.schema_of(opened)
+    schema = delta_log.schema_of(opened)
     fields = [one | {"nullable": one["name"] != "s"} for one in schema.fields]
     assert not delta_files.is_plain(opened, replace(schema, fields=fields))
     assert delta_files.is_plain(opened, schema)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdcavro.change.model import Change, Source
 from cdcavro.lake.escaped_names import topic_name
-from cdcavro.sync.outputs.lake_names import LakeNames
+from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.names import FORMS, paths, told

@@ -11,8 +11,8 @@ import pytest
 from cdcavro import registry
 from cdcavro.errors import IncompatibleError, JobError, RegistryError
 from cdcavro.registry.backend import UnusableError
-from cdcavro.sync.outputs.publishing import _is_of_a_schema
 from cdcavro.sync.outputs.sink_settings import AvroFiles
+from cdcavro.sync.outputs.writer import _is_of_a_schema
 from cdcavro.sync.settings import Formats, RegistrySettings
 from support.jobs import PipelineJob
 from support.messages import canal

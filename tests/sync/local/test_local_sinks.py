@@ -11,10 +11,9 @@ import pytest
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.typed_rows import TypedRows
-from cdcavro.sync.local.avro_sink import AvroFileSink, LocalFileWriter
+from cdcavro.sync.local.local_sinks import AvroFileSink, LocalFileWriter
 from cdcavro.sync.outputs import avro_folder
-from cdcavro.sync.outputs.lake_names import Job
-from cdcavro.sync.outputs.sink_settings import AvroFiles
+from cdcavro.sync.outputs.sink_settings import AvroFiles, Job
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
@@ -150,7 +149,7 @@ def test_files_that_are_gone_stop_the_run(writer: LocalFileWriter, tmp_path: Pat
     rows = waiting(TypedRows(Tables()), 0, *FIRST)
     writer.write(rows)
     before = files(tmp_path)
-    monkeypatch.setattr("cdcavro.sync.local.avro_sink.write_versions", lambda *_: 1)
+    monkeypatch.setattr("cdcavro.sync.local.local_sinks.write_versions", lambda *_: 1)
     with pytest.raises(JobError, match="0 of 1 files that were written to"):
         writer.write(rows)
     assert files(tmp_path) == before
