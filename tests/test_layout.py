@@ -28,6 +28,7 @@ TEST_MODULES = sorted(
 # Tests in the folder of a layer that are about more than one module of it, or need no Spark where a module's others do.
 ACROSS = {
     "spark/test_survey",
+    "transcoding/test_losses",
     "spark/test_typed_batch",
     "spark/test_jvm_output",
     "spark/pipeline/test_driver_writes",
@@ -99,7 +100,6 @@ COVERED_BY = {
     "cli/schema_sources": "cli/commands/test_diff",
     "exact/caching": "table/writing/test_table_writer",
     "exact/locks": "test_sharing",
-    "files/conversion_report": "spark/test_job",
     "files/rejects": "cli/commands/test_encode",
     "files/streams": "cli/test_group",
     "formats/bridge": "test_guards",
@@ -110,7 +110,6 @@ COVERED_BY = {
     "lake/markup": "lake/test_report_page",
     "records/shapes": "records/test_codec",
     "registry/backend": "registry/test_folder_backend",
-    "spark/source/line_frame": "spark/test_job",
     "spark/sql": "spark/test_functions",
     "sync/conversion/knowledge": "sync/conversion/test_task",
     "sync/conversion/outcome_rows": "sync/conversion/test_task",

@@ -1,4 +1,8 @@
-"""Rejects, the messages that could not be converted, with their bytes and the reason, and a limit on their number."""
+"""Rejects, the messages that could not be converted, with their bytes and the reason, and a limit on their number.
+
+Both runners of the main job have the conversion of a line from here, which gives a payload or a reject, and the counts of
+a run.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,23 @@ import base64
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
-from cdcavro.errors import shown
+from cdcavro.errors import MessageError, number_of, shown
+from cdcavro.files.lines import detect_format
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.marked_members import version_note
+from cdcavro.wire.sniff import AUTO, MIXED, other_format, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from cdcavro.errors import MessageError
     from cdcavro.files.lines import Line
 
+    Row = tuple[str | None, bytes | None, bytes | None, str | None, str | None]
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", re.ASCII)
@@ -103,3 +112,69 @@ def is_all_rejected(counts: Mapping[str, int]) -> bool:
     (True, False)
     """
     return counts.get("rejected", 0) > 0 and not any(counts.get(name) for name in ("written", "statements", "left out"))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The counts of a run.
+
+    * `read` (int): how many lines were read.
+    * `written` (Mapping[tuple[str, str], int]): how many messages were written, by format and operation.
+    * `rejects` (Mapping[str, int]): how many lines were rejected, by format, which is an empty text if it is not known.
+    """
+
+    read: int
+    written: Mapping[tuple[str, str], int]
+    rejects: Mapping[str, int]
+
+    @property
+    def rejected(self) -> int:
+        """The number of rejects."""
+        return sum(self.rejects.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether read = written + rejected."""
+        return self.read == sum(self.written.values()) + self.rejected
+
+
+def formats_of(heads: Mapping[str, Sequence[Line]], format: str) -> tuple[dict[str, str], list[str]]:
+    """Return the format of each file, and notes: on other formats than the stated one, and on versions.
+
+    `heads` are the first lines of files, by their paths. The format of a file each of whose messages is to be sniffed
+    is an empty text.
+    """
+    formats: dict[str, str] = {}
+    notes: list[str] = []
+    for file, head in heads.items():
+        name = detect_format(iter(head))[0] if format == AUTO else "" if format == MIXED else format
+        note = version_note(b"\n".join(line.raw for line in head), name) if name else None
+        other = other_format((line.raw for line in head), format) if format not in (AUTO, MIXED) else None
+        formats[file] = name
+        if other is not None:
+            notes.insert(0, f"{file}: messages that look like {other} are read as {format}")
+        notes += [] if note is None else [note]
+    return formats, notes
+
+
+def convert_line(line: Line, format: str) -> Row:
+    """Convert a line, and return its format, its payload, and for a reject the raw bytes, JSON path and reason."""
+    try:
+        message = line.message()
+        name = format or sniff(message)
+        return name, get_format(name).encode(message), None, None, None
+    except MessageError as error:
+        return format or error.format, None, line.raw, error.path, error.reason
+
+
+def note_of_hidden(inputs: Sequence[str]) -> str | None:
+    """Return what is to be said of files in local folders that are passed over by name; None if there are none.
+
+    The markers that Hadoop leaves are no such files.
+    """
+    hidden = (path for folder in inputs if Path(folder).is_dir() for path in Path(folder).rglob("[_.]*"))
+    found = sorted(str(path) for path in hidden if path.is_file() and path.suffix != ".crc" and path.name != "_SUCCESS")
+    if not found:
+        return None
+    names = number_of(len(found), "file whose name starts/files whose names start")
+    return f"passing over {names} with _ or ., such as {found[0]}"

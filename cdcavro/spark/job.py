@@ -20,19 +20,20 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import FileError, JobError, number_of
-from cdcavro.files.conversion_report import Report, convert_line, formats_of, note_of_hidden
 from cdcavro.files.lines import HEAD_BYTES, Line
+from cdcavro.files.rejects import Report, convert_line, formats_of, note_of_hidden
 from cdcavro.files.streams import plain_path, say_nothing
 from cdcavro.spark.arrow_udf import in_worker, raw_bytes
 from cdcavro.spark.session import classic, first_line
 from cdcavro.spark.source.line_frame import (
+    SIZE,
     exact_paths,
     glob_free,
     read_head,
     read_line_frame,
+    unpack_lines,
     whole_files,
 )
-from cdcavro.spark.source.packed_lines import SIZE, unpack_lines
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.marked_members import NONE, TOMBSTONE, operation_paths, tombstone_pointers
 from cdcavro.wire.sniff import AUTO, MIXED

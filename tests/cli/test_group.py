@@ -895,3 +895,29 @@ def test_a_place_that_cannot_be_a_folder_is_told_before_spark_starts(tmp_path, m
     )
     assert_ends(result, 2, said)
     assert_ends(run("run", "none", "--out", "out"), 2, "Error: none: expected a file or folder, got none\n")
+
+
+PROGRAM = """
+import hashlib, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM):
+    # What Python would do, it does when the call is over.
+    signal.signal(number, lambda *_: None)
+from cdcavro.cli.group import second_signal_ends
+with second_signal_ends(lambda: print("what was done", file=sys.stderr)):
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(2, 130), (15, 143)])
+def test_a_second_signal_ends_a_process_that_heeds_none(number: int, code: int):
+    """The first one says what is waited for, the second one what was done."""
+    command = [sys.executable, "-c", PROGRAM]
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        assert "Ctrl-C again ends at once" in process.stderr.readline()
+        process.send_signal(number)
+        assert process.stderr.read() == "what was done\n"
+    assert process.returncode == code

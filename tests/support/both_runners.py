@@ -19,8 +19,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import SUFFIXES
 from cdcavro.lake.sql_statements import AT
 from cdcavro.spark.lake import Delta, Iceberg
-from cdcavro.spark.lake.columns import properties_of
-from cdcavro.spark.lake.sinks import Sink
+from cdcavro.spark.lake.sinks import Sink, properties_of
 from cdcavro.spark.pipeline import Formats
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.sync.native.native_tables import NativeTables

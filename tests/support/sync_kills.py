@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 from cdcavro import spark as cdc
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
-from cdcavro.spark.lake import Delta, Iceberg, changelog, columns, current_state, lake_settings, sinks
+from cdcavro.spark.lake import Delta, Iceberg, changelog, current_state, lake_settings, sinks
 from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.outcome_frames import FrameStore
@@ -59,8 +59,8 @@ POINTS: dict[str, Callable[[Path], None]] = {
     "between state and rejects": lambda _: at(JobState, "write", is_after=True, calls=2),
     "between rejects and tables": lambda _: at(FrameStore, "write_rejects", is_after=True),
     CREATED: lambda lake: when(lake, "_delta_log", "metadata"),
-    "before a lake table changes": lambda _: at(columns, "alter_table"),
-    "between a lake table's steps": lambda _: at(columns, "create_table", calls=3),
+    "before a lake table changes": lambda _: at(sinks, "alter_table"),
+    "between a lake table's steps": lambda _: at(sinks, "create_table", calls=3),
     "between deletes and MERGE": lambda _: at(current_state.CurrentState, "_put"),
     "during MERGE": lambda lake: within(current_state.CurrentState, "_put", lake, calls=2),
     "between MERGE and changelog": lambda _: at(changelog.Changelog, "append", calls=2),

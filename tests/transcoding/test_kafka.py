@@ -8,8 +8,8 @@ import pytest
 
 import cdcavro
 from cdcavro.change.model import Arrival
-from cdcavro.transcoding.losses import Loss
 from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.transcoding.transcoder import Loss
 from support.messages import golden_files, goldens
 from support.roundtrip import error_of, exact
 

@@ -15,8 +15,7 @@ from cdcavro.change.model import Change, replace
 from cdcavro.errors import json_path
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.jsonvalues import ABSENT, differences
-from cdcavro.transcoding.losses import Loss, Route
-from cdcavro.transcoding.transcoder import Transcoded, Transcoder
+from cdcavro.transcoding.transcoder import Loss, Route, Transcoded, Transcoder
 from support.messages import HALVED, goldens, lines, shop_canal, shop_debezium
 from support.places import SHARED
 from support.roundtrip import exact

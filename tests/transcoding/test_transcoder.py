@@ -15,9 +15,8 @@ import pytest
 import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.exact.jsontext import parse
-from cdcavro.transcoding.losses import Loss
 from cdcavro.transcoding.mapping import to_changes
-from cdcavro.transcoding.transcoder import Transcoded, Transcoder, count_unzoned, transcode
+from cdcavro.transcoding.transcoder import Loss, Transcoded, Transcoder, count_unzoned, transcode
 from support.messages import HALVED, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact
 

@@ -26,8 +26,7 @@ from cdcavro.errors import FileError, SetupError, number_of
 from cdcavro.files.streams import STANDARD, check_folder
 
 if TYPE_CHECKING:
-    from cdcavro.files.conversion_report import Report
-    from cdcavro.files.rejects import MaxRejects
+    from cdcavro.files.rejects import MaxRejects, Report
 
 _GLOB: Final = re.compile(r"[*?\[{]")
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cdcavro.cli.console import ERASE, ProgressLine, say, table
-from cdcavro.cli.group import REJECTED, example
-from cdcavro.cli.interrupts import second_signal_ends
+from cdcavro.cli.group import REJECTED, example, second_signal_ends
 from cdcavro.cli.options import check_local, check_runner, local_option, verbose_option
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError, SetupError, number_of, plain

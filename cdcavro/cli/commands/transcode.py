@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from cdcavro.files.inputs import Inputs
     from cdcavro.files.rejects import MaxRejects
-    from cdcavro.transcoding.losses import Loss
+    from cdcavro.transcoding.transcoder import Loss
 
 _REASONS: Final = 10
 _PLACES: Final = 5

@@ -15,7 +15,7 @@ from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, name_property
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import DROP
-from cdcavro.spark.lake.columns import prepare, present_columns
+from cdcavro.spark.lake.sinks import prepare, present_columns
 from cdcavro.spark.version_columns import read_fields
 
 if TYPE_CHECKING:

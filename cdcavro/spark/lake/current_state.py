@@ -32,7 +32,8 @@ from cdcavro.lake.typed_rows import (
     first_properties,
     stated_properties,
 )
-from cdcavro.spark.lake.columns import (
+from cdcavro.spark.lake.sinks import (
+    Delta,
     fill,
     prepare,
     present_columns,
@@ -40,7 +41,6 @@ from cdcavro.spark.lake.columns import (
     put_properties,
     with_view,
 )
-from cdcavro.spark.lake.sinks import Delta
 from cdcavro.spark.version_columns import read_fields, read_versions
 
 if TYPE_CHECKING:

@@ -36,9 +36,17 @@ from cdcavro.lake.lakes import (
 from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
 from cdcavro.lake.typed_rows import facts_of_parts
 from cdcavro.spark.lake.changelog import Changelog
-from cdcavro.spark.lake.columns import present_columns, properties_of, put_properties
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache
-from cdcavro.spark.lake.sinks import Delta, Iceberg, check_separate, locate, retry
+from cdcavro.spark.lake.sinks import (
+    Delta,
+    Iceberg,
+    check_separate,
+    locate,
+    present_columns,
+    properties_of,
+    put_properties,
+    retry,
+)
 from cdcavro.spark.session import first_line, session_of
 from cdcavro.sync.local.local_sinks import native_tables
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult

@@ -22,8 +22,7 @@ from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
-from cdcavro.spark.source.line_frame import marked_files
-from cdcavro.spark.source.packed_lines import unpack_lines
+from cdcavro.spark.source.line_frame import marked_files, unpack_lines
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, ROW, SCHEMA, STATEMENT, SUMMARY
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter

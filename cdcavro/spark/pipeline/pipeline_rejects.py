@@ -17,8 +17,7 @@ from cdcavro.errors import FileError, JobError, shown
 from cdcavro.files.streams import local_folder
 from cdcavro.lake.lakes import OWNER, foreign_table_error
 from cdcavro.lake.sql_statements import create_table
-from cdcavro.spark.lake.columns import properties_of, put_properties
-from cdcavro.spark.lake.sinks import locate, retry
+from cdcavro.spark.lake.sinks import locate, properties_of, put_properties, retry
 from cdcavro.spark.pipeline.kafka_topics import admin_of, headers, kafka_reason, send
 from cdcavro.spark.pipeline.lake_tables import spark_lake
 from cdcavro.sync.conversion.outcome_rows import REJECT, STATEMENT

@@ -27,8 +27,8 @@ from cdcavro.files.inputs import cut
 from cdcavro.files.lines import Line, detect_format, packing_of, unpack
 from cdcavro.spark.arrow_udf import in_worker, raw_bytes
 from cdcavro.spark.functions import ERROR, convert_by_format
+from cdcavro.spark.source.line_frame import line_arrays
 from cdcavro.spark.source.listing import file_errors, open_file
-from cdcavro.spark.source.packed_lines import line_arrays
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.message_program import row_parts

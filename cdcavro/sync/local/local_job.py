@@ -25,9 +25,8 @@ from cdcavro.avro.binary import Decoder
 from cdcavro.avro.container import Framing, header
 from cdcavro.errors import FileError, number_of
 from cdcavro.files.block_codec import sync_marker
-from cdcavro.files.conversion_report import Report, convert_line, formats_of, note_of_hidden
 from cdcavro.files.lines import HEAD_BYTES, Line
-from cdcavro.files.rejects import Reject
+from cdcavro.files.rejects import Reject, Report, convert_line, formats_of, note_of_hidden
 from cdcavro.files.streams import local_folder, open_output, plain_path
 from cdcavro.files.threads import start_threads
 from cdcavro.sync.reading.file_source import FileReader, is_hidden

@@ -42,7 +42,7 @@ class NativeTable(Protocol):
         """Return how many bytes the files of the newest version have."""
 
     def columns(self) -> list[LakeColumn]:
-        """Return the columns, without this project's own, as `cdcavro.spark.lake.columns.present_columns` does."""
+        """Return the columns, without this project's own, as `cdcavro.spark.lake.sinks.present_columns` does."""
 
     def schema(self) -> pa.Schema:
         """Return the names and types of all columns, this project's own among them, in the table's order."""

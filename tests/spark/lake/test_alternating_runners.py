@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from cdcavro.lake import TableState, TypedRows
 from cdcavro.lake.merge import values_of
 from cdcavro.spark.lake import CurrentState, Delta
-from cdcavro.spark.lake.columns import properties_of
+from cdcavro.spark.lake.sinks import properties_of
 from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.native_state import NativeState
 from cdcavro.table import TableName

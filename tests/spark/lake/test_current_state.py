@@ -16,9 +16,8 @@ from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
-from cdcavro.spark.lake.columns import properties_of
 from cdcavro.spark.lake.current_state import LakeTableCache, facts_of
-from cdcavro.spark.lake.sinks import Sink
+from cdcavro.spark.lake.sinks import Sink, properties_of
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables

@@ -19,7 +19,7 @@ from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.lakes import Attempt, name_property
 from cdcavro.lake.sql_statements import KEY, OLDER, ORDER, STATE, UNPARSED
 from cdcavro.spark.lake import CurrentState, Delta
-from cdcavro.spark.lake.columns import present_columns, properties_of
+from cdcavro.spark.lake.sinks import present_columns, properties_of
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName

@@ -31,8 +31,7 @@ from cdcavro.lake.sql_statements import (
     merge_state,
 )
 from cdcavro.spark.lake import Changelog, CurrentState, Iceberg
-from cdcavro.spark.lake.columns import present_columns, properties_of, put_properties, with_view
-from cdcavro.spark.lake.sinks import is_appended
+from cdcavro.spark.lake.sinks import is_appended, present_columns, properties_of, put_properties, with_view
 from cdcavro.sync.native.iceberg_lake import NativeIceberg, NativeIcebergTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from datetime import UTC, datetime
@@ -12,13 +13,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from cdcavro import to_changes
+from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import JobError
 from cdcavro.lake import TypedRows
+from cdcavro.lake.lake_columns import spark_type, wanted_columns
 from cdcavro.lake.lakes import Attempt
 from cdcavro.spark.lake import Changelog, Delta
 from cdcavro.spark.lake.sinks import Sink, retry
+from cdcavro.spark.version_columns import _sql_type, true_type
 from cdcavro.table import TableName
+from cdcavro.table.older_fields import ROW
 from cdcavro.table.tables import Tables
+from support.column_types import typed_columns, version_of
 from support.maintenance import compact, forget
 from support.messages import canal
 from support.shop_lake import frame_of
@@ -119,3 +125,48 @@ def test_a_merge_that_meets_the_commit_of_a_compaction_is_tried_again(spark: Spa
     with pytest.raises(Exception, match="nowhere"):
         retry(lambda: tries.append(spark.sql(f"DROP TABLE {sink.identifier(TableName('d', None, 'nowhere'))}")))
     assert len(tries) == 2
+
+
+NESTED = [
+    {"type": "array", "items": "string"},
+    {"type": "map", "values": ["null", "bytes"]},
+    {"type": "array", "items": {"type": "map", "values": {"type": "long", "logicalType": "timestamp-millis"}}},
+    {
+        "type": "record",
+        "name": "Inner",
+        "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": ["null", "string"]}],
+    },
+    {"type": "enum", "name": "Flag", "symbols": ["A"]},
+    {"type": "fixed", "name": "Sixteen", "size": 16},
+    {"type": "fixed", "name": "Money", "size": 8, "logicalType": "decimal", "precision": 12, "scale": 2},
+    {"type": "long", "logicalType": "local-timestamp-millis"},
+    {"type": "long", "logicalType": "timestamp-nanos"},
+    {"type": "int", "logicalType": "time-millis"},
+    {"type": "string", "logicalType": "uuid"},
+    ["null", "int", "long"],
+    ["float", "double"],
+    ["null", "int", "string"],
+    ["int", "boolean", "null"],
+    ["null"],
+]
+
+
+def test_types_of_columns_are_those_of_spark(spark: SparkSession):
+    """Of all that any format's columns may be."""
+    schema = version_of(typed_columns())
+    fields = true_type(schema, ROW).fields[: len(schema.columns)]
+    assert [(column.name, column.type) for column in wanted_columns(schema)] == [
+        (field.name, field.dataType.simpleString()) for field in fields
+    ]
+
+
+def test_types_of_schemas_of_other_makers_are_those_of_spark(spark: SparkSession):
+    """Types within others, and unions."""
+    declared = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": f"f{i}", "type": avro} for i, avro in enumerate(NESTED)],
+    }
+    schema = parse_schema(json.dumps(declared))
+    found = [spark_type(field.type, field.name) for field in schema.root.fields]
+    assert found == [field.dataType.simpleString() for field in _sql_type(schema.json).fields]

@@ -15,7 +15,7 @@ from cdcavro.errors import FileError, MessageError
 from cdcavro.exact import jsontext
 from cdcavro.files import inputs, lines
 from cdcavro.files.lines import read_lines
-from cdcavro.spark.source import packed_lines
+from cdcavro.spark.source import line_frame
 from cdcavro.spark.source.line_rows import SCHEMA, Piece, chunks_of, cuts, format_of, parts_of, read_part
 from cdcavro.spark.source.listing import list_files
 from cdcavro.wire.formats import FORMATS
@@ -94,8 +94,8 @@ def test_lines_that_are_too_long_are_rejects(tmp_path, monkeypatch, format):
     """Of which the beginning is kept; the lines around them are read, wherever the text is cut."""
     for module in (jsontext, inputs.jsontext, lines.jsontext):
         monkeypatch.setattr(module, "MAX_LENGTH", 300)
-    monkeypatch.setattr(packed_lines, "MAX_LENGTH", 300)
-    for module in (packed_lines, lines, inputs):
+    monkeypatch.setattr(line_frame, "MAX_LENGTH", 300)
+    for module in (line_frame, lines, inputs):
         monkeypatch.setattr(module, "KEPT", 16)
     good = b'{"id":7,"type":"INSERT","database":"s","table":"t","data":[{"d":"1"}]}'
     texts = [good, b"x" * 301, good, b"y" * 5000, b"z" * 300, good, b"w" * 301]

@@ -10,7 +10,7 @@ import pytest
 from cdcavro.errors import FileError
 from cdcavro.exact import jsontext
 from cdcavro.files.lines import KEPT
-from cdcavro.spark.source.packed_lines import unpack_lines
+from cdcavro.spark.source.line_frame import unpack_lines
 from support.roundtrip import error_of
 
 TEXT = b"".join(b'{"id":%d,"text":"%s"}\n' % (i, b"x" * (i % 50)) for i in range(20_000))
