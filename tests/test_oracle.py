@@ -25,8 +25,7 @@ from cdcavro.change.model import DML, Arrival, Change, Row, replace
 from cdcavro.change.order import in_order, order_key, split_key_change
 from cdcavro.exact.jsonvalues import same
 from cdcavro.exact.numbers import ExactNumber, plain_text
-from cdcavro.transcoding.mapping import to_changes
-from cdcavro.transcoding.schema_history import SchemaHistory
+from cdcavro.transcoding.mapping import SchemaHistory, to_changes
 from support.messages import shop_canal, shop_debezium
 from support.places import DATA
 from support.shop_tables import server_text

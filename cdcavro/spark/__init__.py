@@ -16,8 +16,7 @@ try:
 except ModuleNotFoundError as error:
     raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[spark]'") from error
 
-from cdcavro.spark.changes import order_key, order_value, shard, to_changes
-from cdcavro.spark.functions import cdc_text, decode, encode
+from cdcavro.spark.functions import cdc_text, decode, encode, order_key, order_value, shard, to_changes
 from cdcavro.spark.registry import from_registry, to_registry
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register

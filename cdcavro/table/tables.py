@@ -32,7 +32,7 @@ from cdcavro.table.statement_follower import StatementFollower
 from cdcavro.table.table_names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.writing.table_writer import TableWriter
-from cdcavro.transcoding.schema_history import with_columns
+from cdcavro.transcoding.mapping import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

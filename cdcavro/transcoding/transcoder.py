@@ -25,8 +25,7 @@ from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
-from cdcavro.transcoding.mapping import iterate_records, records, to_changes
-from cdcavro.transcoding.schema_history import SchemaHistory
+from cdcavro.transcoding.mapping import SchemaHistory, iterate_records, records, to_changes
 from cdcavro.wire.attributes import UNITS, field_rule, marked_paths, member_path
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.kafka import VALUE

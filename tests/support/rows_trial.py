@@ -26,8 +26,7 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper, merge_places
-from cdcavro.transcoding.mapping import from_changes, to_changes
-from cdcavro.transcoding.schema_history import SchemaHistory
+from cdcavro.transcoding.mapping import SchemaHistory, from_changes, to_changes
 from cdcavro.wire.formats import REGISTRY
 from support.messages import shop_canal, shop_debezium
 from support.mutations import mutated

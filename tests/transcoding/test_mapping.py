@@ -22,8 +22,7 @@ from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake import TypedRows
 from cdcavro.table import TableName, TypeOverrides, create_table
 from cdcavro.transcoding import SchemaHistory, Transcoder
-from cdcavro.transcoding.mapping import from_changes, to_changes
-from cdcavro.transcoding.schema_history import with_columns
+from cdcavro.transcoding.mapping import from_changes, to_changes, with_columns
 from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import FORMATS, get_format
 from support.facts import facts_of, text_of

@@ -19,9 +19,8 @@ from cdcavro.exact.jsonvalues import same
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
-from cdcavro.transcoding import schema_history
-from cdcavro.transcoding.mapping import from_changes, to_changes
-from cdcavro.transcoding.schema_history import SchemaHistory, with_columns
+from cdcavro.transcoding import mapping
+from cdcavro.transcoding.mapping import SchemaHistory, from_changes, to_changes, with_columns
 from cdcavro.transcoding.transcoder import Transcoder
 from support.connect_types import DECLARED, values
 from support.messages import SAMPLES, shop_debezium
@@ -373,8 +372,8 @@ def test_transcoding_an_unsigned_number_is_no_loss_of_a_value(fields, target):
 
 def test_a_history_of_ever_new_tables_has_a_bound(monkeypatch):
     """What is beyond it is refused and changes nothing; tables that are known, dropped or declared again go on."""
-    monkeypatch.setattr(schema_history, "MAX_TABLES", 3)
-    monkeypatch.setattr(schema_history, "MAX_COLUMNS", 7)
+    monkeypatch.setattr(mapping, "MAX_TABLES", 3)
+    monkeypatch.setattr(mapping, "MAX_COLUMNS", 7)
     catalog = SchemaHistory()
 
     def learn(name, count, kind="CREATE"):
@@ -398,7 +397,7 @@ def test_a_history_of_ever_new_tables_has_a_bound(monkeypatch):
 
 def test_a_schema_change_beyond_the_bound_is_a_reject_and_the_stream_goes_on(monkeypatch):
     """As any other message that cannot be taken."""
-    monkeypatch.setattr(schema_history, "MAX_COLUMNS", 1)
+    monkeypatch.setattr(mapping, "MAX_COLUMNS", 1)
     transcoder = Transcoder("debezium", "canal")
     with pytest.raises(StructureError):
         transcoder.add(statement("…", ("CREATE", "t", {"a": "INT", "b": "INT"})))

@@ -25,8 +25,7 @@ from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.readers import MISFIT
-from cdcavro.transcoding.mapping import to_changes
-from cdcavro.transcoding.schema_history import SchemaHistory
+from cdcavro.transcoding.mapping import SchemaHistory, to_changes
 from support.messages import SAMPLES
 from support.strategies import HOSTILE_NUMBERS, HOSTILE_STRINGS
 
