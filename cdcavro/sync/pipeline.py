@@ -1,53 +1,32 @@
-"""Pipeline: messages of a source, in batches, into the tables of a lake, topics or files, whatever runner runs it.
-
-In each batch, messages are converted, their statements learned, and rows written.
-"""
+"""Pipeline: messages of a source, in batches, into the tables of a lake, topics or files, whatever runner runs it."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-import time
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from cdcavro.change.clock import Clock
-from cdcavro.errors import FileError, JobError, plain
-from cdcavro.files.rejects import is_all_rejected
-from cdcavro.lake.account import BatchFacts, NewVersions
+from cdcavro.errors import FileError
 from cdcavro.lake.job_state import JobState, replace_file
-from cdcavro.lake.lakes import Attempt
-from cdcavro.sync.conversion.rounds import convert
-from cdcavro.sync.outputs.reject_places import RejectPlaces, Rejects, write_to_places
+from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.sink_settings import Job, LakeNames
-from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows
+from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows
 from cdcavro.sync.outputs.writer import Publisher
 from cdcavro.sync.secrets import Redaction
 from cdcavro.sync.settings import Settings
 from cdcavro.sync.sources import Files
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.wire.sniff import MIXED, other_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from cdcavro.change.model import Change
-    from cdcavro.lake.account import AccountFile, RejectReason
-    from cdcavro.lake.typed_rows import TypedRows
-    from cdcavro.sync.conversion.knowledge import Knowledge
-    from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
-    from cdcavro.sync.outputs.reject_places import RejectOutput
     from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
-    from cdcavro.sync.outputs.writer import Writer, WriteResult
-    from cdcavro.sync.settings import Formats, RegistrySettings
+    from cdcavro.sync.settings import RegistrySettings
     from cdcavro.sync.sources import Kafka
-    from cdcavro.table.history import Table
-    from cdcavro.table.tables import Tables
 
 JOB: Final = "job.json"
 _UNMARKED: Final = "unmarked"
@@ -165,245 +144,3 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     if other != sink:
         raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
     return Job(job, known)
-
-
-# What the account has of a report.
-_ACCOUNTED: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
-# How many reasons an error about too many rejects names.
-_EXAMPLES: Final = 3
-_LOOKED_AT: Final = 20
-# What becomes of messages: each is read, and is exactly one of the others.
-COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
-
-
-class Lag(NamedTuple):
-    """How much is left to read."""
-
-    left: int
-    # "messages" or "files".
-    unit: str
-
-
-@dataclass
-class BatchReport:
-    """What a batch did.
-
-    * `number` (int)
-    * `counts` (dict[str, int]): the messages by what became of them, as in `COUNTS`.
-    * `operations` (dict[str, dict[str, int]]): the rows by operation, as in the envelope, by table.
-    * `steps` (list[str]): how lake tables changed.
-    * `waiting` (dict[str, str]): the tables whose rows wait, and why.
-    * `seconds` (dict[str, float]): how long the parts of the batch took.
-    * `rejects` (list[RejectReason]): why messages were rejected.
-    * `lag` (Lag or None): how much was left to read behind the batch.
-    * `look` (str or None): the format that the messages look like, if all were rejected and it is another one.
-    * `notes` (list[str]): what is to be said of files.
-    """
-
-    number: int
-    counts: dict[str, int]
-    operations: dict[str, dict[str, int]] = field(default_factory=dict)
-    steps: list[str] = field(default_factory=list)
-    waiting: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    rejects: list[RejectReason] = field(default_factory=list)
-    lag: Lag | None = None
-    look: str | None = None
-    notes: list[str] = field(default_factory=list)
-
-
-class BatchMessages(Protocol):
-    """The messages of a batch, which can be converted more than once."""
-
-    def convert(self, knowledge: Knowledge) -> Outcomes:
-        """Convert the messages with what is known. Raises `JobError` for what is no message's fault."""
-
-    def marks(self, files: Iterable[str]) -> list[str]:
-        """Return what is to be said of byte order marks in files, beside what tasks say."""
-
-
-class Batches:
-    """Runs the batches of a pipeline; its runner calls `run` with each."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        state: JobState,
-        writer: Writer,
-        account: AccountFile,
-        say: Callable[[BatchReport], None],
-        rejects: Sequence[RejectOutput] = (),
-    ) -> None:
-        self._settings, self._state, self._writer, self._account, self._say = settings, state, writer, account, say
-        self._rejects = rejects
-        self._next = -1
-        self._maker: TypedRows | None = None
-        self._names = LakeNames()
-        self._totals: Counter[str] = Counter()
-        self._versions = NewVersions()
-        self._rows = TableRows(writer, WaitingRows(state.folder.parent / WAITING), settings.merge_every)
-        self.failure: Exception | None = None
-
-    def run(self, messages: BatchMessages, number: int) -> None:
-        """Run a batch, which may have been run before in part or completely.
-
-        Raises `JobError` and others, which end a stream.
-        """
-        try:
-            self._say(self._run(messages, number))
-        except Exception as error:
-            # Spark passes only its text on.
-            self.failure = error
-            raise
-
-    def _run(self, messages: BatchMessages, number: int) -> BatchReport:
-        began, maker, since = time.time(), self._resume(number), self._first_attempt(number)
-        seconds: dict[str, float] = {}
-        with _measure_time(seconds, "convert"):
-            outcomes, learned = convert(
-                messages.convert, maker, self._settings, is_reduced=not self._writer.has_changes
-            )
-        try:
-            report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
-            report.notes = [*outcomes.notes, *messages.marks(_files_of(outcomes.lanes))]
-            self._check(report, outcomes)
-            maker.clock = _merge_clock(maker.clock, outcomes.clock)
-            tables = maker.tables.tables
-            wanted = [tables[one] for one in sorted(outcomes.tables)]
-            for table in wanted:
-                self._names.name(table, tables)
-            totals = self._totals + Counter(report.counts)
-            rows = self._operations(outcomes, wanted)
-            facts = {
-                "counts": report.counts,
-                "totals": totals,
-                "read": outcomes.lanes,
-                "names": self._names.state,
-                "rows": rows,
-                "begun": (since or datetime.now(UTC)).isoformat(timespec="seconds"),
-            }
-            with _measure_time(seconds, "state"):
-                self._state.write(number, learned, maker.clock, facts)
-            with _measure_time(seconds, "rejects"):
-                self._reject(outcomes, report, since)
-            with _measure_time(seconds, "write"):
-                written = self._rows.write(outcomes, number, tables, self._names, since)
-            self._tell(report, written, tables)
-            self._totals, self._next = totals, number + 1
-            report.operations = {name: dict(operations) for name, operations in rows.items()}
-            self._note(report, began, maker.tables, learned)
-        finally:
-            outcomes.store.free()
-        return report
-
-    def _resume(self, number: int) -> TypedRows:
-        """Return what has learned all that the batches before said."""
-        if self._maker is None or self._next != number:
-            later = [one for one in self._state.batches() if one > number]
-            if later:
-                found = f"one that is behind batch {later[-1]}: its checkpoint is gone, or an older one"
-                raise FileError(str(self._state.folder), f"a state that is behind batch {number} at most", found)
-            self._maker = self._state.resume(number, self._settings.tables())
-            facts = self._state.facts(number)
-            self._names = LakeNames.of(facts.get("names", []))
-            self._totals = Counter(facts.get("totals", {}))
-            self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
-        return self._maker
-
-    def _first_attempt(self, number: int) -> datetime | None:
-        """Return when a batch was first begun to be written; None if it never was."""
-        if number not in self._state.batches():
-            return None
-        return datetime.fromisoformat(self._state.facts(number + 1)["begun"])
-
-    def _check(self, report: BatchReport, outcomes: Outcomes) -> None:
-        """Raise `JobError` if messages were lost, or more were rejected than are allowed."""
-        counts = report.counts
-        if counts["read"] != sum(counts[name] for name in COUNTS[1:]):
-            raise JobError(f"batch {report.number} read {counts['read']} messages, and not as many were found again")
-        total = self._totals + Counter(counts)
-        limit = self._settings.max_rejects
-        if limit is not None and not limit.allows(total["rejected"], total["read"]):
-            few = outcomes.store.reject_reasons()[:_EXAMPLES]
-            shown = "".join(
-                f"\n{one.count:,} such as {plain(one.place)}: {plain(one.path or '$')}: {plain(one.example)}"
-                for one in few
-            )
-            raise JobError(
-                f"batch {report.number} brings the rejects to {total['rejected']:,} of {total['read']:,} messages, which"
-                f" is more than are allowed: nothing of it was written{shown}"
-            )
-
-    def _reject(self, outcomes: Outcomes, report: BatchReport, since: datetime | None) -> None:
-        if report.counts["rejected"]:
-            folder = self._settings.rejects or str(self._state.folder.parent / "rejects")
-            if "://" not in folder:
-                # Spark's own default may be another file system, and a relative path is that of this process.
-                folder = f"file://{Path(folder).absolute()}"
-            found = Rejects(outcomes.store.rejects(), report.number, datetime.now(UTC), Attempt(since is None, since))
-            outcomes.store.write_rejects(folder, report.number, found.time, report.counts["rejected"])
-            write_to_places(self._rejects, found)
-            report.rejects = outcomes.store.reject_reasons()
-            if is_all_rejected(report.counts):
-                report.look = _other_look(outcomes, self._settings.formats)
-
-    def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
-        """Add a batch that is written completely to the account."""
-        now = time.time()
-        versions = self._versions.find(
-            tables, learned, report.number, now, self._names.label, self._settings.chosen.has
-        )
-        own = {name: getattr(report, name) for name in _ACCOUNTED}
-        self._account.add(BatchFacts(report.number, began, now, versions=versions, **own))
-
-    def finish(self, files: RowFiles) -> None:
-        """Write the rows that wait for a later batch, as no batch will come for now."""
-        if self._rows.are_delayed:
-            number = max(self._state.batches()) + 1
-            tables = self._resume(number).tables.tables
-            report = BatchReport(number, dict.fromkeys(COUNTS, 0))
-            with _measure_time(report.seconds, "write"):
-                written = self._rows.write_delayed(files, number, tables, self._names)
-            self._tell(report, written, tables)
-            self._account.note_written(number, report.steps, report.waiting)
-            self._say(report)
-
-    def _tell(self, report: BatchReport, written: Sequence[WriteResult], tables: Sequence[Table]) -> None:
-        for one in written:
-            name = self._names.label(tables[one.number])
-            report.steps += [f"{name}: {step}" for step in one.steps]
-            if one.error is not None:
-                report.waiting[name] = one.error
-
-    def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:
-        """Return the rows by operation of each lake table, which several tables may have had one after another."""
-        rows: dict[str, Counter[str]] = {}
-        for table in wanted:
-            rows.setdefault(self._names.label(table), Counter()).update(outcomes.tables[table.number]["ops"])
-        return {name: dict(operations) for name, operations in rows.items()}
-
-
-def _other_look(outcomes: Outcomes, formats: Formats) -> str | None:
-    """Return the format that the first rejects of a batch look like, if they were read as another one."""
-    given = formats.given
-    if not isinstance(given, str) or given == MIXED:
-        return None
-    return other_format(outcomes.store.first_rejects(_LOOKED_AT), given)
-
-
-def _files_of(lanes: Sequence[Sequence[Any]]) -> list[str]:
-    return [file for _, _, file, *_ in lanes if file is not None]
-
-
-def _merge_clock(clock: Clock, lanes: Sequence[Any]) -> Clock:
-    """Return a clock with the lanes that tasks moved on."""
-    # A file is read once, as a whole: its time is of no use behind the batch.
-    known = {tuple(lane[0]): lane for lane in clock.state if not lane[0][2]}
-    return Clock((known | {tuple(lane[0]): lane for lane in lanes}).values())
-
-
-@contextmanager
-def _measure_time(seconds: dict[str, float], part: str) -> Iterator[None]:
-    begin = time.monotonic()
-    yield
-    seconds[part] = round(time.monotonic() - begin, 3)

@@ -16,12 +16,12 @@ import fastavro
 from cdcavro.lake.escaped_names import folder_names
 from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.local.local_runner import Pipeline
 from cdcavro.sync.local.local_sinks import native_lake
 from cdcavro.sync.native.native_table import NativeTable
 from cdcavro.sync.native.native_tables import locate
 from cdcavro.sync.outputs.sink_settings import LakeSettings
-from cdcavro.sync.pipeline import BatchReport
 from cdcavro.sync.settings import RegistrySettings, Settings
 from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table import TableName

@@ -13,10 +13,10 @@ import pyarrow as pa
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
 from cdcavro.lake.sql_statements import FLOOR, KEY, OPERATION, ORDER, UNPARSED, VERSION
+from cdcavro.sync.batches import Batches, BatchReport
 from cdcavro.sync.local.local_runner import Lane, LocalBatch
 from cdcavro.sync.local.local_sinks import sink_of
 from cdcavro.sync.outputs.sink_settings import Job
-from cdcavro.sync.pipeline import Batches, BatchReport
 from cdcavro.sync.reading.message_columns import message_batch
 from cdcavro.table import TableName
 from cdcavro.table.history import Table

@@ -33,9 +33,9 @@ from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Files, KafkaTopics, RegistrySettings
 from cdcavro.spark.pipeline.avro_files import AvroFileWriter
 from cdcavro.spark.pipeline.kafka_topics import KafkaWriter
+from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.avro_folder import AvroFolder
 from cdcavro.sync.outputs.topic_records import JOB, ORDER, TABLE
-from cdcavro.sync.pipeline import Batches
 from cdcavro.table import TableName
 from support.avro_changes import listed
 from support.kafka_server import Broker, broker, spark_settings

@@ -34,9 +34,9 @@ from cdcavro.spark.lake import Delta, Iceberg, changelog, current_state, lake_se
 from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.outcome_frames import FrameStore
+from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs import table_rows as waiting
 from cdcavro.sync.outputs.table_rows import WaitingRows
-from cdcavro.sync.pipeline import Batches
 from cdcavro.table.tables import REJECT
 from support.kafka_server import broker, spark_settings
 from support.kills import RANDOM, KilledPipeline, at, freed, when, within

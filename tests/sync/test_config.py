@@ -14,9 +14,9 @@ import pytest
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.config import read_config
 from cdcavro.sync.outputs.sink_settings import KafkaTopics
-from cdcavro.sync.pipeline import BatchReport
 from cdcavro.sync.settings import Chosen, Formats, RegistrySettings
 from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.ddl.steps import TableName

@@ -27,8 +27,9 @@ from cdcavro.files.streams import check_folder, local_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.config import Config
-    from cdcavro.sync.pipeline import BatchReport, Lag, Pipeline
+    from cdcavro.sync.pipeline import Pipeline
 
 SHOW: Final = "show"
 LOCAL: Final = "local"

@@ -1,8 +1,8 @@
 """The pipeline on Spark: from topics and files to lake tables, to other topics or to Avro files."""
 
 from cdcavro.spark.pipeline.runner import Pipeline
+from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
-from cdcavro.sync.pipeline import BatchReport
 from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.sync.sources import Files, Kafka
 

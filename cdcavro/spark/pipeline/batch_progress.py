@@ -22,8 +22,8 @@ from cdcavro.errors import FileError
 from cdcavro.files.streams import plain_path
 from cdcavro.lake.account import RejectReason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of
+from cdcavro.sync.batches import Lag
 from cdcavro.sync.outputs.reject_places import GOT, INDEX, LONGEST, MOST_REASONS, PLACE, SHOWN_VALUE, place_of
-from cdcavro.sync.pipeline import Lag
 from cdcavro.sync.sources import Files
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from cdcavro.lake.account import AccountFile
-    from cdcavro.sync.pipeline import BatchReport
+    from cdcavro.sync.batches import BatchReport
     from cdcavro.sync.sources import Kafka
 
     Progress = Mapping[str, Any]

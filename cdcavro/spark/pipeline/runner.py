@@ -35,10 +35,11 @@ from cdcavro.spark.pipeline.pipeline_rejects import check_places, outputs_of
 from cdcavro.spark.session import classic, coordinate, first_line
 from cdcavro.spark.source.line_frame import glob_free, text_options, whole_files
 from cdcavro.sync import pipeline
+from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, Batches, job_of, lock_state
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lock_state
 from cdcavro.sync.sources import Files, Kafka
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
+    from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.config import Config
     from cdcavro.sync.outputs.writer import Writer
-    from cdcavro.sync.pipeline import BatchReport, Lag
 
 # What writes to each kind of sink on Spark.
 SINKS: Final[Mapping[type, Callable[[Any], LakeSink | TopicSink | FileSink]]] = {

@@ -22,6 +22,7 @@ from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync import pipeline
+from cdcavro.sync.batches import Batches, Lag
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
@@ -29,7 +30,7 @@ from cdcavro.sync.local.local_sinks import LocalLakeSink, native_lake, reject_ou
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.writer import PublishingWriter
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, Batches, Lag, job_of, lock_state
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lock_state
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, FileReader, ReplayReader, check_unchanged
 from cdcavro.sync.sources import Files
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from cdcavro.sync.batches import BatchReport
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.rounds import Outcomes
     from cdcavro.sync.outputs.reject_places import RejectPlaces
     from cdcavro.sync.outputs.sink_settings import Job
     from cdcavro.sync.outputs.writer import Writer
-    from cdcavro.sync.pipeline import BatchReport
     from cdcavro.sync.reading.checkpoint import End, FileLog
     from cdcavro.sync.reading.file_source import TakenFile
     from cdcavro.sync.reading.kafka_source import KafkaLane, KafkaReader

@@ -1,6 +1,6 @@
 """The current state of a table in a native lake: the rules of `cdcavro.lake.merge` in Arrow.
 
-Of each key, only the payload of the last change is read. Where changes lack columns, `stated_columns` puts rows
+Of each key, only the payload of the last change is read. Where changes lack columns, `native_columns` puts rows
 together from all that state them.
 """
 
@@ -341,7 +341,7 @@ def _last(keys: pa.Array, orders: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _changes(batch: _KeyedRows, chosen: pa.Array, versions: Sequence[TableSchema], reader: ImageReader) -> pa.Table:
-    """Return changes of rows, as `stated_columns.combine` takes them; `chosen` are their places among the upserts."""
+    """Return changes of rows, as `native_columns.combine` takes them; `chosen` are their places among the upserts."""
     keys, orders = (one.take(chosen) for one in batch.upserts)
     read = []
     for places, envelopes in read_envelopes(batch.rows, batch.places.take(chosen), versions):

@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 
 from cdcavro.cli import console, main
 from cdcavro.cli.commands.sync import BatchLines
-from cdcavro.sync.pipeline import COUNTS, BatchReport, Lag, lock_state
+from cdcavro.sync.batches import COUNTS, BatchReport, Lag
+from cdcavro.sync.pipeline import lock_state
 from support.messages import SAMPLES, canal, sample_files, shipped
 from support.pages import blocks, matches
 from support.places import README

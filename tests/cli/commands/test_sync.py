@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.sync.pipeline import COUNTS
+from cdcavro.sync.batches import COUNTS
 from support.jobs import LocalJob, local_job
 from support.messages import canal
 from support.processes import running

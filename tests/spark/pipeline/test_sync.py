@@ -19,7 +19,7 @@ from cdcavro import registry
 from cdcavro.cli.commands.sync import BatchLines, _config
 from cdcavro.cli.commands.sync import sync as sync_command
 from cdcavro.spark.pipeline import AvroFiles, BatchReport, RegistrySettings
-from cdcavro.sync.pipeline import COUNTS
+from cdcavro.sync.batches import COUNTS
 from support.messages import canal
 from support.processes import running
 

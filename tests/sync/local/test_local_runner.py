@@ -17,9 +17,9 @@ import pytest
 import cdcavro
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.typed_rows import TypedRows
+from cdcavro.sync.batches import BatchReport, Lag
 from cdcavro.sync.conversion.rounds import Outcomes, convert
 from cdcavro.sync.local.local_runner import Lane, LocalBatch, seconds_of
-from cdcavro.sync.pipeline import BatchReport, Lag
 from cdcavro.sync.reading.file_source import FileReader
 from cdcavro.sync.settings import Formats, Settings
 from support.jobs import local_job

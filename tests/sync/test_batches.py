@@ -1,0 +1,214 @@
+"""Batches of a pipeline: what a batch learns, wherever the stream is cut."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cdcavro.errors import FileError
+from cdcavro.lake.job_state import JobState
+from cdcavro.sync.batches import BatchReport
+from cdcavro.sync.native.native_tables import NO_KEY
+from cdcavro.sync.settings import Formats
+from cdcavro.table.history import Table
+from cdcavro.table.tables import Tables
+from support.jobs import PipelineJob
+from support.messages import canal
+
+
+def statement(type: str, sql: str, id: int) -> bytes:
+    """Return a statement of Canal's."""
+    return canal(type, [], id=id, isDdl=True, sql=sql)
+
+
+def debezium(id: int, position: int, op: str = "c") -> bytes:
+    """Return a row of Debezium's without a schema, or a TRUNCATE."""
+    source = {"connector": "mysql", "name": "s", "ts_ms": 1, "db": "d", "table": "t", "file": "b.1", "pos": position}
+    after = None if op == "t" else {"id": id, "a": 1}
+    return json.dumps({"before": None, "after": after, "source": {**source, "row": 0}, "op": op, "ts_ms": 1}).encode()
+
+
+def tables(job: PipelineJob, reports: list[BatchReport]) -> list[Table]:
+    """Return what is remembered of the tables."""
+    state = JobState(Path(job.folder, "state", "batches"))
+    return state.resume(reports[-1].number + 1, Tables(**job.pipeline().settings.options)).tables.tables
+
+
+def test_a_truncate_that_is_alone_in_its_batch_empties_the_table(job):
+    """It edits no table, but it ends its rows."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(statement("TRUNCATE", "TRUNCATE TABLE t", 2))
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=3))
+    reports = made.run()
+    assert reports[1].operations == {"d.t": {"t": 1}}
+    assert made.rows("d.t", "id") == [(2,)]
+
+
+def test_rows_behind_a_drop_whose_columns_no_statement_declares_are_of_a_new_table(job):
+    """CREATE TABLE ... AS declares none, and the table before had the same."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(
+        statement("ERASE", "DROP TABLE t", 2),
+        statement("CREATE", "CREATE TABLE t AS SELECT * FROM u", 3),
+        canal("INSERT", [{"id": "2", "a": "1"}], id=4),
+    )
+    reports = made.run()
+    assert (reports[1].counts["written"], reports[1].counts["rejected"]) == (1, 0)
+    assert made.rows("d.t", "id") == [(2,)]
+    assert len(tables(made, reports)) == 2
+
+
+def test_a_version_with_which_rows_are_written_stays_as_it_is(job):
+    """Also if a statement declared it in a batch before, and no row had to be learned."""
+    made = job()
+    made.send(statement("CREATE", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", 1))
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=2))
+    made.send(canal("INSERT", [{"id": "2", "a": "9999999999"}], id=3, mysqlType={"id": "int", "a": "bigint"}))
+    reports = made.run()
+    assert [len(table.versions) for table in tables(made, reports)] == [2]
+    assert made.rows("d.t", "id", "a") == [(1, 1), (2, 9999999999)]
+
+
+def test_a_version_that_rows_made_stays_when_the_statement_comes_late(job):
+    """The column that only the statement has is added, and a run that goes on knows the same versions."""
+    made, formats = job(), Formats("debezium")
+    made.send(debezium(1, 10))
+    source = {"connector": "mysql", "name": "s", "ts_ms": 1, "db": "d", "table": "t", "file": "b.1", "pos": 5, "row": 0}
+    sql = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"
+    made.send(json.dumps({"source": source, "ts_ms": 1, "databaseName": "d", "ddl": sql, "tableChanges": []}).encode())
+    reports = made.run(formats=formats)
+    (table,) = tables(made, reports)
+    assert [column.name for column in table.versions[0].columns] == ["id", "a"]
+    assert [column.name for column in table.schema.columns] == ["id", "a", "b"]
+
+
+def test_statements_without_a_text_are_learned(job):
+    """SQL Server's have columns alone, and a TRUNCATE in a topic of rows has nothing but its table."""
+    made, formats = job(), Formats("debezium")
+    place = {"version": "2", "connector": "sqlserver", "name": "s", "ts_ms": 1, "db": "d", "schema": "dbo"}
+    column = {"name": "id", "jdbcType": 4, "typeName": "int", "typeExpression": "int", "position": 1, "optional": False}
+    change = {"type": "CREATE", "id": '"d"."dbo"."t"', "table": {"primaryKeyColumnNames": ["id"], "columns": [column]}}
+    source = {**place, "table": "t", "commit_lsn": "00000027:00000758:0003"}
+    said = {"source": source, "ts_ms": 1, "databaseName": "d", "schemaName": "dbo", "ddl": None}
+    both = [change, change | {"id": '"d"."dbo"."u"'}]
+    made.send(json.dumps({**said, "tableChanges": both}).encode())
+    reports = made.run(formats=formats)
+    assert reports[0].counts["statements"] == 1
+    found = [(table.schema.table.table, table.schema.key_names) for table in tables(made, reports)]
+    assert found == [("t", ("id",)), ("u", ("id",))]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_rows_that_only_a_statement_which_is_not_understood_can_explain_are_rejects(job, *, is_cut):
+    """In its batch and behind it, also of a run that goes on; its text is in their reason, and all others are written."""
+    made = job()
+    known = {"id": "1", "a": "1"}
+    messages = [
+        statement("CREATE", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", 1),
+        canal("INSERT", [known], id=2),
+        statement("ALTER", "ALTER TABLE t FROBNICATE", 3),
+        canal("INSERT", [known | {"id": "2", "z": "7"}], id=4, mysqlType=None),
+        canal("INSERT", [known | {"id": "3"}], id=5),
+        canal("INSERT", [known | {"id": "4", "z": "7"}], id=6, mysqlType=None),
+    ]
+    if is_cut:
+        for message in messages[:5]:
+            made.send(message)
+    else:
+        made.send(*messages[:5])
+    made.run()
+    made.send(messages[5])
+    made.run()
+    rejects = [
+        json.loads(line)
+        for path in Path(made.folder, "state", "rejects").rglob("*.json*")
+        if path.is_file() and not path.name.startswith((".", "_"))
+        for line in path.read_text().splitlines()
+    ]
+    reasons = [one["reason"] for one in rejects]
+    assert made.rows("d.t", "id") == [(1,), (3,)]
+    assert len(reasons) == 3
+    assert sum("behind a statement that is not understood: 'ALTER TABLE t FROBNICATE'" in one for one in reasons) == 2
+
+
+def test_a_truncate_among_the_rows_of_a_topic_empties_the_table(job):
+    """It is a message without a text, and the only statement."""
+    made, formats = job(is_current=False, is_changelog=True), Formats("debezium")
+    made.send(debezium(1, 10))
+    made.send(debezium(0, 20, "t"))
+    reports = made.run(formats=formats)
+    assert [report.operations for report in reports] == [{"d.t": {"c": 1}}, {"d.t": {"t": 1}}]
+
+
+def test_tables_that_are_one_behind_the_other_in_a_lake_table_are_counted_together(job):
+    """The rows of the one that was dropped are not forgotten."""
+    made = job()
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        statement("ERASE", "DROP TABLE t", 2),
+        statement("CREATE", "CREATE TABLE t (id INT PRIMARY KEY, a INT)", 3),
+        canal("INSERT", [{"id": "2", "a": "1"}], id=4),
+    )
+    assert made.run()[0].operations == {"d.t": {"c": 2, "x": 1}}
+
+
+def test_a_table_that_gets_its_key_later_has_a_changelog(job):
+    """Its rows without a key have no current state, which is said, and none wait for one."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1, pkNames=None))
+    made.send(
+        statement("ALTER", "ALTER TABLE t ADD PRIMARY KEY (id)", 2), canal("INSERT", [{"id": "2", "a": "1"}], id=3)
+    )
+    reports = made.run()
+    assert [report.waiting for report in reports] == [{}, {}]
+    assert [report.steps for report in reports] == [[f"d.t: {NO_KEY}"], []]
+    assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,)]
+
+
+def test_a_state_whose_checkpoint_is_gone_is_refused(job):
+    """All would be read again, and a changelog would skip what it takes for its own batches."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=2))
+    made.run()
+    shutil.rmtree(made.folder / "state" / "checkpoint")
+    with pytest.raises(FileError, match="its checkpoint is gone, or an older one"):
+        made.run()
+
+
+def test_files_leave_no_time_behind(job):
+    """The state does not grow with their number."""
+    made = job()
+    for i in range(1, 4):
+        made.send(canal("INSERT", [{"id": str(i), "a": "1"}], id=i))
+    reports = made.run()
+    state = JobState(Path(made.folder, "state", "batches"))
+    assert [
+        len(json.loads((state.folder / f"{report.number:012}.json").read_bytes())["clock"]) for report in reports[1:]
+    ] == [1, 1]
+
+
+def test_statements_that_change_nothing_do_not_make_the_state_grow(job, monkeypatch: pytest.MonkeyPatch):
+    """One in each batch; files are put together, and the next run begins with them."""
+    monkeypatch.setattr("cdcavro.lake.job_state._FILES", 4)
+    monkeypatch.setattr("cdcavro.lake.job_state._LAST_IDLE", 1)
+    made, sql = job(), "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, a INT)"
+    for i in range(1, 13):
+        row = canal("INSERT", [{"id": str(i), "a": "1"}], id=2 * i)
+        made.send(canal("CREATE", [], id=2 * i - 1, isDdl=True, sql=sql), row)
+        if i in (8, 12):
+            made.run()
+    state = JobState(Path(made.folder, "state", "batches"))
+    said = [json.loads(path.read_bytes())["learned"] for path in sorted(state.folder.iterdir())]
+    assert len(said) <= 6
+    assert sum(len(one) for one in said) <= 8
+    assert made.rows("d.t", "id", "a") == [(i, 1) for i in range(1, 13)]
+    made.send(canal("INSERT", [{"id": "13", "a": "1"}], id=30))
+    made.run()
+    made.run_again()
+    assert len(made.rows("d.t", "id")) == 13
