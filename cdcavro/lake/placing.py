@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.clock import Clock
     from cdcavro.change.model import Change
-    from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.lake.typed_rows import HasState, TypedRow
     from cdcavro.table.tables import Tables
     from cdcavro.table.writing.message_typer import RowBuffers
 
@@ -171,7 +171,7 @@ class Placing:
     """Places the messages of one format, by `tables` that have learned all of them, or all that they need.
 
     `clock` (`Clock`) moves with every message that is placed; `dropped` is as in `Learned`, and `unavailable` as in
-    `to_changes`. `is_of_one_topic` is as in `MessageTyper`.
+    `to_changes`. `is_of_one_topic` is as in `MessageTyper`, and `has_state` as in `TypedRows`.
     """
 
     def __init__(
@@ -183,8 +183,9 @@ class Placing:
         unavailable: str | None = USUAL_PLACEHOLDER,
         dropped: Mapping[bytes, Sequence[int]] | None = None,
         is_of_one_topic: bool = False,
+        has_state: HasState | None = None,
     ) -> None:
-        self._clock, self._tables = clock, tables
+        self._clock, self._tables, self._has_state = clock, tables, has_state
         self._dropped = drop_lookup(dropped or {}, tables)
         self._typer = MessageTyper(
             format,
@@ -236,10 +237,12 @@ class Placing:
         That is the pattern of `alike`, if it is not None: a message without what is the same for all that are taken; or
         none if it is empty.
 
-        Raises for the first change that contradicts its table, as `Tables.find` and `Tables.write` do, and `OrderError`
-        as `Clock.time` does; then nothing of the message is placed.
+        Raises for the first change that contradicts its table or that a current state cannot take, as `write_change`
+        does, and `OrderError` as `Clock.time` does; then nothing of the message is placed.
         """
-        pairs = [(change, write_change(self._tables, change)) for change in self.at_place(changes, place)]
+        pairs = [
+            (change, write_change(self._tables, change, self._has_state)) for change in self.at_place(changes, place)
+        ]
         rows = rows_of_message(pairs, self._clock, self._dropped)
         if alike != b"":
             typed = [one for _, found in pairs for one in found]

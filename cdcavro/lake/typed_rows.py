@@ -13,7 +13,7 @@ from msgspec import Struct
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, DML, Change, replace
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, order_value
-from cdcavro.errors import CdcAvroError, OrderError, SchemaError
+from cdcavro.errors import CdcAvroError, OrderError, SchemaError, StructureError, plain, shown
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.table.ddl.contents import empties
@@ -25,10 +25,16 @@ if TYPE_CHECKING:
     from cdcavro.table.history import Table
     from cdcavro.table.tables import Tables, TypedChange
 
+    # Returns whether a current state of a table is wanted.
+    HasState = Callable[[Table], bool]
+
 UPSERTS: Final = ("c", "u", "r")
 DELETE: Final = "d"
 TRUNCATE: Final = "t"
 DROP: Final = "x"
+# How many columns an error names.
+_SHOWN_COLUMNS: Final = 5
+_WHOLE_ROWS: Final = "binlog_row_image=FULL, REPLICA IDENTITY FULL, LOGALLSUPCOLS"
 
 
 class TypedRow(Struct, frozen=True):
@@ -76,15 +82,49 @@ def rows_of_message(
     return rows
 
 
-def write_change(tables: Tables, change: Change) -> list[TypedChange]:
+def write_change(tables: Tables, change: Change, has_state: HasState | None = None) -> list[TypedChange]:
     """Return what `Tables.write` makes of a change that is learned; nothing if the change is no row.
 
-    Raises as `Tables.find` and `Tables.write` do.
+    Raises as `Tables.find` and `Tables.write` do, and of a table that `has_state`, as `check_whole` does.
     """
+    own = change
     if change.half is not None:
         # The row before an update goes and the one after it comes, whatever message brings them.
-        change = replace(change, op="DELETE" if change.half == "BEFORE" else "INSERT", half=None)
-    return tables.write(change, tables.find(change)) if change.op in DML or empties(change) else []
+        own = replace(change, op="DELETE" if change.half == "BEFORE" else "INSERT", half=None)
+    typed = tables.write(own, tables.find(own)) if own.op in DML or empties(own) else []
+    if has_state is not None and change.op == "UPDATE":
+        for one in typed:
+            if one.change.op == "INSERT" and has_state(one.table):
+                check_whole(one, is_half=change.half is not None)
+    return typed
+
+
+def check_whole(typed: TypedChange, *, is_half: bool = False) -> None:
+    """Raise `StructureError` if the row that an update puts under a key does not have all columns of its table.
+
+    `typed` is the insert of an update that moves a key, or that comes in two halves. The values of the other columns
+    stand in the row that the update takes away, which may be in another batch, so a current state would lose them.
+    """
+    lost = [*typed.absent, *(() if is_half else _unexplained_drops(typed))]
+    if typed.key is None or not lost:
+        return
+    name, more = typed.schema.table, len(lost) - _SHOWN_COLUMNS
+    table = ".".join(plain(part) for part in (name.database, name.schema, name.table) if part)
+    expected = f"all columns of {table} in a row that an update puts under another key ({_WHOLE_ROWS} and the like)"
+    listed = ", ".join([*map(shown, lost[:_SHOWN_COLUMNS]), *([f"{more} more"] if more > 0 else [])])
+    raise StructureError(expected, f"none for {listed}", format=typed.change.source.format)
+
+
+def _unexplained_drops(typed: TypedChange) -> list[str]:
+    """Return the columns that a version lacks and no statement dropped.
+
+    Some sources list nothing but the columns that a row states, so that a row without some looks like a table without.
+    """
+    dropped, schema = typed.table.unexplained.dropped, typed.schema
+    if not dropped:
+        return []
+    older = [version.names for version in typed.table.versions if version.version < schema.version]
+    return sorted(name for name in dropped.keys() - schema.names if any(name in names for names in older))
 
 
 def drop_lookup(dropped: Mapping[bytes, Sequence[int]], tables: Tables) -> Callable[[Change], Sequence[Table]]:
@@ -123,12 +163,15 @@ class Batch(NamedTuple):
 class TypedRows:
     """Turns batches of changes into typed rows; `tables` (`Tables`) follows their tables, and `clock` the lanes.
 
+    What `check_whole` refuses is a reject where a table `has_state`: a function that is called with the `Table`.
+
     A row waits for nothing: its own columns and its place in the order say which version it is of, once its batch is
     learned. So it does not matter where a stream is cut into batches, even between a statement and the rows around it.
     """
 
-    def __init__(self, tables: Tables, clock: Clock | None = None) -> None:
+    def __init__(self, tables: Tables, clock: Clock | None = None, *, has_state: HasState | None = None) -> None:
         self.tables = tables
+        self._has_state = has_state
         self.clock = Clock() if clock is None else clock
         self.learner = Learner(tables)
 
@@ -148,7 +191,7 @@ class TypedRows:
 
     def _write(self, change: Change, batch: Batch) -> list[TypedChange]:
         try:
-            return write_change(self.tables, change)
+            return write_change(self.tables, change, self._has_state)
         except CdcAvroError as error:
             batch.rejects.append((change, error))
             return []

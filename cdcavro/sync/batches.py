@@ -129,9 +129,8 @@ class Batches:
         began, maker, since = time.time(), self._resume(number), self._first_attempt(number)
         seconds: dict[str, float] = {}
         with _measure_time(seconds, "convert"):
-            outcomes, learned = convert(
-                messages.convert, maker, self._settings, is_reduced=not self._writer.has_changes
-            )
+            goals = {"is_reduced": not self._writer.has_changes, "has_states": self._writer.has_states}
+            outcomes, learned = convert(messages.convert, maker, self._settings, **goals)
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
             report.notes = [*outcomes.notes, *messages.marks(_files_of(outcomes.lanes))]

@@ -150,3 +150,38 @@ def test_batches_hold_together_what_each_holds():
     ]
     assert facts_of_parts(parts) == RowFacts(b"\x02", 11, 22, 33, [b"a", b"b", b"c"])
     assert facts_of_parts(parts[:1]) == parts[0]
+
+
+def test_a_row_that_moves_and_is_stated_in_part_is_a_reject_where_a_table_has_a_state():
+    """So is one that comes in halves; a table without a key has none, and many columns are counted."""
+    names = ("id", *(f"c{i}" for i in range(7)))
+    columns = tuple(Column(name=name, type="int") for name in names)
+    whole = replace(insert(1), columns=columns, after=dict.fromkeys(names, 1))
+    moved = replace(move(1, 2), columns=columns, before={"id": 1}, after={"id": 2})
+    half = replace(whole, op="UPDATE", half="AFTER", after={"id": 1, "c0": 1})
+    messages = [message(1, whole), message(2, moved), message(3, half), message(4, replace(whole, op="UPDATE"))]
+    maker = TypedRows(Tables(), has_state=lambda table: table.schema.table.table == "t")
+    found = maker.of_batch(messages)
+    assert [row.operation for row in found.rows] == ["c", "u"]
+    assert [(change.place.offset, error.got) for change, error in found.rejects] == [
+        (2, "none for 'c0', 'c1', 'c2', 'c3', 'c4', 2 more"),
+        (3, "none for 'c1', 'c2', 'c3', 'c4', 'c5', 1 more"),
+    ]
+    assert maker.of_batch([message(5, moved, source=replace(SOURCE, table="u"))]).rejects == []
+    keyless = [[replace(one, key=None) for one in changes] for changes in (messages[0], messages[2])]
+    assert TypedRows(Tables(), has_state=lambda _: True).of_batch(keyless).rejects == []
+    assert TypedRows(Tables()).of_batch(messages).rejects == []
+
+
+def test_a_column_that_a_list_of_columns_has_dropped_is_lacked_by_a_moved_row_until_a_statement_drops_it():
+    """Some sources list nothing but the columns that a row states; a row of an older version lacks nothing newer."""
+    lists = COLUMNS, (*COLUMNS, Column(name="b", type="int")), (COLUMNS[0], Column(name="c", type="int"))
+    _, long, short = (replace(insert(1), columns=one, after={column.name: 1 for column in one}) for one in lists)
+    moved = replace(short, op="UPDATE", before={"id": 1}, after={"id": 2, "c": 1})
+    maker = TypedRows(Tables(), has_state=lambda _: True)
+    before = [message(1, insert(1)), message(2, move(1, 4)), message(3, long), message(5, moved)]
+    half = replace(short, op="UPDATE", half="AFTER")  # whole: it would be that of each update
+    (reject,) = maker.of_batch([*before, message(6, half)]).rejects
+    assert (reject[0].place.offset, reject[1].got) == (5, "none for 'a', 'b'")
+    drop = Change(op="ALTER", ddl="ALTER TABLE t DROP COLUMN a, DROP COLUMN b")
+    assert maker.of_batch([message(4, drop), message(7, moved)]).rejects == []

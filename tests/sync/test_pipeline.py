@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +30,7 @@ from cdcavro.sync.pipeline import job_of
 from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.sync.sources import Files
 from support.messages import canal
+from support.moved_keys import moving
 from support.roundtrip import error_of
 from support.shop_tables import MESSAGES
 
@@ -173,6 +174,42 @@ def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
     assert [row[1:] for row in log if row[1] != "b"] == [("c", 1, 1), ("u", 1, None), ("c", 2, None), ("u", 1, 3)]
     with pytest.raises(FileError, match="expected rejects, got none"):
         replay(rejects, again)
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state(job, *, has_state: bool):
+    """Until somebody completes it: then it stands where it came in the order, and a changelog alone takes it as it is."""
+    made = job(is_current=has_state, is_changelog=True)
+    (insert, part), (_, whole) = moving("goldengate", "note"), moving("goldengate")
+    later = (
+        part.replace(b"0002", b"0003").replace(b'"n": 1', b'"n": 5').replace(b'"before": {"id": 7}', b'"tokens": {}')
+    )
+    own = {"formats": Formats("goldengate")}
+    for message in (insert, part, later):
+        made.send(message)
+    reports = made.run(**own)
+    assert [report.counts["rejected"] for report in reports] == [0, int(has_state), 0]
+    if not has_state:
+        log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", "n", "note", suffix="changes")
+        assert [row[1:] for row in log] == [
+            ("c", "7", "1", "long"),
+            ("d", "7", None, None),
+            ("c", "8", "1", None),
+            ("u", "8", "5", None),
+        ]
+        return
+    assert made.rows("d.t", "id", "n", "note") == [("7", "1", "long"), ("8", "5", None)]
+    rejects, again = made.folder / "state" / "rejects", made.folder / "state" / "replay"
+    (folder,) = replay(rejects, again)
+    (path,) = folder.glob("*.json")
+    reject = json.loads(path.read_text())
+    assert b64decode(reject["raw"]) == part
+    assert "all columns of d.t in a row that an update puts under another key" in reject["reason"]
+    assert reject["reason"].endswith("got none for 'note'")
+    path.unlink()  # Spark has a checksum of it
+    (folder / "completed.json").write_text(json.dumps(reject | {"raw": b64encode(whole).decode()}) + "\n")
+    assert [report.counts["written"] for report in made.run(**own)] == [1]
+    assert made.rows("d.t", "id", "n", "note") == [("8", "5", "long")]
 
 
 def test_rejects_of_a_batch_that_is_not_done_are_not_read_again(job):

@@ -99,6 +99,7 @@ class KafkaWriter:
     _partitions: dict[str, int] = field(default_factory=dict)
 
     has_changes = True
+    has_states = False
 
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time."""

@@ -189,6 +189,11 @@ class LakeTables:
         """Whether every change is wanted, and not only the last of each key."""
         return self.settings.is_changelog
 
+    @property
+    def has_states(self) -> bool:
+        """Whether current states are wanted."""
+        return self.settings.is_current
+
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
 

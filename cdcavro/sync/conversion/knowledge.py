@@ -42,6 +42,8 @@ class Knowledge:
     is_strict: bool = False
     # Whether only the last change of each key is wanted.
     is_reduced: bool = False
+    # Whether current states are wanted.
+    has_states: bool = False
     # As in `Settings`.
     framed: RegistrySettings | None = None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdcavro.change.model import DDL, Change
@@ -32,11 +33,16 @@ _ROUNDS: Final = 4
 
 
 def convert(
-    run: Callable[[Knowledge], Outcomes], maker: TypedRows, settings: Settings, *, is_reduced: bool
+    run: Callable[[Knowledge], Outcomes],
+    maker: TypedRows,
+    settings: Settings,
+    *,
+    is_reduced: bool,
+    has_states: bool = False,
 ) -> tuple[Outcomes, list[Change]]:
     """Return the outcomes of a batch that `run` converts, and what it said of tables, which `maker` learns.
 
-    `is_reduced` is as in `Knowledge`.
+    `is_reduced` and `has_states` are as in `Knowledge`.
 
     The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables,
     the driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again
@@ -46,8 +52,9 @@ def convert(
     A misfit that is to end the job ends it when nothing more is learned: `run` then raises `MisfitError`, or what its
     runner makes of it, such as `PythonException` of Spark.
     """
+    know = partial(_knowledge, maker, settings, is_reduced=is_reduced, has_states=has_states)
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
-    outcomes = run(_knowledge(maker, settings, None, is_reduced=is_reduced))
+    outcomes = run(know(None))
     for _ in range(_ROUNDS):
         edits = maker.tables.edits
         more = maker.learner.learn(outcomes.store.questions())
@@ -65,11 +72,10 @@ def convert(
             outcomes = known
             break
         outcomes.store.free()
-        outcomes = run(_knowledge(maker, settings, (learned, faults), is_reduced=is_reduced))
+        outcomes = run(know((learned, faults)))
     if outcomes.counts["misfits"] and settings.options.get("on_misfit") == ERROR:
         outcomes.store.free()
-        strict = replace(_knowledge(maker, settings, (learned, faults), is_reduced=is_reduced), is_strict=True)
-        outcomes = run(strict)
+        outcomes = run(replace(know((learned, faults)), is_strict=True))
     # A message that was not placed, and about which nothing was learned, is a reject.
     outcomes.counts["rejected"] += outcomes.counts["unplaced"]
     return outcomes, learned.changes
@@ -85,6 +91,7 @@ def _knowledge(
     learned: tuple[Learned, Mapping[bytes, Mapping[str, str | None]]] | None,
     *,
     is_reduced: bool,
+    has_states: bool,
 ) -> Knowledge:
     chosen = settings.chosen
     left_out = (table.number for table in maker.tables.tables if not chosen.has(table.schema.table))
@@ -99,6 +106,7 @@ def _knowledge(
         frozenset(left_out) if chosen != Chosen() else frozenset(),
         is_all=learned is not None,
         is_reduced=is_reduced,
+        has_states=has_states,
         framed=settings.framed,
     )
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.outcome_rows import Fault
+    from cdcavro.table.history import Table
 
     Unpack = Callable[[Iterable[pa.RecordBatch], Callable[[str], None]], Iterator[pa.RecordBatch]]
 
@@ -186,8 +187,16 @@ class _Task:
         return placing
 
     def _new_placing(self, format: str, clock: Clock, *, is_of_one_topic: bool = False) -> Placing:
-        own, more = self._knowledge, {"is_of_one_topic": is_of_one_topic}
-        return Placing(format, own.tables, clock, unavailable=own.unavailable, dropped=own.dropped, **more)
+        own = self._knowledge
+        return Placing(
+            format,
+            own.tables,
+            clock,
+            unavailable=own.unavailable,
+            dropped=own.dropped,
+            is_of_one_topic=is_of_one_topic,
+            has_state=self._output.is_wanted if own.has_states else None,
+        )
 
     def _replay(self, batch: pa.RecordBatch) -> None:
         """Convert messages that were rejected once, each at the time that its lane had then."""
@@ -406,6 +415,10 @@ class TaskOutput:
         """Return the names of tables by number."""
         marks = self._questions.marks
         return [marks.get(table.number, str(table.number)) for table in self._knowledge.tables.tables]
+
+    def is_wanted(self, table: Table) -> bool:
+        """Return whether the rows of a table are wanted."""
+        return table.number not in self._left_out()
 
     def _left_out(self) -> frozenset[int]:
         """Return the numbers of the tables that are not wanted; each new table is looked at once."""

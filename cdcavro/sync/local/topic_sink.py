@@ -182,6 +182,7 @@ class LocalTopicWriter:
     client: TopicClient
 
     has_changes = True
+    has_states = False
 
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables. Raises `JobError` for what is no table's fault."""

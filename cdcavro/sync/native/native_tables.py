@@ -109,6 +109,11 @@ class NativeTables:
         """Whether every change is wanted, and not only the last of each key."""
         return self.is_changelog
 
+    @property
+    def has_states(self) -> bool:
+        """Whether current states are wanted."""
+        return self.is_current
+
     def write(self, tables: Sequence[tuple[Table, TableName, Sequence[Part]]]) -> list[TableResult]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
 

@@ -100,6 +100,7 @@ class FolderWriter(ABC):
     folder: AvroFolder
 
     has_changes = True
+    has_states = False
 
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time. Raises `FileError` for a folder of another pipeline."""

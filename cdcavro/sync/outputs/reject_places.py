@@ -173,6 +173,11 @@ class SeparatingWriter:
         """Whether every change is wanted."""
         return self.writer.has_changes
 
+    @property
+    def has_states(self) -> bool:
+        """Whether current states are wanted."""
+        return self.writer.has_states
+
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of the tables that go elsewhere than rejects."""
         clashes = {table.number: self.places.clash(name, self.template) for table, name, _ in tables}

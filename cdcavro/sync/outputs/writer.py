@@ -59,6 +59,10 @@ class Writer(Protocol):
     def has_changes(self) -> bool:
         """Whether every change is wanted, and not only the last of each key."""
 
+    @property
+    def has_states(self) -> bool:
+        """Whether current states are wanted."""
+
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables: each with what it is called and its rows, from the oldest batch on.
 
@@ -132,6 +136,11 @@ class PublishingWriter:
     def has_changes(self) -> bool:
         """Whether every change is wanted."""
         return self.writer.has_changes
+
+    @property
+    def has_states(self) -> bool:
+        """Whether current states are wanted."""
+        return self.writer.has_states
 
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Publish, and write the rows of the tables of which no schema was refused."""

@@ -28,6 +28,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_damaged_packed_file_stops_the_stream,
     test_a_file_of_long_ago_is_read_too,
     test_a_file_that_changes_behind_its_reading_is_an_error,
+    test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state,
     test_a_run_goes_on_where_the_one_before_stopped,
     test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it,
     test_packed_files_and_byte_order_marks_are_read_as_elsewhere,

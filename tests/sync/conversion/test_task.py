@@ -21,7 +21,9 @@ from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
 from support.messages import canal
+from support.moved_keys import MOVES, format_of, moving
 from support.mutations import mutated
 from support.task_batches import Record, batch_of, converted
 
@@ -168,6 +170,54 @@ def test_a_row_whose_operation_is_not_known_is_a_reject(format: str, message: by
         assert (row["what"], row["raw"]) == (REJECT, message)
         assert "an operation on a row that is known" in str(row)
         assert {name: count for name, count in summary["counts"].items() if count} == {"read": 1, "rejected": 1}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_moved_row_that_is_stated_in_part_is_a_reject_where_states_are_wanted(name: str):
+    """With all that it lacks, whether its table is known or not; a changelog has it as it is, and a whole row passes."""
+    format = format_of(name)
+    insert, part = moving(name, "note", "n")
+    _, whole = moving(name)
+    for message, is_whole in ((whole, True), (part, False)):
+        facts = replace(known(insert, message, format=format), unavailable=USUAL_PLACEHOLDER)
+        for knowledge in (facts, replace(facts, has_states=True)):
+            rows, summary = converted(knowledge, batch_of([(None, insert), (None, message)]))
+            is_row = is_whole or not knowledge.has_states
+            assert summary["counts"]["written"] == (2 if is_row else 1)
+            assert summary["counts"].get("unplaced", 0) == (not is_row)
+            refused = [row for row in rows if row["what"] == STATEMENT]
+            assert [(row["raw"], row["format"], row["offset"]) for row in refused] == [(message, format, 1)][is_row:]
+            for row in refused:
+                assert "expected all columns of d.t in a row that an update puts under another key" in row["reason"]
+                assert row["reason"].endswith("got none for 'n', 'note'")
+
+
+def test_a_moved_row_of_a_table_that_is_not_wanted_is_left_out():
+    """Nothing of it is lost."""
+    insert, part = moving("goldengate", "note")
+    facts = known(insert, format="goldengate", has_states=True, left_out=frozenset({0}))
+    _, summary = converted(facts, batch_of([(None, insert), (None, part)]))
+    assert {name: count for name, count in summary["counts"].items() if count} == {"read": 2, "left out": 2}
+
+
+def test_a_column_that_came_later_is_not_lacked_by_rows_moved_before():
+    """Neither if they come behind the statement; nor is one that a statement has dropped."""
+    insert, whole = moving("maxwell")
+    add, drop = (
+        json.dumps({"type": "table-alter", "database": "d", "table": "t", "ts": 1_700_000_000_000 + ts, "sql": sql})
+        for ts, sql in ((5_000, "ALTER TABLE t ADD b INT"), (9_000, "ALTER TABLE t DROP note"))
+    )
+    create = {"type": "table-create", "database": "d", "table": "t", "ts": 1_699_999_999_000}
+    create = json.dumps(create | {"sql": "CREATE TABLE t (id INT PRIMARY KEY, n INT, note TEXT)"})
+    second = (
+        whole.replace(b"1700000002", b"1700000012").replace(b"8", b"9", 1).replace(b', "note": "long"', b', "b": 1')
+    )
+    last = whole.replace(b"1700000002", b"1700000012").replace(b', "note": "long"', b"")
+    messages = [create.encode(), insert, whole, add.encode(), drop.encode(), second, last]
+    facts = known(*messages, format="maxwell", has_states=True)
+    rows, summary = converted(facts, batch_of([(None, one) for one in messages]))
+    assert summary["counts"]["unplaced"] == 1
+    assert [row["reason"].rpartition(", got ")[2] for row in rows if row["reason"]] == ["none for 'b'"]
 
 
 def test_tombstones_and_keys_of_records_count():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 import cdcavro
 from cdcavro.errors import FileError, JobError
@@ -24,6 +25,7 @@ from cdcavro.sync.reading.file_source import FileReader
 from cdcavro.sync.settings import Formats, Settings
 from support.jobs import local_job
 from support.messages import canal
+from support.moved_keys import MOVES, format_of, moving
 from support.rows_trial import ZONE
 from support.shop_tables import MESSAGES
 
@@ -90,6 +92,44 @@ def test_rows_without_their_envelope_are_those_that_their_records_leave(job):
     made.send(record(2, 1, "null"), record(3, 2, '{"id":2,"a":"y","__op":"u"}'), record(2, 3, '{"id":3,"a":"z"}', 1))
     made.run(**own)
     assert made.rows("d.t", "id", "a") == [("2", "y"), ("3", "z")]
+
+
+@pytest.mark.parametrize("engine", ["", "off"])
+def test_no_value_of_a_row_that_moves_to_another_key_is_lost(tmp_path: Path, engine: str):
+    """By the engine and exactly: a part of it is a reject of a current state, for tables of each format."""
+    patterns, names = {}, [name for name in MOVES if name != "datahub_blob"]
+    for i, name in enumerate(names):
+        (insert, part), (_, whole) = moving(name, "note"), moving(name)
+        for table, message in ((f"p{i}", part), (f"w{i}", whole)):
+            lines = (_of_table(one, table) for one in (insert, insert, message))
+            (tmp_path / "in").mkdir(exist_ok=True)
+            (tmp_path / "in" / f"{table}.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+            patterns[f"{table}.jsonl"] = format_of(name)
+    formats = "".join(f'"*/{pattern}" = "{format}"\n' for pattern, format in patterns.items())
+    config = f'state = "state"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n[format]\n{formats}'
+    (tmp_path / "sync.toml").write_text(config)
+    command = [sys.executable, "-m", "cdcavro", "sync", "--config", "sync.toml", "--local", "--once", "--quiet"]
+    own = os.environ | {"CDCAVRO_ENGINE": engine}
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    assert f"read {6 * len(names)} = written {5 * len(names)} + rejected {len(names)}" in done.stdout, done.stderr
+    for i, name in enumerate(names):
+        moved = _lake_rows(tmp_path / "lake" / "d" / f"w{i}")
+        assert moved == [("8", "1", "long")], name
+        # A list of the columns of the row alone has dropped the others from the table.
+        kept = _lake_rows(tmp_path / "lake" / "d" / f"p{i}")
+        assert kept == [("7", "1", "long") if "of the row" not in name else ("7", "1", "None")], name
+
+
+def _of_table(message: bytes, table: str) -> bytes:
+    pairs = [(b'"t"', f'"{table}"'), (b'"d.t"', f'"d.{table}"')]
+    for old, new in pairs:
+        message = message.replace(b": " + old, f": {new}".encode())
+    return message
+
+
+def _lake_rows(folder: Path) -> list[tuple[str, ...]]:
+    rows = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
+    return [tuple(str(row.get(name)) for name in ("id", "n", "note")) for row in rows]
 
 
 def test_a_batch_that_was_planned_and_is_not_committed_is_run_again_with_the_same_files(job):
