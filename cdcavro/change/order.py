@@ -29,6 +29,8 @@ from cdcavro.wire.formats import rule_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cdcavro.change.model import Row
+
 _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _BATCH: Final = "the number of a batch without its time"
@@ -283,7 +285,8 @@ def split_key_change(change: Change) -> list[Change]:
     """Return an update of the primary key as a delete and an insert, and any other change unchanged.
 
     A merge by key needs the two; Debezium sends them, Canal sends one update. Both are spelled as their
-    format spells a delete and an insert, and neither has `members`, which describe the one message.
+    format spells a delete and an insert, and neither has `members`, which describe the one message. The insert has also
+    what the row before the update alone states, of columns of which it is sure that they did not change.
     """
     before, after = change.before, change.after
     if change.op != "UPDATE" or not change.key or before is None or after is None:
@@ -291,7 +294,20 @@ def split_key_change(change: Change) -> list[Change]:
     if all(same(before.get(name), after.get(name)) for name in change.key):
         return [change]
     bare = replace(change, operation=None, changed=None, members=None)
-    return [replace(bare, op="DELETE", after=None), replace(bare, op="INSERT", before=None)]
+    return [
+        replace(bare, op="DELETE", after=None),
+        replace(bare, op="INSERT", before=None, after=_moved_row(change, before, after)),
+    ]
+
+
+def _moved_row(change: Change, before: Row, after: Row) -> Row:
+    """Return the row after an update, with the columns that it does not state and that are as they were before it."""
+    kept = before
+    if not rule_of(change.source.format).lacks_unchanged:
+        # A null before the update may stand for a value that the source did not log, and no null is unavailable.
+        kept = {name: before[name] for name in change.unavailable or () if before.get(name) is not None}
+    unchanged = {name: value for name, value in kept.items() if name not in after}
+    return after | unchanged if unchanged else after
 
 
 def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.randrange) -> int:

@@ -31,6 +31,7 @@ On the outermost record, about the format as a whole:
 | key | value | meaning |
 | --- | --- | --- |
 | `update` | `"two messages"` | an update is sent as two messages, its halves, which share an id |
+| `update` | `"changed columns"` | what the row after an update lacks and the row before it has did not change |
 | `batched` | true | many messages may share one position |
 | `order` | `"arrival"` | the order of arrival within a topic partition or file is the true one, and not the numbers |
 | `rows` | list of strings | these members apply to all rows of a message |
@@ -74,6 +75,8 @@ if TYPE_CHECKING:
 ATTRIBUTE: Final = "json"
 ARRIVAL: Final = "arrival"
 _TWO_MESSAGES: Final = "two messages"
+_CHANGED_COLUMNS: Final = "changed columns"
+_UPDATES: Final = (_TWO_MESSAGES, _CHANGED_COLUMNS)
 _IN_STREAM: Final = "in stream"
 _DELETE: Final = "delete"
 _NULLS_UNSTATED: Final = "nulls unstated"
@@ -182,6 +185,11 @@ class FormatRule:
         return self.update == _TWO_MESSAGES
 
     @property
+    def lacks_unchanged(self) -> bool:
+        """Whether what the row after an update lacks is as it was in the row before it."""
+        return self.update == _CHANGED_COLUMNS
+
+    @property
     def has_unstated_nulls(self) -> bool:
         """Whether a null in the row of a delete says nothing of its column."""
         return self.delete == _NULLS_UNSTATED
@@ -258,7 +266,7 @@ def format_rule(declared: Record) -> FormatRule:
     """Return the rule of a format from the outermost record of its wire schema. Raises `SchemaError`."""
     attribute = _attribute(declared.attributes, declared.name)
     rule = FormatRule(
-        update=_take(attribute, "update", "", lambda value: value == _TWO_MESSAGES, declared.name),
+        update=_take(attribute, "update", "", lambda value: value in _UPDATES, declared.name),
         batched=_flag(attribute, "batched", declared.name),
         order=_take(attribute, "order", "", lambda value: value == ARRIVAL, declared.name),
         rows=tuple(_take(attribute, "rows", [], _are_strings, declared.name)),

@@ -254,3 +254,21 @@ def test_under_a_clock_values_of_several_partitions_sort_as_in_one_order(produce
     every = [one for lane in partitions.values() for one in lane]
     assert [id(one) for one in sorted(every, key=lambda one: values[id(one)])] == [id(one) for one in in_order(every)]
     assert len({order_kind(value) for value in values.values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("format", "facts", "moved"),
+    [
+        ("goldengate", {}, {"id": 8, "n": 5, "note": "long", "none": None}),
+        ("maxwell", {}, {"id": 8, "n": 5}),
+        ("debezium", {"unavailable": ("note", "none", "other")}, {"id": 8, "n": 5, "note": "long"}),
+    ],
+)
+def test_a_moved_row_has_what_did_not_change_if_that_is_sure(format, facts, moved):
+    """What the row after it lacks may be null where nulls are left out, and a null before it may be no value at all."""
+    row = {"id": 7, "n": 1, "note": "long", "none": None}
+    source = Source(format=format, database="d", table="t")
+    update = Change(op="UPDATE", source=source, key=("id",), before=row, after={"id": 8, "n": 5}, **facts)
+    removed, added = split_key_change(update)
+    assert (removed.before, removed.after, added.before, added.after) == (row, None, None, moved)
+    assert split_key_change(replace(update, after={"id": 7, "n": 5})) == [replace(update, after={"id": 7, "n": 5})]

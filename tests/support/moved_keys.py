@@ -38,7 +38,8 @@ def _goldengate(number: int, op: str, row: dict[str, Any], before: dict[str, Any
 def _debezium(number: int, op: str, row: dict[str, Any], before: dict[str, Any] | None, _: object) -> Any:
     image = {name: row.get(name, "__debezium_unavailable_value") for name in _TYPES}
     source = {"connector": "postgresql", "db": "d", "table": "t", "lsn": number}
-    value = {"op": {"INSERT": "c"}.get(op, "u"), "before": before, "after": image, "source": source}
+    old = before and {"id": before["id"], "n": None, "note": None}
+    value = {"op": {"INSERT": "c"}.get(op, "u"), "before": old, "after": image, "source": source}
     return {"key": {"id": row["id"]}, "value": value}
 
 

@@ -94,6 +94,7 @@ def test_rows_without_their_envelope_are_those_that_their_records_leave(job):
     assert made.rows("d.t", "id", "a") == [("2", "y"), ("3", "z")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["", "off"])
 def test_no_value_of_a_row_that_moves_to_another_key_is_lost(tmp_path: Path, engine: str):
     """By the engine and exactly: a part of it is a reject of a current state, for tables of each format."""
