@@ -11,6 +11,8 @@ from cdcavro.formats import (
     datahub_tuple,
     debezium,
     debezium_flat,
+    dts_avro,
+    dts_codec,
     goldengate,
     maxwell,
     oms_canal,
@@ -19,6 +21,7 @@ from cdcavro.formats import (
     oms_default_extend_column_type,
     oms_shareplex,
 )
+from cdcavro.wire.format import CODECS
 
 if TYPE_CHECKING:
     from cdcavro.formats.bridge import Bridge
@@ -39,5 +42,7 @@ BRIDGES: Final[dict[str, Bridge]] = {
         goldengate,
         debezium_flat,
         aws_dms,
+        dts_avro,
     )
 }
+CODECS[dts_avro.FORMAT] = dts_codec.CODEC

@@ -81,7 +81,7 @@ def encode_batch(texts: pa.Array, format: str) -> pa.Array:
 def decode_batch(payloads: pa.Array, format: str) -> pa.Array:
     """Decode an array of payloads. Raises `PayloadError`."""
     own = get_format(format)
-    return convert_values(payloads, own.decode, batch=own.decode_column).cast(pa.string())
+    return convert_values(payloads, own.decode_text, batch=own.decode_column).cast(pa.string())
 
 
 def try_encode_batch(texts: pa.Array, format: str) -> pa.Array:

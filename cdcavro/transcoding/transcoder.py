@@ -137,6 +137,7 @@ class Transcoder:
         number = self._count if number is None else number
         self._count += 1
         try:
+            message = get_format(self._source).text_of(message)
             changes = self._read_changes(message)
         except MessageError as error:
             error.format = self._source

@@ -6,11 +6,13 @@ The engine converts what it can; everything else, every fault included, goes the
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
@@ -39,6 +41,38 @@ if TYPE_CHECKING:
 
 
 _KEPT: Final = 64
+BINARY: Final = "binary"
+"""The member of a message's JSON that is true if the message came as bytes."""
+_IS_BINARY: Final = b'"binary":true'
+# What JSON begins with. No record of DTS does, whose version is small, nor does a message of protobuf.
+_OF_TEXT: Final = b'{["-0123456789tfn'
+_BASE64: Final = re.compile(rb"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
+class Codec(NamedTuple):
+    """What turns the messages of a format that are bytes into JSON, and back."""
+
+    # Returns the JSON object of a message. Raises `TextError` for bytes that are none.
+    read: Callable[[bytes], dict[str, Any]]
+    # Returns the bytes of a message. Raises `StructureError` for JSON that has none.
+    write: Callable[[dict[str, Any]], bytes]
+
+
+CODECS: Final[dict[str, Codec]] = {}
+"""The codecs of the formats whose messages are bytes, by name, as the formats' modules state them."""
+
+
+def bytes_of(message: bytes | str) -> bytes | None:
+    r"""Return the bytes of a message that came as such, or as base64, which a line of text can hold; None for JSON text.
+
+    >>> bytes_of('{"id": 7}'), bytes_of(b"\x00\x01"), bytes_of("AAECAwQFBgcI")
+    (None, b'\x00\x01', b'\x00\x01\x02\x03\x04\x05\x06\x07\x08')
+    """
+    raw = to_bytes(message)
+    if _BASE64.fullmatch(raw):
+        return b64decode(raw)
+    start = raw[:64].lstrip(b" \t\r\n")[:1]
+    return None if not start or start in _OF_TEXT or isinstance(message, str) else raw
 
 
 @dataclass(frozen=True)
@@ -89,7 +123,29 @@ class Format:
             raise
 
     def _encode_left(self, message: bytes | str) -> bytes:
-        return self._write(_object(parse_fast(message)))
+        record = self._from_bytes(message)
+        return self._write(_object(parse_fast(message)) if record is None else record)
+
+    def _from_bytes(self, message: bytes | str) -> dict[str, Any] | None:
+        """Return the record of a message that came as bytes; None for a text. Raises `TextError`."""
+        codec = CODECS.get(self.name)
+        raw = None if codec is None else bytes_of(message)
+        return None if codec is None or raw is None else codec.read(raw) | {BINARY: True}
+
+    def text_of(self, message: bytes | str) -> bytes | str:
+        """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""
+        try:
+            record = self._from_bytes(message)
+        except MessageError as error:
+            error.format = self.name
+            raise
+        return message if record is None else render(record)
+
+    def render(self, record: Any) -> bytes:
+        """Return a record as a message: JSON text, or bytes if it came so. Raises `StructureError`."""
+        codec = CODECS.get(self.name)
+        is_binary = codec is not None and type(record) is dict and record.get(BINARY) is True
+        return self._convert_exactly(codec.write, record) if codec is not None and is_binary else render(record)
 
     def message_in(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the message in a record: the value of the Kafka record around it, if there is one.
@@ -121,6 +177,14 @@ class Format:
         return self._engine.decode_column(column, first, base, most)
 
     def decode(self, payload: bytes, writer: Schema | None = None) -> bytes:
+        """Return a payload as a message: UTF-8 JSON text, or bytes if it came so; `writer` is as in `decode_text`.
+
+        Raises what `decode_text` raises, and `StructureError` for a message of which no bytes can be made.
+        """
+        text = self.decode_text(payload, writer)
+        return self.render(parse_fast(text)) if self.name in CODECS and _IS_BINARY in text else text
+
+    def decode_text(self, payload: bytes, writer: Schema | None = None) -> bytes:
         """Return a payload as UTF-8 JSON text; `writer` is the schema of the payload if it is not this format's.
 
         Raises `PayloadError`, and `ResolutionError` if this format's schema cannot read the writer's.
@@ -133,6 +197,9 @@ class Format:
     def parse(self, message: bytes | str) -> Any:
         """Return text as a record, its JSON value, after checking it. Raises `TextError` and `StructureError`."""
         try:
+            record = self._from_bytes(message)
+            if record is not None:
+                return record
             raw = to_bytes(message)
             if self._engine.is_plain(raw):
                 return loads(raw)
@@ -278,7 +345,7 @@ def validate(message: bytes | str, format: Format) -> dict[str, Any]:
     Raises `TextError`, `StructureError` (also if the value differs) and `PayloadError`.
     """
     record = format.read(format.encode(message))
-    first = next(differences(parse(message), parse(render(record))), None)
+    first = next(differences(parse(format.text_of(message)), parse(render(record))), None)
     if first is not None:
         raise StructureError("the same value back", "another one", pointer=first[0], format=format.name)
     return record

@@ -31,6 +31,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "goldengate",
     "debezium_flat",
     "aws_dms",
+    "dts_avro",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"

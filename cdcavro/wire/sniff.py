@@ -15,6 +15,7 @@ where it stands beside its schema, as Kafka Connect has it.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,6 +26,7 @@ from cdcavro.errors import MessageError, UnknownMessageError, shown
 from cdcavro.exact import jsontext
 from cdcavro.exact.jsonvalues import ABSENT, at
 from cdcavro.wire.attributes import field_rule
+from cdcavro.wire.format import CODECS, bytes_of
 from cdcavro.wire.formats import REGISTRY
 from cdcavro.wire.kafka import VALUE, is_kafka_record
 
@@ -63,6 +65,9 @@ def sniff(message: bytes | str) -> str:
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
     """
+    found = _format_of_bytes(message)
+    if found:
+        return found
     value = _parse(message)
     scores = _fitting_value(value)
     if scores:
@@ -97,7 +102,19 @@ def fitting_formats(message: bytes | str) -> dict[str, int]:
     A Kafka record fits what its value fits. Raises `TextError`, and `UnknownMessageError` for JSON that
     is not an object, and for a message of a format that is recognized but not supported, which the error names.
     """
-    return _fitting_value(_parse(message))
+    found = _format_of_bytes(message)
+    return {found: 1} if found else _fitting_value(_parse(message))
+
+
+def _format_of_bytes(message: bytes | str) -> str:
+    """Return the first format of which a message is one that came as bytes, an empty text for any other message."""
+    if not CODECS or bytes_of(message) is None:
+        return ""
+    for name in CODECS:
+        with suppress(MessageError):
+            REGISTRY[name].text_of(message)
+            return name
+    return ""
 
 
 def _fitting_value(value: Any) -> dict[str, int]:

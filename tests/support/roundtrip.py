@@ -15,6 +15,7 @@ import pytest
 
 import cdcavro
 from cdcavro.engine.machine import COMPILED
+from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import REGISTRY
 from support.messages import golden_files
 
@@ -53,8 +54,10 @@ def assert_round_trip(format: str, text: bytes | str) -> bytes:
     """
     raw = text.encode() if isinstance(text, str) else text
     payload = cdcavro.encode(raw, format)
-    decoded = cdcavro.decode(payload, format)
+    decoded = REGISTRY[format].decode_text(payload)
     assert exact(decoded) == exact(raw)
+    # Of a format whose messages are bytes, it may be the text of such a message.
+    assert format in CODECS or cdcavro.decode(payload, format) == decoded
     assert REGISTRY[format]._encode_exact(raw) == payload
     assert REGISTRY[format]._reader.decode(payload) == decoded
     assert fast(format, raw) in (None, payload)

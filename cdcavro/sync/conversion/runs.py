@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from cdcavro.errors import MessageError, PayloadError, StructureError, TextError
 from cdcavro.exact.jsontext import parse
 from cdcavro.files.streams import plain_path
 from cdcavro.sync.conversion.framed_messages import FRAMED_KEY, KEY, OPENED, TEXT
+from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
 
@@ -227,12 +229,25 @@ def _texts(part: pa.RecordBatch, topic: str | None, format: str, *, is_told: boo
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.
         text = pc.if_else(is_cut, _literal(b""), text)
+    text = _as_json(text, format)
     key = part.column(KEY if KEY in part.schema.names else "key")
     if not format or key.null_count == part.num_rows or not get_format(format).reads_keys:
         return text, None
     is_opened = TEXT in part.schema.names
     records = _records(topic or "", key, text, get_format(format), is_told=is_told, is_opened=is_opened)
     return (_without_keys(key, text, records), records) if get_format(format).unwraps_records else (records, None)
+
+
+def _as_json(texts: pa.Array, format: str) -> pa.Array:
+    """Return messages as JSON, which the engine types; those of formats that are bytes become it, if they can be read."""
+    if format not in CODECS:
+        return texts
+    wire_format, made = get_format(format), texts.to_pylist()
+    for i, message in enumerate(made):
+        if message is not None:
+            with suppress(MessageError):
+                made[i] = wire_format.text_of(message)
+    return pa.array(made, pa.binary())
 
 
 def _places(numbers: pa.Array, topic: str | None, partition: int | None, file: str | None) -> pa.Array:

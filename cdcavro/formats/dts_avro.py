@@ -1,0 +1,71 @@
+"""Records of Alibaba DTS in Avro, as its change tracking and its Kafka targets have them (`avsc/dts_avro.avsc`).
+
+Source: Alibaba Cloud, "Data formats of a Kafka cluster" of Data Transmission Service (DTS); `Record.avsc` of its clients.
+
+* A message is one Avro datum, without framing: bytes. `dts_codec` turns it into JSON, whose payload, changes, losses and
+  rows are as those of any format, and back. JSON whose `binary` is true is written as bytes again: `decode` gives bytes
+  for what came as bytes, and text for what came as text. A line of text may hold the bytes in base64.
+* The rows are objects of plain values; the forms beside them say how DTS sent each. Columns that the log does not have
+  are absent.
+* Of MySQL's sources the order is the number of the log's file, the offset in it, and `id`; other sources state no order
+  that is known, so arrival is theirs.
+* The text in place of a row after the change is that of a statement.
+* The key is what `pk_uk_info` calls PRIMARY. Tables are the physical ones, also where tags name the logical ones.
+* `sourceTxid` is no transaction where it is 0. `bornTimestamp` is seconds or milliseconds, so no change has it.
+* A record of 48 bytes that is no record only moves the consumer's offset on, and is kept as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cdcavro.change.model import DDL, replace
+from cdcavro.change.operations import statement_kind
+from cdcavro.formats.bridge import Bridge, schema_bridge
+from cdcavro.wire.format import BINARY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+    from cdcavro.change.model import Change
+
+FORMAT: Final = "dts_avro"
+_PLAIN: Final = schema_bridge(FORMAT)
+_FILE: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
+_NUMBERS: Final = 3
+
+
+def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
+    """Return the change of a record."""
+    (change,) = _PLAIN.to_changes(record, zone)
+    if change.op == "QUERY" and change.ddl is not None:
+        change = replace(change, op=statement_kind(change.ddl))
+    return [replace(change, position=_position(record))]
+
+
+def _position(record: dict[str, Any]) -> tuple[int, ...] | None:
+    """Return the number of the log's file, the offset in it, and the number of the record."""
+    file = _FILE.fullmatch(record.get("sourcePosition") or "")
+    rest = (record.get("offset"), record.get("id"))
+    is_known = file is not None and all(type(part) is int and part >= 0 for part in rest)
+    return (int(file[1]), *rest) if file is not None and is_known else None  # type: ignore[return-value]
+
+
+def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
+    """Return the records of changes, which are decoded to bytes."""
+    stated = [replace(change, op="QUERY") if change.op in DDL and change.ddl else change for change in changes]
+    records = _PLAIN.from_changes(stated, zone)
+    for record, change in zip(records, stated, strict=False):
+        names = (change.source.database, change.source.schema, change.source.table)
+        name = ".".join(name.replace(".", "\\u002E") for name in names if name is not None)
+        position = change.position or ()
+        if len(position) == _NUMBERS:
+            place = f"{position[1]}@{position[0]}"
+            record.update({"sourcePosition": place, "offset": position[1], "id": position[2]})
+        record.update({BINARY: True} | ({"objectName": name} if name else {}))
+    return records
+
+
+BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)

@@ -1,0 +1,292 @@
+"""The facts of `dts_avro`: records of Alibaba DTS in Avro, which are bytes."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from random import Random
+
+import pytest
+
+import cdcavro
+from cdcavro.avro.binary import Buffer
+from cdcavro.change.model import Change
+from cdcavro.engine.machine import COMPILED
+from cdcavro.errors import MessageError, StructureError, TextError
+from cdcavro.lake.learning import Learner
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.outcome_rows import ROW
+from cdcavro.sync.settings import Formats
+from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
+from cdcavro.wire.format import validate
+from cdcavro.wire.formats import get_format
+from support.dts_records import any_value, instant, packed, record, value
+from support.messages import goldens
+from support.roundtrip import assert_golden, error_of, golden_cases
+from support.task_batches import batch_of, converted
+from support.typed import read
+
+COLUMNS = {"a": 8, "b": 253}
+ROW_1 = [value("Integer", precision=8, value="123456789"), value("Character", charset="utf8mb4", value="té".encode())]
+INSERT = packed(record(COLUMNS, afterImages=ROW_1))
+DDL = packed(
+    record(operation="DDL", objectName="mydb", afterImages="create table t1(a bigint primary key, b varchar(100))")
+)
+
+
+def text_of(message: bytes) -> dict:
+    """Return the JSON of a record that came as bytes."""
+    return json.loads(get_format("dts_avro").text_of(message))
+
+
+@pytest.mark.parametrize("golden", golden_cases("dts_avro"))
+def test_golden_message_round_trips_and_is_told(golden):
+    """Every sample comes back as it was sent, and is told from other formats."""
+    assert_golden("dts_avro", golden)
+
+
+@pytest.mark.parametrize("golden", golden_cases("dts_avro"))
+def test_bytes_come_back_as_bytes(golden):
+    """Those of every sample: the payload of the bytes is that of the text, but that it says that it came as bytes."""
+    marked = json.dumps(json.loads(golden) | {"binary": True}).encode()
+    raw = cdcavro.decode(cdcavro.encode(marked, "dts_avro"), "dts_avro")
+    assert raw[:1] != b"{"
+    assert cdcavro.decode(cdcavro.encode(raw, "dts_avro"), "dts_avro") == raw
+    assert text_of(raw) == json.loads(golden) | {"binary": True}
+    assert validate(raw, get_format("dts_avro"))["binary"] is True
+    assert cdcavro.sniff(raw) == cdcavro.sniff(b64encode(raw).decode()) == "dts_avro"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_record_comes_back_to_the_byte(seed):
+    """Whatever its values are; also through its changes, and from base64."""
+    random = Random(seed)
+    for _ in range(10):
+        names = {f"c{i}": random.choice([8, 10, 11, 12, 13, 253]) for i in range(random.randrange(6))}
+        rows = [random.choice([None, "text", [any_value(random) for _ in names]]) for _ in range(2)]
+        source = {"sourceType": random.choice(["MySQL", "PostgreSQL", "OTHER"]), "version": ""}
+        name = random.choice([None, "d.t", "d", "a.b.c", "a.b.c.d", "d\\u002Ee.t", ""])
+        position = random.choice(["4@3", "lsn:2", ""])
+        one = record(
+            names, beforeImages=rows[0], afterImages=rows[1], source=source, objectName=name, sourcePosition=position
+        )
+        raw = packed(one | random.choice([{}, {"processTimestamps": [1, -2]}, {"tags": {}, "sourceTxid": "tx"}]))
+        assert cdcavro.decode(cdcavro.encode(raw, "dts_avro"), "dts_avro") == raw
+        assert cdcavro.decode(cdcavro.encode(b64encode(raw), "dts_avro"), "dts_avro") == raw
+
+
+@pytest.mark.parametrize(
+    ("sent", "number", "plain"),
+    [
+        (value("Integer", precision=8, value="18446744073709551615"), 8, "18446744073709551615"),
+        (value("Decimal", value="1.20", precision=10, scale=2), 246, "1.20"),
+        (value("Float", value=0.1, precision=0, scale=0), 5, "0.1"),
+        (value("Float", value=float("nan"), precision=0, scale=0), 5, '"NaN"'),
+        (value("Character", charset="gbk", value="中".encode("gbk")), 253, '"中"'),
+        (value("Character", charset="binary", value=b"\xff"), 254, '"/w=="'),
+        (value("Timestamp", timestamp=1_700_000_000, millis=250_000), 7, '"2023-11-14T22:13:20.250000Z"'),
+        (value("DateTime", **instant(2023, 1, 2, 3, 4, 5, 6)), 12, '"2023-01-02 03:04:05.000006"'),
+        (value("DateTime", **instant(2023, 1, 2, 0, 0, 0, 0)), 10, '"2023-01-02"'),
+        (value("DateTime", **instant(None, None, None, -838, -59, -59)), 11, '"-838:59:59"'),
+        (value("DateTime", **instant(0, 0, 0, 0, 0, -1, 0)), 11, '"-00:00:01"'),
+        (value("DateTime", **instant(2023)), 13, "2023"),
+        (
+            value("TimestampWithTimeZone", value=instant(2023, 1, 2, 3, 4, 5), timezone="+08:00"),
+            0,
+            '"2023-01-02 03:04:05+08:00"',
+        ),
+        (value("BinaryObject", type="blob", value=b"\x00\xff"), 252, '"AP8="'),
+        (value("TextObject", type="json", value='{"a":1}'), 245, '"{\\"a\\":1}"'),
+        ("NULL", 8, "null"),
+        (None, 8, "null"),
+    ],
+)
+def test_a_value_stands_in_the_row_as_the_clients_print_it(sent, number, plain):
+    """Texts in their character set, bytes in base64, instants in UTC."""
+    raw = packed(record({"c": number}, afterImages=[sent]))
+    assert f'"afterImages":{{"c":{plain}}}' in get_format("dts_avro").text_of(raw).decode()
+    assert cdcavro.decode(cdcavro.encode(raw, "dts_avro"), "dts_avro") == raw
+
+
+def test_a_column_that_the_log_does_not_have_is_absent():
+    """As of a row image that is not whole."""
+    (change,) = cdcavro.to_changes(
+        packed(record(COLUMNS, operation="UPDATE", beforeImages=[ROW_1[0], "NONE"], afterImages=[ROW_1[0], "NULL"])),
+        "dts_avro",
+    )
+    assert (change.before, change.after) == ({"a": 123456789}, {"a": 123456789, "b": None})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "found"),
+    [
+        ("d.t", "MySQL", ("d", None, "t")),
+        ("s.t", "PostgreSQL", (None, "s", "t")),
+        ("d.s.t", "Oracle", ("d", "s", "t")),
+        ("d", "MySQL", ("d", None, None)),
+        ("a\\u002Eb.t", "DRDS", ("a.b", None, "t")),
+        (None, "MySQL", (None, None, None)),
+    ],
+)
+def test_names_are_those_of_the_source(name, kind, found):
+    """Of two names the first is the database in MySQL, and the schema elsewhere."""
+    (change,) = cdcavro.to_changes(
+        packed(record(objectName=name, operation="HEARTBEAT", source={"sourceType": kind, "version": ""})), "dts_avro"
+    )
+    assert (change.source.database, change.source.schema, change.source.table) == found
+
+
+def test_order_key_and_time_of_a_change():
+    """The file's number, the offset in it and the id; the columns of PRIMARY; seconds."""
+    (change,) = cdcavro.to_changes(INSERT, "dts_avro")
+    assert (change.position, change.key) == ((78, 75259, 1700504), ("a",))
+    assert (change.event_time, change.transaction) == (1_696_984_517_000_000, None)
+    other = record(COLUMNS, afterImages=ROW_1, sourcePosition="lsn:2", sourceTxid="9", tags={"pk_uk_info": "{"})
+    (change,) = cdcavro.to_changes(packed(other), "dts_avro")
+    assert (change.position, change.key, change.transaction) == (None, None, "9")
+
+
+def test_a_statement_makes_a_table_and_its_rows_are_typed_by_the_engine():
+    """Also where a null stands for a value, since the forms of values are no part of the pattern."""
+    typer = MessageTyper("dts_avro", Tables())
+    typer.add(DDL)
+    messages = [
+        packed(
+            record(COLUMNS, afterImages=[value("Integer", precision=8, value=str(i)), row], sourcePosition=f"{i}@78")
+        )
+        for i, row in enumerate([ROW_1[1], None, "NULL", ROW_1[1]])
+    ]
+    texts = [get_format("dts_avro").text_of(one) for one in messages]
+    rows = [read(row.payload, row.schema.envelope) for one in texts for row in typer.add(one)]
+    assert [(row["after"]["a"], row["after"]["b"]) for row in rows] == [(0, "té"), (1, None), (2, None), (3, "té")]
+    assert typer.taken == (3 if COMPILED else 0)
+    exact = MessageTyper("dts_avro", Tables())
+    assert [read(row.payload, row.schema.envelope) for one in (DDL, *messages) for row in exact.add(one)] == rows
+
+
+def test_records_of_kafka_become_rows():
+    """As bytes, as they come, with the format told and found; what is no record is a reject with its reason."""
+    for format in ("dts_avro", "mixed"):
+        records = [(None, DDL), (None, INSERT), (None, INSERT[:-3])]
+        knowledge = Knowledge(Tables(), [], Formats(format), None)
+        rows, _ = converted(knowledge, batch_of(records))
+        Learner(knowledge.tables).learn(Change.from_avro(one) for row in rows for one in row["outlines"] or ())
+        rows, _ = converted(knowledge, batch_of(records))
+        assert [row["what"] for row in rows].count(ROW) == 1, format
+        assert any("DTS" in (row["reason"] or "") for row in rows) is (format == "dts_avro")
+
+
+def test_a_change_of_another_format_becomes_a_record():
+    """Its bytes are those that fastavro reads, and the row comes back."""
+    canal = '{"type":"UPDATE","database":"d","table":"t","es":1700000000000,"pkNames":["id"],"id":1,"isDdl":false,"data":[{"id":"1","n":"1.20"}],"old":[{"n":"1.10"}],"mysqlType":{"id":"int","n":"decimal(4,2)"},"sql":""}'
+    made = cdcavro.transcode(canal, "canal", "dts_avro")
+    (text,), losses = made.texts, made.losses
+    raw = cdcavro.decode(cdcavro.encode(text, "dts_avro"), "dts_avro")
+    assert raw[:1] != b"{"
+    (change,) = cdcavro.to_changes(raw, "dts_avro")
+    assert (
+        str((change.before, change.after))
+        == "({'id': 1, 'n': ExactNumber('1.10')}, {'id': 1, 'n': ExactNumber('1.20')})"
+    )
+    assert (change.source.database, change.source.table) == ("d", "t")
+    assert all(loss.reason for loss in losses)
+    (statement,) = cdcavro.transcode(
+        '{"type":"ALTER","database":"d","table":"t","id":1,"isDdl":true,"data":null,"sql":"ALTER TABLE t ADD c INT"}',
+        "canal",
+        "dts_avro",
+    ).texts
+    assert cdcavro.to_changes(statement, "dts_avro")[0].op == "ALTER"
+
+
+def test_blocks_of_arrays_in_another_cut_are_the_same_value():
+    """A producer may write an array in several blocks, with their sizes; the bytes that come back are the plain ones."""
+    plain = packed(record(processTimestamps=[1, 2]))
+    out = Buffer()
+    for number in (2, 2):  # two numbers in a block each
+        out.write_long(-1)
+        out.write_long(1)
+        out.write_long(number // 2 if not out[3:] else 2)
+    out.write_long(0)
+    cut = plain.replace(b"\x04\x02\x04\x00", bytes(out), 1)
+    assert cut != plain
+    assert cdcavro.decode(cdcavro.encode(cut, "dts_avro"), "dts_avro") == plain
+
+
+def test_a_record_without_its_last_member_is_one_of_an_older_schema():
+    """And comes back without it."""
+    old = INSERT[:-5]
+    assert packed(record(COLUMNS, afterImages=ROW_1))[len(old) :] != b""
+    assert "bornTimestamp" not in text_of(old)
+    assert cdcavro.decode(cdcavro.encode(old, "dts_avro"), "dts_avro") == old
+
+
+def test_bytes_that_only_move_the_offset_on_are_kept():
+    """As the clients do, which skip what has 48 bytes."""
+    raw = b"\xff" * 48
+    assert cdcavro.to_changes(raw, "dts_avro")[0].op == "OTHER"
+    assert cdcavro.decode(cdcavro.encode(raw, "dts_avro"), "dts_avro") == raw
+    assert "a record of DTS in Avro" in error_of(cdcavro.encode, raw[:-1], "dts_avro")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_bytes_are_refused_or_mean_something(seed):
+    """Nothing but the project's errors is raised, and what is read comes back as the same message."""
+    random = Random(seed)
+    for _ in range(60):
+        raw = bytearray(random.choice([INSERT, DDL]))
+        for _ in range(random.randrange(1, 4)):
+            at = random.randrange(len(raw))
+            raw[at : at + random.randrange(2)] = random.randbytes(random.randrange(3))
+        try:
+            payload = cdcavro.encode(bytes(raw), "dts_avro")
+            cdcavro.to_changes(bytes(raw), "dts_avro")
+        except MessageError:
+            continue
+        again = cdcavro.decode(payload, "dts_avro")
+        assert cdcavro.encode(again, "dts_avro") == payload
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        ({"operation": "MERGE"}, "$.operation: expected an operation of DTS, got 'MERGE'"),
+        ({"version": "0"}, "$.version: expected an integer of 32 bits, got '0'"),
+        ({"afterForms": []}, "$.afterForms: expected 2 forms, got 0"),
+        ({"afterForms": [{"type": "Nothing"}, None]}, "$.afterImages: expected a type of DTS, got 'Nothing'"),
+        ({"afterForms": [{"type": "Integer"}, None]}, "$.afterImages.a: expected a value of the type Integer, got '1'"),
+        (
+            {"afterForms": [{"type": "Float", "value": '{"value":"x"}'}, None]},
+            '$.afterImages: expected the members of Float, got \'{"value":"x"}\'',
+        ),
+        ({"noOperation": "?"}, "$.noOperation: expected base64, got '?'"),
+    ],
+)
+def test_text_that_has_no_bytes_says_why(members, sentence):
+    """If it says that it came as bytes."""
+    fields = [{"name": "a", "dataTypeNumber": 8}, {"name": "b", "dataTypeNumber": 253}]
+    usual = {"operation": "INSERT", "fields": fields, "afterImages": {"a": 1, "b": "x"}, "binary": True}
+    payload = cdcavro.encode(json.dumps(usual | members), "dts_avro")
+    with pytest.raises(StructureError) as caught:
+        cdcavro.decode(payload, "dts_avro")
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "sentence"),
+    [
+        (record(COLUMNS, afterImages=ROW_1[:1]), "2 values, one for each column"),
+        (record({"a": 8}, fields=[{"name": "a", "dataTypeNumber": 8}] * 2, afterImages=ROW_1), "each column once"),
+        (record(afterImages=ROW_1), "0 values, one for each column"),
+    ],
+)
+def test_rows_that_do_not_fit_their_columns_are_refused(one, sentence):
+    """By name."""
+    with pytest.raises(TextError, match=sentence):
+        cdcavro.encode(packed(one), "dts_avro")
+
+
+def test_no_text_is_taken_for_bytes():
+    """Of no format."""
+    for format in cdcavro.FORMATS:
+        assert [one for one in goldens(format) if get_format("dts_avro").text_of(one) is not one] == []
