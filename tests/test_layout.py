@@ -103,6 +103,7 @@ COVERED_BY = {
     "files/rejects": "cli/commands/test_encode",
     "files/streams": "cli/test_group",
     "formats/bridge": "test_guards",
+    "formats/canal_codec": "formats/test_canal_protobuf",
     "formats/dts_codec": "formats/test_dts_avro",
     "lake/lakes": "spark/lake/test_sinks",
     "sync/native/native_table": "sync/native/test_native_state",

@@ -25,6 +25,7 @@ _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
 # The characters that formats write around each text, roughly.
 _BESIDE: Final = 8
+_OF_ANY_MESSAGE: Final = attrgetter("source.format", "place", "rows")
 _OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ if name not in _OF_A_ROW))
 
 
@@ -49,11 +50,12 @@ def check_images(change: Change, before: str, after: str, index: int | None = No
     return change
 
 
-def group_rows(changes: Iterable[Change]) -> list[list[Change]]:
+def group_rows(changes: Iterable[Change], *, is_mixed: bool = False) -> list[list[Change]]:
     """Return changes in groups, each of consecutive rows of one message.
 
     The numbers of the rows in the message are consecutive, and everything that belongs to the message
-    is equal: operation, source, place, position, times, transaction, key, columns and statement.
+    is equal: operation, source, place, position, times, transaction, key, columns and statement. If a message may hold
+    changes of any kind (`is_mixed`), only its place and the number of all are.
 
     >>> [len(rows) for rows in group_rows([Change(op="INSERT", row=0, rows=2), Change(op="DELETE", row=1, rows=2)])]
     [1, 1]
@@ -61,7 +63,8 @@ def group_rows(changes: Iterable[Change]) -> list[list[Change]]:
     groups: list[list[Change]] = []
     for change in changes:
         last = groups[-1][-1] if groups else None
-        if last is not None and change.row == last.row + 1 and _OF_THE_MESSAGE(change) == _OF_THE_MESSAGE(last):
+        of_message = _OF_ANY_MESSAGE if is_mixed else _OF_THE_MESSAGE
+        if last is not None and change.row == last.row + 1 and of_message(change) == of_message(last):
             groups[-1].append(change)
         else:
             groups.append([change])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from cdcavro.formats import (
     aws_dms,
     canal,
+    canal_codec,
+    canal_protobuf,
     datahub_blob,
     datahub_tuple,
     debezium,
@@ -43,6 +45,7 @@ BRIDGES: Final[dict[str, Bridge]] = {
         debezium_flat,
         aws_dms,
         dts_avro,
+        canal_protobuf,
     )
 }
-CODECS[dts_avro.FORMAT] = dts_codec.CODEC
+CODECS.update({dts_avro.FORMAT: dts_codec.CODEC, canal_protobuf.FORMAT: canal_codec.CODEC})

@@ -140,7 +140,7 @@ def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) 
 def iterate_records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> Iterator[Any]:
     """Yield the messages of changes as JSON values, one after the other. Raises what `from_changes` raises."""
     target = get_format(format)
-    for rows in group_rows(changes):
+    for rows in group_rows(changes, is_mixed=target.rule.mixed):
         if rows[0].half is not None and not target.rule.has_halves:
             expected = f"both halves of the update, joined, for {format}"
             raise StructureError(expected, f"the {rows[0].half} half alone", format=rows[0].source.format)

@@ -32,6 +32,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "debezium_flat",
     "aws_dms",
     "dts_avro",
+    "canal_protobuf",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"

@@ -18,6 +18,7 @@ from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.table.writing.table_writer import encoded_place
 from cdcavro.wire.formats import FORMATS, get_format
 from support.columns import column
+from support.messages import ROW_FORMATS
 from support.mutations import mutated
 from support.processes import resident
 from support.rows_trial import PLACES, ZONE, of_type, shop, with_value
@@ -84,7 +85,7 @@ def messages_of(messages):
     return column(messages, [b"{", None])
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROW_FORMATS)
 def test_a_column_has_the_rows_of_its_messages(format):
     """Whole, damaged and null, at any place, in one piece or many; those that are left are left one by one, too."""
     random, engine = Random(format), learned(format)._engine

@@ -10,8 +10,8 @@ import pytest
 from cdcavro.change.model import Arrival
 from cdcavro.engine.machine import COMPILED, grouped, take_lines
 from cdcavro.table.writing.table_writer import encoded_place
-from cdcavro.wire.formats import FORMATS
 from engine.test_row_columns import MOST, known, learned, rows_of, stream
+from support.messages import ROW_FORMATS
 from support.mutations import mutated
 from support.rows_trial import with_value
 
@@ -28,7 +28,7 @@ def _same(_: Random, message: bytes) -> bytes:
     return message
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROW_FORMATS)
 def test_lines_have_the_rows_that_each_has_alone(format):
     """At its own place; the index and position of each line that is left are told. In one piece, or in many."""
     random, engine = Random(format), learned(format)._engine

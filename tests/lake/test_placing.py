@@ -23,6 +23,7 @@ from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import merge_places
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS, rule_of
+from support.messages import ROW_FORMATS
 from support.order_trial import LANES, Exact, Message, Placer, batch_of, learned, row_of, rows_in, same, trial
 from support.rows_trial import ZONE, shop
 
@@ -129,7 +130,7 @@ def test_rows_are_those_of_typed_rows_wherever_batches_are_cut(format, seed):
 
 
 @compiled
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROW_FORMATS)
 def test_most_rows_of_the_second_reading_are_made_by_the_engine(format):
     """A test of equality alone would pass if it left everything; halves, moved keys and statements are left."""
     placer = Placer(format, learned(format))

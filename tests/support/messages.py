@@ -13,6 +13,8 @@ from cdcavro.wire.formats import FORMATS, rule_of
 
 # The formats in which an update consists of two messages.
 HALVED = frozenset(name for name in FORMATS if rule_of(name).has_halves)
+# The formats whose rows the engine types; of the others a message holds rows of several tables.
+ROW_FORMATS = [name for name in FORMATS if not rule_of(name).mixed]
 # Sentences on messages that differ by the values of messages only, those of one reason together.
 SENTENCES = [
     [

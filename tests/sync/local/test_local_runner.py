@@ -7,7 +7,9 @@ import resource
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 from collections import Counter
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ from cdcavro.sync.conversion.rounds import Outcomes, convert
 from cdcavro.sync.local.local_runner import Lane, LocalBatch, seconds_of
 from cdcavro.sync.reading.file_source import FileReader
 from cdcavro.sync.settings import Formats, Settings
+from cdcavro.wire.formats import get_format
+from support import canal_packets
+from support.dts_records import packed, record, value
 from support.jobs import local_job
 from support.messages import canal
 from support.moved_keys import MOVES, format_of, moving
@@ -131,6 +136,23 @@ def _of_table(message: bytes, table: str) -> bytes:
 def _lake_rows(folder: Path) -> list[tuple[str, ...]]:
     rows = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
     return [tuple(str(row.get(name)) for name in ("id", "n", "note")) for row in rows]
+
+
+def test_messages_that_are_bytes_are_lines_of_base64_or_their_json(job):
+    """Of files; statements and rows of one message, too. What is neither is a reject."""
+    made, columns = job(), {"id": 8, "a": 253}
+    create = record(operation="DDL", objectName="d", afterImages="CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(9))")
+    own = {"objectName": "d.t", "tags": {"pk_uk_info": '{"PRIMARY":["id"]}'}}
+    image = [value("Integer", precision=8, value="7"), value("Character", charset="utf8mb4", value="ü".encode())]
+    insert = packed(record(columns, id=2_000_000, afterImages=image, **own))
+    delete = packed(record(columns, id=2_000_001, operation="DELETE", beforeImages=image, **own))
+    made.send(b64encode(packed(create)), get_format("dts_avro").text_of(insert), b64encode(b"\x00" * 60))
+    (report,) = made.run(formats=Formats("dts_avro"))
+    assert (made.rows("d.t", "id", "a"), report.counts["rejected"]) == ([(7, "ü")], 1)
+    made.send(b64encode(delete), b64encode(canal_packets.packet(canal_packets.UPDATE)))
+    made.run()
+    assert made.rows("d.t", "id") == []
+    assert made.rows("shop.t", "id", "price") == [(7, Decimal("1.30"))]
 
 
 def test_a_batch_that_was_planned_and_is_not_committed_is_run_again_with_the_same_files(job):
