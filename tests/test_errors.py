@@ -142,7 +142,7 @@ def test_facts_are_attributes():
 def test_unknown_format_is_refused_by_each_function(call):
     """A name nearly right is answered with the right one, any other with all there are."""
     assert error_of(call, "oms-canal") == "unknown format 'oms-canal': did you mean oms_canal?"
-    assert error_of(call, "protobuf") == f"unknown format 'protobuf': known are {', '.join(cdcavro.FORMATS)}"
+    assert error_of(call, "thrift") == f"unknown format 'thrift': known are {', '.join(cdcavro.FORMATS)}"
     assert error_of(call, None).startswith("unknown format 'None': known are ")
     assert error_of(call, ["oms_canal"]).startswith("unknown format ")
 

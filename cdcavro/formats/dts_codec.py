@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     Value = dict[str, Any]
 
+# A record with more columns or times is one that no server sends.
+MAX_ITEMS: Final = 65_536
 OPERATIONS: Final = (
     *("INSERT", "UPDATE", "DELETE", "DDL", "BEGIN", "COMMIT", "ROLLBACK", "ABORT", "HEARTBEAT", "CHECKPOINT"),
     *("COMMAND", "FILL", "FINISH", "CONTROL", "RDB", "NOOP", "INIT"),
@@ -131,7 +133,7 @@ def _record(source: Decoder) -> Value:
     if source.read_index(2, "a branch"):
         record["objectName"] = source.read_string()
     if source.read_index(2, "a branch"):
-        record["processTimestamps"] = [source.read_long() for count in source.blocks() for _ in range(count)]
+        record["processTimestamps"] = _items(source, Decoder.read_long)
     record["tags"] = _tags(source)
     fields = _text_or_array(source, record, "fields", "fieldsText", _field)
     number = record["source"]["sourceType"] in _MYSQL
@@ -165,8 +167,17 @@ def _text_or_array(
         record[text] = source.read_string()
     if branch < 2:  # noqa: PLR2004  null, a text, an array
         return None
-    record[name] = [read(source) for count in source.blocks() for _ in range(count)]
-    return record[name]  # type: ignore[no-any-return]
+    record[name] = items = _items(source, read)
+    return items
+
+
+def _items(source: Decoder, read: Callable[[Decoder], Any]) -> list[Any]:
+    items: list[Any] = []
+    for count in source.blocks():
+        if count + len(items) > MAX_ITEMS:
+            raise PayloadError(f"at most {MAX_ITEMS} columns", f"{count + len(items)}")
+        items += [read(source) for _ in range(count)]
+    return items
 
 
 def _field(source: Decoder) -> Value:

@@ -286,6 +286,16 @@ def test_rows_that_do_not_fit_their_columns_are_refused(one, sentence):
         cdcavro.encode(packed(one), "dts_avro")
 
 
+def test_a_record_has_a_bounded_number_of_columns(monkeypatch):
+    """More would take a hundred times the memory of their bytes."""
+    monkeypatch.setattr("cdcavro.formats.dts_codec.MAX_ITEMS", 3)
+    columns = {f"c{i}": 8 for i in range(4)}
+    assert "expected a record of DTS in Avro: at most 3 columns, got 4" in error_of(
+        cdcavro.encode, packed(record(columns)), "dts_avro"
+    )
+    assert cdcavro.encode(packed(record(COLUMNS, afterImages=ROW_1)), "dts_avro")
+
+
 def test_no_text_is_taken_for_bytes():
     """Of no format."""
     for format in cdcavro.FORMATS:
