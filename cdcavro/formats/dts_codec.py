@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from cdcavro.avro.binary import Buffer, Decoder, write_bytes
+from cdcavro.avro.binary import Buffer, write_bytes
+from cdcavro.engine.machine import Decoder
 from cdcavro.errors import PayloadError, StructureError, TextError, shown
 from cdcavro.exact.instants import SECOND, from_text, to_utc
 from cdcavro.exact.jsontext import parse, render
@@ -186,7 +187,10 @@ def _field(source: Decoder) -> Value:
 
 def _value(source: Decoder) -> tuple[str, Value]:
     name = _NAMES[source.read_index(len(_NAMES), "a type of value")]
-    return name, {member: _READ[kind](source) for member, kind in _TYPES[name]}
+    value: Value = {}
+    for member, read in _READERS[name]:
+        value[member] = read(source)
+    return name, value
 
 
 def _parts(source: Decoder) -> list[int | None]:
@@ -202,6 +206,9 @@ _READ: Final[dict[str, Callable[[Decoder], Any]]] = {
     "parts": _parts,
     "symbol": lambda source: _EMPTY[source.read_index(len(_EMPTY), "a symbol")],
 }
+
+
+_READERS: Final = {name: tuple((member, _READ[kind]) for member, kind in members) for name, members in _TYPES.items()}
 
 
 def _row(fields: list[Value], values: list[tuple[str, Value]], *, is_mysql: bool) -> tuple[Value, list[Value | None]]:
@@ -257,13 +264,29 @@ def _show(name: str, value: Value, number: int | None) -> tuple[Any, Value | Non
     """Return the plain value of a value of DTS, and its form."""
     if name == "null":
         return None, None
-    form: Value = {"type": name} | {_OF_FORMS[member]: item for member, item in value.items() if member in _OF_FORMS}
-    if "timestamp" not in value and isinstance(value.get("value"), list):
-        form["parts"] = "".join(letter for letter, part in zip(_PARTS, value["value"], strict=True) if part is not None)
+    form: Value = {"type": name}
+    for member, own in _OF_TYPE[name]:
+        form[own] = value[member]
+    if name in _TIMES:
+        form["parts"] = "".join(
+            [letter for letter, part in zip(_PARTS, value["value"], strict=True) if part is not None]
+        )
     plain = None if name == "EmptyObject" else _plain(name, value, number)
-    if not _is_same(_sent(name, plain, form), value):
+    if name not in _CERTAIN and not _is_same(_sent(name, plain, form), value):
         form["value"] = render(_as_json(value)).decode()
     return plain, form
+
+
+# The members of each type that its form has, with their names there.
+_OF_TYPE: Final = {
+    name: tuple((member, _OF_FORMS[member]) for member, _ in members if member in _OF_FORMS)
+    for name, members in _TYPES.items()
+}
+_TIMES: Final = frozenset({"DateTime", "TimestampWithTimeZone"})
+# Types of which a plain value always says what was sent: texts, numbers by their digits, and base64.
+_CERTAIN: Final = frozenset(
+    {"Integer", "Decimal", "BinaryGeometry", "TextGeometry", "BinaryObject", "TextObject", "EmptyObject"}
+)
 
 
 def _plain(name: str, value: Value, code: int | None) -> Any:

@@ -25,10 +25,12 @@ from cdcavro.sync.conversion.rounds import Outcomes, convert
 from cdcavro.sync.local.local_runner import Lane, LocalBatch, seconds_of
 from cdcavro.sync.reading.file_source import FileReader
 from cdcavro.sync.settings import Formats, Settings
+from cdcavro.sync.sources import Kafka
 from cdcavro.wire.formats import get_format
 from support import canal_packets
 from support.dts_records import packed, record, value
 from support.jobs import local_job
+from support.kafka_server import Broker, Record
 from support.messages import canal
 from support.moved_keys import MOVES, format_of, moving
 from support.rows_trial import ZONE
@@ -153,6 +155,23 @@ def test_messages_that_are_bytes_are_lines_of_base64_or_their_json(job):
     made.run()
     assert made.rows("d.t", "id") == []
     assert made.rows("shop.t", "id", "price") == [(7, Decimal("1.30"))]
+
+
+@pytest.mark.jvm
+def test_messages_that_are_bytes_are_read_from_kafka_as_they_are(kafka: Broker, job):
+    """Of two topics, each with its format; a value that is cut off is a reject with its bytes."""
+    kafka.create("bytes.dts")
+    kafka.create("bytes.canal")
+    image = [value("Integer", precision=8, value="7")]
+    insert = packed(record({"id": 8}, afterImages=image, objectName="d.t", tags={"pk_uk_info": '{"PRIMARY":["id"]}'}))
+    update = canal_packets.packet(canal_packets.UPDATE)
+    values = {"bytes.dts": (insert, insert[:-9]), "bytes.canal": (update,)}
+    kafka.send([Record(topic, 0, None, one) for topic, found in values.items() for one in found])
+    made = job(source=Kafka(kafka.servers, ("bytes.dts", "bytes.canal")))
+    formats = Formats({"bytes.canal": "canal_protobuf", "*": "dts_avro"})
+    (report,) = made.run(formats=formats)
+    assert (made.rows("d.t", "id"), made.rows("shop.t", "price")) == ([("7",)], [(Decimal("1.30"),)])
+    assert (report.counts["rejected"], report.rejects[0].format) == (1, "dts_avro")
 
 
 def test_a_batch_that_was_planned_and_is_not_committed_is_run_again_with_the_same_files(job):
