@@ -25,7 +25,7 @@ from cdcavro.change.operations import read_operation, spell_operation
 from cdcavro.change.rows import MAX_ROWS, check_count, check_images, group_rows
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import drop_nulls
+from cdcavro.exact.jsonvalues import drop_nulls, string_at, whole_number
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.canal_codec import PLAIN_COMPRESSIONS
@@ -52,34 +52,33 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
         changes += _changes(entry or {}, f"/entries/{i}", zone)
         check_count(changes, MAX_ROWS, "/entries")
     if not changes:
-        is_heartbeat = record["type"] in ("MESSAGES", "HEARTBEAT")
-        changes = [
-            Change(op="HEARTBEAT" if is_heartbeat else "OTHER", operation=record["type"], source=Source(format=FORMAT))
-        ]
+        word = string_at(record, "type") or ""
+        is_heartbeat = word in ("MESSAGES", "HEARTBEAT")
+        changes = [Change(op="HEARTBEAT" if is_heartbeat else "OTHER", operation=word, source=Source(format=FORMAT))]
     return [replace(change, row=row, rows=len(changes)) for row, change in enumerate(changes)]
 
 
 def _changes(entry: dict[str, Any], pointer: str, zone: tzinfo | None) -> Iterator[Change]:
-    header, kind = entry.get("header") or {}, entry.get("entryType") or "ROWDATA"
+    header, kind = entry.get("header") or {}, string_at(entry, "entryType") or "ROWDATA"
     stored = entry.get("rowChange") or entry.get("transactionBegin") or entry.get("transactionEnd") or {}
-    word = (stored.get("eventType") or "UPDATE") if kind == "ROWDATA" else kind
+    word = string_at(stored, "eventType") or "UPDATE" if kind == "ROWDATA" else kind
     op = read_operation(word, OPERATIONS if kind == "ROWDATA" else _OTHERS)
     is_statement = stored.get("isDdl") is True or op in DDL
-    database = (stored.get("ddlSchemaName") if is_statement else None) or header.get("schemaName")
+    database = (string_at(stored, "ddlSchemaName") if is_statement else None) or string_at(header, "schemaName")
     time = header.get("executeTime") if stored.get("executeTime") is None else stored["executeTime"]
     change = Change(
         op=op,
         operation=word,
         source=Source(
             format=FORMAT,
-            db_type=header.get("sourceType"),
+            db_type=string_at(header, "sourceType"),
             database=database or None,
-            table=header.get("tableName") or None,
+            table=string_at(header, "tableName") or None,
         ),
         position=_position(header),
         event_time=from_count(time, MILLISECOND),
-        transaction=stored.get("transactionId") or header.get("gtid") or None,
-        ddl=stored.get("sql") or None,
+        transaction=string_at(stored, "transactionId") or string_at(header, "gtid") or None,
+        ddl=string_at(stored, "sql") or None,
     )
     rows = stored.get("rowDatas") or []
     if not rows:
@@ -91,31 +90,37 @@ def _changes(entry: dict[str, Any], pointer: str, zone: tzinfo | None) -> Iterat
 
 def _position(header: dict[str, Any]) -> tuple[int, ...] | None:
     """Return the number of the binlog's file and the offset in it."""
-    file, offset = _FILE.fullmatch(header.get("logfileName") or ""), header.get("logfileOffset") or 0
-    return None if file is None or offset < 0 else (int(file[1]), offset)
+    file = _FILE.fullmatch(string_at(header, "logfileName") or "")
+    offset = whole_number(string_at(header, "logfileOffset") or "0")
+    return None if file is None or offset is None else (int(file[1]), *offset)
 
 
 def _row(change: Change, row: dict[str, Any], zone: tzinfo | None) -> Change:
     sides = [[column or {} for column in row.get(side) or ()] for side in ("beforeColumns", "afterColumns")]
     listed = sides[1] or sides[0]
-    columns = tuple(Column(name=one.get("name"), type=one.get("mysqlType"), code=one.get("sqlType")) for one in listed)
-    before, after = (_reader(columns, zone).convert(_plain(side)) if side else None for side in sides)
-    names = tuple(one.get("name") or "" for one in listed)
-    return replace(
-        change,
-        columns=columns,
-        key=tuple(name for name, one in zip(names, listed, strict=True) if one.get("isKey")) or None,
-        before=before,
-        after=after,
-        changed=tuple(name for name, one in zip(names, listed, strict=True) if one.get("updated"))
-        if before and after
-        else None,
+    columns = tuple(
+        Column(name=string_at(one, "name") or "", type=string_at(one, "mysqlType"), code=_code(one.get("sqlType")))
+        for one in listed
     )
+    before, after = (_reader(columns, zone).convert(_plain(side)) if side else None for side in sides)
+    marks = {
+        mark: tuple(column.name or "" for column, one in zip(columns, listed, strict=True) if one.get(mark) is True)
+        for mark in ("isKey", "updated")
+    }
+    changed = marks["updated"] if before is not None and after is not None else None
+    return replace(change, columns=columns, key=marks["isKey"] or None, before=before, after=after, changed=changed)
+
+
+def _code(value: Any) -> int | None:
+    return value if type(value) is int else None
 
 
 def _plain(columns: list[dict[str, Any]]) -> Row:
     """Return a row as Canal's flat messages have it. Raises `StructureError` for a column that stands twice."""
-    row = {one.get("name") or "": None if one.get("isNull") else one.get("value") or "" for one in columns}
+    row = {
+        string_at(one, "name") or "": None if one.get("isNull") is True else string_at(one, "value") or ""
+        for one in columns
+    }
     if len(row) != len(columns):
         raise StructureError("each column once", "one twice", pointer="/entries")
     return row

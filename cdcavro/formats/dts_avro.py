@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, replace
 from cdcavro.change.operations import statement_kind
+from cdcavro.exact.jsonvalues import string_at
 from cdcavro.formats.bridge import Bridge, schema_bridge
 from cdcavro.wire.format import BINARY
 
@@ -47,7 +48,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
 
 def _position(record: dict[str, Any]) -> tuple[int, ...] | None:
     """Return the number of the log's file, the offset in it, and the number of the record."""
-    file = _FILE.fullmatch(record.get("sourcePosition") or "")
+    file = _FILE.fullmatch(string_at(record, "sourcePosition") or "")
     rest = (record.get("offset"), record.get("id"))
     is_known = file is not None and all(type(part) is int and part >= 0 for part in rest)
     return (int(file[1]), *rest) if file is not None and is_known else None  # type: ignore[return-value]

@@ -287,7 +287,8 @@ class Format:
         return self.rule.has_tombstones or bool(self.rule.key) or not self.unwraps_records
 
     def _encode_exact(self, raw: bytes) -> bytes:
-        return self._writer.write(_object(parse(raw)))
+        record = self._from_bytes(raw)
+        return self._writer.write(_object(parse(raw)) if record is None else record)
 
     @cached_property
     def _engine(self) -> Engine:

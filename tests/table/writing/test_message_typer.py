@@ -70,7 +70,7 @@ def test_values_of_all_types_are_typed_as_the_exact_way_types_them(format):
 
 @compiled
 @pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROW_FORMATS)
 def test_every_value_in_every_type_is_typed_as_the_exact_way_types_it(format):
     """Both ends of each type, each form of a time, labels, bytes, and all that does not fit."""
     assert sum((trial_of_type(format, declared, VALUES)[BY_ENGINE] for declared in TYPES), 0) > 5_000
