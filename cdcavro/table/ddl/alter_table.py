@@ -310,6 +310,9 @@ def _set(cursor: TokenCursor, table: TableName) -> Actions:
         return [RenameTo(TableName(table.database, cursor.name("schema's name"), table.table))]
     if cursor.accept("UNUSED"):  # Oracle: gone for all statements, though not yet from disk
         return _drop_column(cursor)
+    if cursor.accept("TIFLASH"):  # TiDB: its replicas, with a list of labels behind them
+        cursor.skip()
+        return "table option"
     if cursor.sees_one_of(SETTINGS):
         return _skip_unchanged(cursor, "table option")
     raise cursor.fail("SCHEMA, UNUSED or an option")

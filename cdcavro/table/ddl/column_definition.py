@@ -184,6 +184,11 @@ def _numbered(_: TokenCursor, definition: _Definition) -> None:
     definition.numbered = True
 
 
+def _random(cursor: TokenCursor, definition: _Definition) -> None:
+    definition.numbered = True
+    _maybe_group(cursor, definition)
+
+
 def _maybe_group(cursor: TokenCursor, _: _Definition) -> None:
     if cursor.sees("("):
         cursor.group()
@@ -259,6 +264,7 @@ def _without(cursor: TokenCursor, _: _Definition) -> None:
 _ATTRIBUTES: Final[dict[str, Callable[[TokenCursor, _Definition], None]]] = {
     "ANNOTATIONS": _annotations,
     "AS": _as,
+    "AUTO_RANDOM": _random,
     "CHAR": _charset,
     "CHARACTER": _charset,
     "CHARSET": _charset,

@@ -1017,3 +1017,53 @@ def test_sqlglot_is_imported_by_the_first_statement():
     code = "import sys, cdcavro.table.ddl.parse as d; a = 'sqlglot' in sys.modules; d.parse_ddl('drop table t'); print(a, 'sqlglot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("False True\n", "")
+
+
+# What only TiDB has.
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "PRIMARY KEY AUTO_RANDOM",
+        "AUTO_RANDOM(5) PRIMARY KEY",
+        "AUTO_RANDOM(5, 54) PRIMARY KEY CLUSTERED",
+        "PRIMARY KEY NONCLUSTERED",
+        "PRIMARY KEY /*T![clustered_index] CLUSTERED */ /*T![auto_rand] AUTO_RANDOM(5) */",
+    ],
+)
+def test_columns_of_tidb_have_random_numbers_and_clustered_keys(attributes):
+    """Neither says anything of a column's values; TiCDC writes them in comments, too."""
+    (created, behind) = parse_ddl(f"CREATE TABLE t (id BIGINT {attributes}, c INT UNIQUE GLOBAL); DROP TABLE x", "TiDB")
+    assert [column.type for column in created.columns] == ["BIGINT", "INT"]
+    assert created.key == ("id",)
+    assert created.columns[0].numbered is ("AUTO_RANDOM" in attributes.split("/*")[0])
+    assert isinstance(behind, DropTable)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "SET TIFLASH REPLICA 2 LOCATION LABELS 'rack', 'host'",
+        "ATTRIBUTES 'merge_option=deny'",
+        "SHARD_ROW_ID_BITS = 4",
+        "PLACEMENT POLICY p",
+        "AUTO_RANDOM_BASE 50",
+        "AUTO_ID_CACHE 1",
+        "TTL_ENABLE = 'OFF'",
+        "TTL = `c` + INTERVAL 1 DAY",
+        "REMOVE TTL",
+        "COMPACT TIFLASH REPLICA",
+        "CACHE",
+    ],
+)
+def test_actions_of_tidb_that_change_no_column(action):
+    """They are about where and how a table is stored."""
+    assert [type(step) for step in parse_ddl(f"ALTER TABLE t {action}", "TiDB")] == [NoChange]
+
+
+@pytest.mark.parametrize("text", ["RECOVER TABLE t", "FLASHBACK TABLE t TO u", "FLASHBACK DATABASE d"])
+def test_statements_of_tidb_that_bring_rows_back_are_not_passed_over(text):
+    """Nobody sends these rows, so a table that followed would lack them without a word."""
+    with pytest.raises(cdcavro.DdlError, match="line 1, column 1: expected a statement"):
+        parse_ddl(text, "TiDB")
