@@ -196,23 +196,26 @@ def _read_bits(sent: str, declared: SqlType, _: object) -> str | None:
     bits, count = _bit_length(declared), _count(sent)
     if bits is None or count is None or count >> bits:
         return None
-    return b64encode(count.to_bytes(_byte_length(bits), "big")).decode()
+    # Without a length, a number has as many bytes as it needs.
+    return b64encode(count.to_bytes(_byte_length(bits if declared.arguments else count.bit_length()), "big")).decode()
 
 
 def _write_bits(value: Any, declared: SqlType, _: object) -> str | None:
     bits, raw = _bit_length(declared), base64_bytes(value)
-    if bits is None or raw is None or len(raw) != _byte_length(bits) or int.from_bytes(raw, "big") >> bits:
+    if bits is None or raw is None or (declared.arguments and len(raw) != _byte_length(bits)):
+        return None
+    if int.from_bytes(raw, "big") >> bits:
         return None
     return str(int.from_bytes(raw, "big"))
 
 
 def _bit_length(declared: SqlType) -> int | None:
-    bits = declared.arguments[0] if declared.arguments else 1
+    bits = declared.arguments[0] if declared.arguments else _MAX_BITS
     return bits if 1 <= bits <= _MAX_BITS else None
 
 
 def _byte_length(bits: int) -> int:
-    return -(-bits // 8)
+    return -(-bits // 8) or 1
 
 
 def _count(sent: str) -> int | None:

@@ -38,6 +38,8 @@ _SYNONYMS: Final = {
 # The number in brackets after these types is a display width.
 _WIDE: Final = frozenset({"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR"})
 _BOOLEAN: Final = ("TINYINT", (1,))
+# Types that have arguments in every table: without them, they are known in part.
+_WITH_ARGUMENTS: Final = frozenset({"DECIMAL", "BIT", "ENUM", "SET", "CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,26 @@ def _canonical_type(text: str) -> SqlType:
     name = _SYNONYMS.get(declared.name, declared.name)
     is_width = name in _WIDE and (name, declared.arguments) != _BOOLEAN
     return replace(declared, name=name, arguments=() if is_width else declared.arguments)
+
+
+def lacks_arguments(text: str | None) -> bool:
+    """Return whether a declared type says only in part what it is.
+
+    >>> lacks_arguments("decimal unsigned"), lacks_arguments("int"), lacks_arguments("enum('a')")
+    (True, False, False)
+    """
+    return text is not None and "(" not in text and parse_sql_type(text).name in _WITH_ARGUMENTS
+
+
+def with_arguments(text: str | None, known: str | None) -> str | None:
+    """Return a declared type, or the one known of its column if that is the same with arguments.
+
+    >>> with_arguments("decimal", "DECIMAL(10, 2)"), with_arguments("decimal", "DECIMAL(10, 2) UNSIGNED")
+    ('DECIMAL(10, 2)', 'decimal')
+    """
+    stated, other = canonical_type(text), canonical_type(known)
+    is_bare = stated is not None and not (stated.arguments or stated.members)
+    return known if is_bare and other is not None and replace(other, arguments=(), members=()) == stated else text
 
 
 def is_same_type(left: str | None, right: str | None) -> bool:

@@ -1,6 +1,7 @@
 """Alibaba Canal's flat messages (`avsc/canal.avsc`).
 
-Source: Canal, class `FlatMessage`; 188 messages that Canal 1.1.7 produced from a MySQL binlog.
+Source: Canal, class `FlatMessage`; 188 messages that Canal 1.1.7 produced from a MySQL binlog; TiCDC, package `canal`
+of its codecs, and TiDB documentation, "TiCDC Canal-JSON Protocol".
 
 * Like `oms_canal`, plus `id`, the number of a batch, and `gtid`, empty where there is none: either of
   them identifies the format.
@@ -8,6 +9,9 @@ Source: Canal, class `FlatMessage`; 188 messages that Canal 1.1.7 produced from 
   bitmask, a BIT its number, a binary value ISO-8859-1 characters, and a geometry the characters of
   MySQL's internal form. A change has JSON numbers, labels and base64 instead, as other formats send them.
 * A string that its type cannot have (an index beyond the labels, a zero date) stays as it is.
+* TiCDC writes this form, too, with the number of the commit in `_tidb`, which is the order. Unless it is told to
+  (`content-compatible`), its types lack their arguments, which the table then has from its statements. A row that was
+  too large for a message has its key alone there, and is refused.
 * A TIMESTAMP is local time: with `zone`, a change has seconds since the epoch, as OMS sends them.
 * An update of the primary key is one UPDATE.
 """

@@ -49,8 +49,8 @@ class _KnownTable(NamedTuple):
 
     source: Source
     columns: tuple[Column, ...]
-    types: tuple[list[str], list[Any]]
-    codes: tuple[list[str], list[Any]]
+    types: dict[str, Any]
+    codes: dict[str, Any]
 
 
 # The `_KnownTable` of each source.
@@ -204,25 +204,16 @@ def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column
         return source, None
     types, codes = types or {}, codes or {}
     last: _KnownTable | None = _LAST.get(source)
-    if last is not None and _is_same(types, last.types) and _is_same(codes, last.codes):
+    if last is not None and same(types, last.types) and same(codes, last.codes) and [*codes] == [*last.codes]:
         return last.source, last.columns
     columns = _columns(types, codes)
-    _LAST.put(source, _KnownTable(source, columns, _members(types), _members(codes)), weight_of(columns))
+    _LAST.put(source, _KnownTable(source, columns, dict(types), dict(codes)), weight_of(columns))
     return source, columns
 
 
-def _members(members: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    return list(members), list(members.values())
-
-
-def _is_same(members: dict[str, Any], last: tuple[list[str], list[Any]]) -> bool:
-    """Return whether an object has the same members in the same order."""
-    names, values = last
-    return len(members) == len(names) and [*members] == names and same([*members.values()], values)
-
-
 def _columns(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:
-    names = dict.fromkeys([*types, *codes])
+    # TiCDC lists the types in any order, another one in each message, but the codes in that of the table.
+    names = dict.fromkeys([*codes, *types])
     return tuple(Column(name=name, type=text_or_none(types.get(name)), code=_code(codes, name)) for name in names)
 
 

@@ -24,9 +24,10 @@ from cdcavro.change.connect_values import may_be_unsigned, types_of_unsigned, wi
 from cdcavro.change.model import DDL, Change, Column, names_of_columns, replace
 from cdcavro.change.order import Numbers, began_before, has_smaller_numbers, is_by_arrival, order_key, precedes
 from cdcavro.errors import OrderError, SchemaError, plain, shown
-from cdcavro.exact.caching import text_size
-from cdcavro.exact.sqltype import canonical_type
+from cdcavro.exact.caching import IdentityCache, text_size
+from cdcavro.exact.sqltype import canonical_type, lacks_arguments, with_arguments
 from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.evolution.evolve import by_columns
 from cdcavro.table.evolution.explanation import UnexplainedColumns, explain_columns
 from cdcavro.table.evolution.limits import DIGESTS, SETTLED, SharedLimits
@@ -141,17 +142,25 @@ class Table:
 
     def settled_version(self, columns: Sequence[Column], source: Source) -> TableSchema | None:
         """Return the only version with a change's columns, whatever its time, once `take_columns` returned it."""
-        indexes = self._settled_indexes(tuple(columns), source)
+        stated = self._completed_everywhere(tuple(columns), source)
+        indexes = None if stated is None else self._settled_indexes(stated, source)
         return self.versions[indexes[0]] if indexes is not None and len(indexes) == 1 else None
 
     def only_version(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> TableSchema | None:
         """Return the only version that fits the columns of a change, whatever its time; None if the time decides."""
-        if may_be_unsigned(columns, self._unsigned):
-            columns = tuple(columns)
-            if any(with_unsigned(columns, version.columns) is not columns for version in self.versions):
-                return None
-        fitting = self._indexes.get(self.digests(columns, source, given).resolved, ())
+        stated = self._completed_everywhere(tuple(columns), source)
+        fitting = () if stated is None else self._indexes.get(self.digests(stated, source, given).resolved, ())
         return self.versions[fitting[0]] if len(fitting) == 1 else None
+
+    def _completed_everywhere(self, columns: tuple[Column, ...], source: Source) -> tuple[Column, ...] | None:
+        """Return a change's columns with what all versions say beyond their types; None if that differs."""
+        if may_be_unsigned(columns, self._unsigned):
+            is_plain = all(with_unsigned(columns, version.columns) is columns for version in self.versions)
+            return columns if is_plain else None
+        if not is_in_part(columns, source):
+            return columns
+        completed = {complete_types(columns, version, source) for version in self.versions}
+        return completed.pop() if len(completed) == 1 else None
 
     def take_names(self, names: Collection[str], source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
         """Return the version of a change with these names, adding one if none has them and none is declared."""
@@ -174,9 +183,11 @@ class Table:
     def fits(self, change: Change, given: TypeOverrides) -> bool:
         """Return whether some version has the columns that a row states, or for which it has values."""
         if change.columns is not None:
-            is_clear = not may_be_unsigned(change.columns, self._unsigned)
+            is_clear = not (
+                may_be_unsigned(change.columns, self._unsigned) or is_in_part(change.columns, change.source)
+            )
             versions = () if is_clear else self.versions
-            stated = {change.columns, *[with_unsigned(change.columns, version.columns) for version in versions]}
+            stated = {change.columns, *[complete_types(change.columns, one, change.source) for one in versions]}
             return any(self.digests(columns, change.source, given).resolved in self._indexes for columns in stated)
         names = names_of_columns(change)
         return any(version.names.issuperset(names) for version in self.versions)
@@ -190,13 +201,11 @@ class Table:
             raise self._contradiction(columns, source, given, key)
         return self._newest_begun(self._indexes[digests.resolved], key)
 
-    def with_unsigned(self, columns: tuple[Column, ...], key: Key | None) -> tuple[Column, ...]:
-        """Return a change's columns, plain 64-bit integers as unsigned where the version of its time says so."""
-        if not may_be_unsigned(columns, self._unsigned):
+    def with_known_types(self, columns: tuple[Column, ...], source: Source, key: Key | None) -> tuple[Column, ...]:
+        """Return a change's columns with what the version of its time says beyond their types."""
+        if not (may_be_unsigned(columns, self._unsigned) or is_in_part(columns, source)):
             return columns
-        return with_unsigned(
-            columns, self.version_with([column.name for column in columns if column.name], key).columns
-        )
+        return complete_types(columns, self.version_with([one.name for one in columns if one.name], key), source)
 
     def has_exactly(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Return whether the newest version has exactly these columns."""
@@ -367,6 +376,35 @@ def _digest(signatures: Signatures) -> bytes:
     return hashlib.blake2b(
         "\n".join(sorted({repr(signature) for signature in signatures})).encode(), digest_size=16
     ).digest()
+
+
+def complete_types(columns: tuple[Column, ...], schema: TableSchema, source: Source) -> tuple[Column, ...]:
+    """Return a change's columns: plain 64-bit integers unsigned, and types with arguments, where a version has these.
+
+    They are the same tuple where the version says nothing beyond them.
+    """
+    columns = with_unsigned(columns, schema.columns)
+    return _WITH_ARGUMENTS.of(columns, schema) if is_in_part(columns, source) else columns
+
+
+def is_in_part(columns: Sequence[Column], source: Source) -> bool:
+    """Return whether the types of a change's columns may say less than those of its table."""
+    return RULES.get(source.format or "", USUAL).has_types_in_part and _LACK_ARGUMENTS.of(columns)
+
+
+def _with_arguments(columns: tuple[Column, ...], schema: TableSchema) -> tuple[Column, ...]:
+    known = {column.name: column.type for column in schema.columns}
+    types = [with_arguments(column.type, known.get(column.name or "")) for column in columns]
+    completed = tuple(replace(column, type=type) for column, type in zip(columns, types, strict=True))
+    return columns if completed == columns else completed
+
+
+def _lack_arguments(columns: tuple[Column, ...], _: object) -> bool:
+    return any(lacks_arguments(column.type) for column in columns)
+
+
+_WITH_ARGUMENTS: Final = IdentityCache(_with_arguments)
+_LACK_ARGUMENTS: Final = IdentityCache(_lack_arguments)
 
 
 def columns_of_version(schema: TableSchema) -> list[Column]:

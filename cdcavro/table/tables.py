@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from cdcavro.change.connect_values import with_unsigned
 from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
 from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
 from cdcavro.change.order import split_key_change
@@ -24,10 +23,11 @@ from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.catalog import TableCatalog
+from cdcavro.table.columns.format_rules import RULES, USUAL, GivenType
 from cdcavro.table.ddl.contents import emptied_tables, empties
 from cdcavro.table.ddl.tokens import is_mysql
 from cdcavro.table.evolution.evolve import NONE_GIVEN
-from cdcavro.table.history import Table, columns_of_version, time_of
+from cdcavro.table.history import Table, columns_of_version, complete_types, is_in_part, time_of
 from cdcavro.table.statement_follower import StatementFollower
 from cdcavro.table.table_names import GivenTable, check_row, source_of, table_name_of
 from cdcavro.table.table_schema import TableSchema
@@ -35,9 +35,11 @@ from cdcavro.table.writing.table_writer import TableWriter
 from cdcavro.transcoding.mapping import with_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import tzinfo
 
+    from cdcavro.change.model import Column, Row
+    from cdcavro.change.modes import Modes
     from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
 
@@ -115,6 +117,24 @@ def _with_key_before(change: Change, key: Sequence[str]) -> Change:
         return change
     kept = {name: after[name] for name in key if name in after and name not in before}
     return replace(change, before=kept | before) if kept else change
+
+
+def _with_types(change: Change, columns: tuple[Column, ...], zone: tzinfo | None, modes: Modes) -> Change:
+    """Return a change with the types of columns, and with its values as these types have them."""
+    rules, converters = RULES.get(change.source.format or "", USUAL), {}
+    for stated, column in zip(change.columns or (), columns, strict=True):
+        if column.name is not None and column.type is not None and column.type != stated.type:
+            given = GivenType(column.type, stated.type, change.source.db_type, zone, modes)
+            converters[column.name] = rules.conversion(given)
+    rows = [row and _converted_row(row, converters) for row in (change.before, change.after)]
+    return replace(change, columns=columns, before=rows[0], after=rows[1])
+
+
+def _converted_row(row: Row, converters: Mapping[str, Callable[[Any], Any] | None]) -> Row:
+    return {
+        name: value if value is None or (convert := converters.get(name)) is None else convert(value)
+        for name, value in row.items()
+    }
 
 
 class _LastChange:
@@ -302,9 +322,8 @@ class Tables:
             raise SchemaError(name.table, "the table is not known")
         if change.columns is None:
             return [(table, table.version_with(names_of_columns(change), key))]
-        return [
-            (table, table.version_fitting(table.with_unsigned(change.columns, key), change.source, self._given, key))
-        ]
+        stated = table.with_known_types(change.columns, change.source, key)
+        return [(table, table.version_fitting(stated, change.source, self._given, key))]
 
     @one_at_a_time
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
@@ -345,7 +364,8 @@ class Tables:
             table = self._follower.begin(change, name, key)
         self._catalog.note_spelling(name)
         if columns is not None:
-            schema = table.take_columns(table.with_unsigned(columns, key), change.source, self._given, key, change.key)
+            stated = table.with_known_types(columns, change.source, key)
+            schema = table.take_columns(stated, change.source, self._given, key, change.key)
         else:
             schema = table.take_names(names_of_columns(change), change.source, self._given, key)
         table.mark_used(schema)
@@ -378,8 +398,12 @@ class Tables:
         change = _with_key_before(change, schema.key_names if change.key is None else change.key)
         if change.key is None and has_all(change, schema.key_names):
             change = replace(change, key=schema.key_names)
-        if change.columns is not None and with_unsigned(change.columns, schema.columns) is change.columns:
-            return change
+        if change.columns is not None:
+            completed = complete_types(change.columns, schema, change.source)
+            if completed is change.columns:
+                return change
+            if is_in_part(change.columns, change.source):
+                return _with_types(change, completed, self.zone, self._modes)
         columns = columns_of_version(schema)
         is_known = any(column.type is not None for column in columns)
         return with_columns(change, columns, modes=self._modes) if is_known else change

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from zoneinfo import ZoneInfo
 
+import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,8 @@ from cdcavro.change.model import Change, Column, Source
 from cdcavro.change.order import split_key_change
 from cdcavro.exact.jsontext import parse
 from cdcavro.exact.numbers import ExactNumber
+from cdcavro.table import Tables
+from cdcavro.table.writing.message_typer import ChangeTyper, MessageTyper
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.transcoder import Transcoder, transcode
 from support.messages import SAMPLES, lines, shop_canal
@@ -515,3 +519,111 @@ def test_a_message_of_tidb_becomes_another_without_its_number():
     texts = [tidb("INSERT", commit) for commit in (COMMIT + 1, COMMIT)]
     ids = [json.loads(outcome.result().texts[0])["_sequence_id_"] for text in texts for outcome in transcoder.add(text)]
     assert ids == sorted(ids, reverse=True)
+
+
+TICDC_CREATE = (
+    "CREATE TABLE `t` (`id` BIGINT AUTO_RANDOM(5) PRIMARY KEY CLUSTERED,`d` DECIMAL(10,4),`b` BINARY(3),`bits` BIT(10),"
+    "`e` ENUM('2','q'),`s` SET('x','y','z'),`v` VARCHAR(16),`ts` TIMESTAMP(3),`n` INT UNSIGNED)"
+)
+TICDC_TYPES = {"ts": "timestamp", "s": "set", "e": "enum", "bits": "bit", "b": "binary", "v": "varchar"} | {
+    "n": "int unsigned",
+    "d": "decimal",
+    "id": "bigint",
+}
+TICDC_CODES = {"id": -5, "d": 3, "b": 2004, "bits": -7, "e": 4, "s": -7, "v": 12, "ts": 93, "n": -5}
+TICDC_ROW = {"id": "1", "d": "12.3000", "b": "a", "bits": "1000", "e": "1", "s": "5", "v": "x"} | {
+    "ts": "2024-01-02 03:04:05.123",
+    "n": "4294967295",
+}
+
+
+def ticdc_row(commit: int, id: int, **values) -> str:
+    """Write a row of TiCDC, whose types have no arguments, in any order, and the codes in the table's."""
+    members = {"type": "INSERT", "sqlType": TICDC_CODES, "mysqlType": TICDC_TYPES}
+    data = [TICDC_ROW | {"id": str(id)} | values]
+    return json.dumps(TIDB | members | {"data": data, "_tidb": {"commitTs": COMMIT + commit}})
+
+
+def ticdc_statement(commit: int, sql: str) -> str:
+    """Write a statement of TiCDC about the table."""
+    members = {"isDdl": True, "type": "QUERY", "sql": sql, "pkNames": None, "sqlType": None, "mysqlType": None}
+    return json.dumps(TIDB | members | {"data": None, "_tidb": {"commitTs": COMMIT + commit}})
+
+
+def last_rows(tables: Tables, texts: list[str]) -> list[dict]:
+    """Return the rows after the changes in messages, the exact way."""
+    typed = [one for text in texts for change in to_changes(text, "canal", zone=UTC) for one in tables.add(change)]
+    return [
+        fastavro.schemaless_reader(io.BytesIO(one.payload), json.loads(one.schema.envelope.json))["after"]
+        for one in typed
+    ]
+
+
+def test_types_of_ticdc_have_the_arguments_that_the_table_has():
+    """Decimals stay decimals, and labels, bits and padded bytes are read by the statement's types."""
+    tables = Tables(zone=UTC)
+    (made,) = last_rows(tables, [ticdc_statement(0, TICDC_CREATE), ticdc_row(1, 7)])
+    types = {column.name: column.type for column in tables.tables[0].schema.columns}
+    assert len(tables.tables[0].versions) == 1
+    assert types["d"] == "DECIMAL(10,4)"
+    assert types["e"] == "ENUM('2','q')"
+    assert [made[name] for name in ("e", "s", "b", "bits")] == ["2", "x,z", b"a\0\0", b"\x03\xe8"]
+    assert (made["unparsed"], made["n"]) == ({}, 4294967295)
+    assert str(made["d"]) == "12.3000"
+
+
+def test_the_version_of_its_time_completes_the_types_of_a_row():
+    """A row from before a statement, which comes again behind it, has the digits from before."""
+    tables = Tables(zone=UTC)
+    alter = ticdc_statement(5, "ALTER TABLE t MODIFY d DECIMAL(12,2)")
+    made = last_rows(
+        tables, [ticdc_statement(0, TICDC_CREATE), ticdc_row(1, 7), alter, ticdc_row(6, 8), ticdc_row(1, 7)]
+    )
+    fields = [version.record["fields"] for version in tables.tables[0].versions]
+    assert len(fields) == 2
+    assert [str(next(value for name, value in row.items() if name.startswith("d") and value)) for row in made] == [
+        "12.3000",
+        "12.30",
+        "12.3000",
+    ]
+
+
+@pytest.mark.parametrize("is_created", [True, False])
+def test_the_engine_types_rows_of_ticdc_as_the_exact_way_does(is_created):
+    """With the statement that made the table, and without it, where a BIT goes the exact way."""
+    bare = {} if is_created else {"bits": None}
+    texts = [ticdc_statement(0, TICDC_CREATE)] * is_created
+    texts += [ticdc_row(commit, commit, e=str(commit % 2 + 1), s=str(commit % 8), **bare) for commit in range(1, 30)]
+    exact_way, tables = Tables(zone=UTC), Tables(zone=UTC)
+    typer = MessageTyper("canal", tables)
+    typed = [row.payload for text in texts for row in typer.add(text)]
+    changes_made = [change for text in texts for change in to_changes(text, "canal", zone=UTC)]
+    assert typed == [row.payload for change in changes_made for row in exact_way.add(change)]
+    assert typer.taken == (28 if is_created else 0)
+    payloads = [change.to_avro() for change in changes_made if change.op == "INSERT"]
+    by_change = ChangeTyper(tables)
+    assert [row.payload for payload in payloads for row in by_change.write(payload)[0]] == typed
+
+
+def test_types_of_ticdc_without_a_statement_are_known_in_part():
+    """Nothing is lost and nothing is unparsed: digits, indexes and masks as texts, bytes and bits as many as come."""
+    tables = Tables(zone=UTC)
+    (made,) = last_rows(tables, [ticdc_row(1, 7)])
+    assert [column.name for column in tables.tables[0].schema.columns] == list(TICDC_CODES)
+    assert (made["d"], made["e"], made["s"], made["b"], made["bits"]) == ("12.3000", "1", "5", b"a", b"\x03\xe8")
+    assert made["unparsed"] == {}
+
+
+@pytest.mark.parametrize(
+    ("sent", "value"), [("0", "AA=="), ("1", "AQ=="), ("256", "AQA="), (str(2**64 - 1), "/" * 10 + "8=")]
+)
+def test_a_bit_without_a_length_has_as_many_bytes_as_its_number_needs(sent, value):
+    """Up to the 64 bits that a column may have."""
+    assert row("bit", sent) == value
+    assert row("bit", str(2**64)) == str(2**64)
+
+
+def test_the_extension_of_tidb_tells_the_format():
+    """A relay may leave out what else does."""
+    text = json.dumps({"type": "INSERT", "data": [{"id": "1"}], "_tidb": {"commitTs": COMMIT}})
+    assert cdcavro.sniff(text) == "canal"

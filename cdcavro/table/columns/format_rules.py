@@ -73,6 +73,8 @@ class FormatRules:
     is_connect: bool = False
     # Whether values are sent by the types of their columns though messages do not state these.
     is_typed_by_table: bool = False
+    # Whether the types of messages may lack the arguments that the table's have: TiCDC's do, which writes Canal's form.
+    has_types_in_part: bool = False
     # Makes what a value passes before it is read as a type that the user gives; None if it is read as it is.
     conversion: Callable[[GivenType], Convert | None] = no_conversion
     # How the values of a declared type are sent, by the connector, the zone and the modes; None for what the engine
@@ -156,7 +158,9 @@ _DEBEZIUM: Final = FormatRules(
 RULES: Final[dict[str, FormatRules]] = {
     **dict.fromkeys(("oms_default", "oms_default_extend_column_type", "oms_canal", "oms_shareplex"), _OMS),
     "oms_dataworks": FormatRules(words=_BIGINT, date="padded", datetime="padded", instant="padded or seconds"),
-    "canal": FormatRules(binary_is_text=True, bit_width=1, conversion=_canal_conversion, sent=_sent_by_canal),
+    "canal": FormatRules(
+        binary_is_text=True, has_types_in_part=True, conversion=_canal_conversion, sent=_sent_by_canal
+    ),
     "datahub_blob": FormatRules(
         words={
             "BOOLEAN": type_names.BOOLEAN,

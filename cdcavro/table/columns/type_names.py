@@ -140,8 +140,8 @@ def float_or_double(declaration: Declaration) -> Storage:
 
 
 def binary(declaration: Declaration) -> Storage:
-    """Return the storage of BINARY, whose bytes Canal sends without the zeros that pad them."""
-    width = (declaration.argument(0) or 1) if declaration.rules.binary_is_text else None
+    """Return the storage of BINARY, whose bytes Canal sends without the zeros that pad them; TiCDC states no width."""
+    width = declaration.argument(0) if declaration.rules.binary_is_text else None
     return Storage("bytes", Rule("binary", width))
 
 

@@ -121,6 +121,8 @@ def _escaped_label(table: CellTable, sent: Operands, read: Operands) -> Operatio
 
 def _indexed_label(table: CellTable, sent: Operands, read: Operands) -> Operation | None:
     members = read[0]
+    if not (members or sent[0]):
+        return "string", 0, 0, 0  # without labels, what is sent stays
     is_plain = sent[0] == members and len(set(members)) == len(members) and members and "" not in members
     return ("indexed label", table.labels(members), len(members), 0) if is_plain else None
 
@@ -131,6 +133,8 @@ def _labels(table: CellTable, _sent: Operands, read: Operands) -> Operation:
 
 def _masked_labels(table: CellTable, sent: Operands, read: Operands) -> Operation | None:
     members = read[0]
+    if not (members or sent[0]):
+        return "string", 0, 0, 0
     is_plain = sent[0] == members and len(set(members)) == len(members) and 0 < len(members) <= _MOST_MASKED
     if not is_plain or any(not member or "," in member for member in members):
         return None

@@ -276,14 +276,14 @@ class MessageTyper:
             else self._tables.lasting_writer(change, is_all_learned=self._is_all_learned)
         )
         position = self._parts.position(change.source.db_type, message)
-        if settled is None or not self._is_clear(message, change):
+        if settled is None or not self._is_clear(message, change, settled[2]):
             return None
         _, writer, completed = settled
         key = writer.schema.key_names if completed.key is None else completed.key
         program = writer.row_program(key, is_sent=self._is_sent(change, completed))
         return None if program is None else self._fill_program(program, writer, completed, position)
 
-    def _is_clear(self, message: bytes, change: Change) -> bool:
+    def _is_clear(self, message: bytes, change: Change, _completed: Change) -> bool:
         """Return whether a message's change was made of just its parts."""
         return self._parts.are_complete(self._format.encode(message), self._format.read, change.key)
 
@@ -338,8 +338,9 @@ class ChangeTyper(MessageTyper):
             return None  # the topic, which names the table, is no part of the pattern
         return super()._program(message, change)
 
-    def _is_clear(self, message: bytes, change: Change) -> bool:  # noqa: ARG002  the engine checks that itself
-        return True
+    def _is_clear(self, _message: bytes, change: Change, completed: Change) -> bool:
+        """Return whether the values of a change are in one form: they were read by all of their types, or by none."""
+        return change.columns is None or completed.columns is change.columns
 
     def _is_sent(self, change: Change, completed: Change) -> bool:
         """Return whether the change states no types of its own, so that its values were read by those of the table."""
