@@ -163,7 +163,7 @@ cdef int _put_image(
             starts[i] = start
     if before == NULL:
         starts[p.count] = o.size
-    return _put_absent(t, p, tokens, absent)
+    return _put_absent(t, p, tokens, 0 if p.fills and tokens == t.after else absent)
 
 
 cdef int _put_absent(Typing *t, const Pattern *p, const Token *tokens, int absent) noexcept nogil:

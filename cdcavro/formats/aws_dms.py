@@ -7,7 +7,8 @@ image task settings"; AWS DMS API Reference, `KafkaSettings`.
   that the source did not log: no column that is null there is stated.
 * `before-image` has the columns before an update as far as the source states them. A column of the key that it does not
   have did not change; of any other nothing is known. Columns `BI_…` in `data` are columns.
-* Usually null and empty columns are left out of `data` (`IncludeNullAndEmpty`): they are not stated, and not null.
+* Usually null and empty columns are left out of `data` (`IncludeNullAndEmpty`): they are not stated, and not null,
+  unless tables are told so (`absent`), and then empty texts are null, too.
 * A control record is about a table and has no effect: a task that is started again sends `drop-table` and `create-table`
   of tables that are still there.
 * `load` is a row of a full load, before all changes of its table.

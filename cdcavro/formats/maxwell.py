@@ -6,6 +6,7 @@ Source: Maxwell's daemon, "Data format", "Bootstrapping" and "Encryption", and t
   columns as they were before, and may have some that `data` has not.
 * Where Maxwell leaves out nulls (`output_nulls=false`), `old` lacks columns that were NULL before: the row before the
   change then has the newer value there, as no message says so. If nothing is left of `old`, there is no row before.
+  What `data` lacks is not stated, and not null, unless tables are told so (`absent`).
 * `ts` is seconds, but milliseconds for a statement, whose `old` and `def` are the table before and after it.
 * The types in `def` have neither length nor digits nor precision, so tables are made of the text in `sql`. A statement
   about several tables comes once for each, with the same text, and is done once.

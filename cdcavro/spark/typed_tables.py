@@ -32,7 +32,7 @@ from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import notes_of
 from cdcavro.table.table_names import has_row_of_table
 from cdcavro.table.tables import ERROR as ERROR_POLICY
-from cdcavro.table.tables import KEEP, Tables
+from cdcavro.table.tables import KEEP, UNSTATED, Tables
 from cdcavro.table.writing.message_typer import ChangeTyper, MessageTyper, merge_places, pieces_of
 from cdcavro.table.writing.table_writer import NOWHERE, OPERATIONS
 from cdcavro.transcoding.mapping import placeholders, to_changes
@@ -99,6 +99,7 @@ def to_tables(
     given: TypeOverrides = NONE_GIVEN,
     zone: tzinfo | None = None,
     on_misfit: str = KEEP,
+    absent: str = UNSTATED,
     decimals: str = PRECISE,
     times: str = ADAPTIVE_TIME_MICROSECONDS,
     binaries: str = BYTES,
@@ -113,7 +114,7 @@ def to_tables(
     neither numbers nor a place fails the job, and so does a misfit if `on_misfit` is "error".
     """
     modes = check_modes(decimals, times, binaries)
-    learned = Tables(given=given, zone=zone, on_misfit=on_misfit, table=table, **modes._asdict())
+    learned = Tables(given=given, zone=zone, on_misfit=on_misfit, absent=absent, table=table, **modes._asdict())
     given_table, is_strict = learned.given_table, on_misfit == ERROR_POLICY
     payloads = changes.select(sf.col(col).alias("change"))
 
@@ -142,8 +143,8 @@ def messages_to_tables(
     """Return the rows of a column of messages, JSON text as string or binary, as typed payloads of their tables.
 
     The rows, tables and faults are those of `to_tables` over `to_changes`, with nothing in Avro in between. `place` and
-    `unavailable` are as in `to_changes`, `options` (given, zone, on_misfit, decimals, times, binaries, table) as in
-    `to_tables`. `rejects` has everything that is no row: the columns message, place (if given), change (binary, null
+    `unavailable` are as in `to_changes`, `options` (given, zone, on_misfit, absent, decimals, times, binaries, table) as
+    in `to_tables`. `rejects` has everything that is no row: the columns message, place (if given), change (binary, null
     for what is no message at all) and error. `messages` is read twice, first to learn the tables: persist it if that is
     expensive.
     """

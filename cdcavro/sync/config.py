@@ -49,7 +49,7 @@ from cdcavro.sync.secrets import (
 from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.columns.column_type import TypeOverrides
-from cdcavro.table.tables import KEEP
+from cdcavro.table.tables import KEEP, UNSTATED
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
@@ -247,6 +247,7 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
     zone: str | None = None
     types: dict[str, dict[str, str]] = {}
     on_misfit: str = KEEP
+    absent: str = UNSTATED
     decimals: str | None = None
     times: str | None = None
     binaries: str | None = None
@@ -509,4 +510,4 @@ def _options(file: str, config: TablesConfig) -> Any:
     given = TypeOverrides.from_mapping(config.types, file=f"{file}: [tables.types]")
     stated = {name: getattr(config, name) for name in ("table", "decimals", "times", "binaries")}
     options = {name: value for name, value in stated.items() if value is not None}
-    return {"given": given, "zone": zone, "on_misfit": config.on_misfit, **options}
+    return {"given": given, "zone": zone, "on_misfit": config.on_misfit, "absent": config.absent, **options}

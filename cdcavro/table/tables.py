@@ -48,6 +48,9 @@ KEEP: Final = "keep"
 ERROR: Final = "error"
 REJECT: Final = "reject"
 ON_MISFIT: Final = (KEEP, ERROR, REJECT)
+UNSTATED: Final = "unstated"
+NULL: Final = "null"
+ABSENT: Final = (UNSTATED, NULL)
 # In columns, as `weight_of` counts them. A writer takes about two kilobytes for each column.
 _WRITERS: Final = 20_000
 _NAMES: Final = 4 << 20
@@ -61,6 +64,7 @@ class TableOptions(TypedDict, total=False):
     given: TypeOverrides
     zone: tzinfo | None
     on_misfit: str
+    absent: str
     decimals: str
     times: str
     binaries: str
@@ -119,6 +123,15 @@ def _with_key_before(change: Change, key: Sequence[str]) -> Change:
     return replace(change, before=kept | before) if kept else change
 
 
+def _with_nulls(schema: TableSchema, change: Change) -> Change:
+    """Return a change whose row after it has null in each column that it lacks, but for the key and the unavailable."""
+    if change.after is None:
+        return change
+    kept = {*change.after, *schema.key_names, *(change.unavailable or ())}
+    nulls = {column.name: None for column in schema.columns if column.name not in kept}
+    return replace(change, after=change.after | nulls) if nulls else change
+
+
 def _with_types(change: Change, columns: tuple[Column, ...], zone: tzinfo | None, modes: Modes) -> Change:
     """Return a change with the types of columns, and with its values as these types have them."""
     rules, converters = RULES.get(change.source.format or "", USUAL), {}
@@ -159,16 +172,20 @@ class Tables:
     * `zone` (tzinfo or None) is the source's time zone.
     * `on_misfit` (str) decides about a change with a value that its column's type cannot carry: "keep" puts the value's
       text into `unparsed`; "error" and "reject" raise `MisfitError`, for the caller to stop or to set the change aside.
+    * `absent` (str) says what a column is that the row after a change does not have: "unstated", so that it keeps its
+      value, or "null", where the producer leaves out nulls. A column that the source had no value of
+      (`Change.unavailable`) is unstated in any case, and so is one of the table's key.
     * `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`.
     * `table` (str or None) is the table of rows that name none, as in `GivenTable.of`.
 
-    Raises `ValueError` for any other `on_misfit`, mode or `table`, and `TypeError` for a `zone` that is no time zone.
+    Raises `ValueError` for any other `on_misfit`, `absent`, mode or `table`, and `TypeError` for a `zone` that is no time zone.
 
     Fields:
 
     * `tables` (list of `Table`), all that ever existed
     * `given_table` (`GivenTable`), the table of rows that name none
     * `zone` (tzinfo or None), as given
+    * `fills_absent` (bool), whether `absent` is "null"
     * `misfits` (dict from a table's number to a Counter), how many values of each column went into `unparsed` as text;
       columns for which there is no room are counted together, as `other columns`
     """
@@ -185,6 +202,7 @@ class Tables:
         "_recent",
         "_room",
         "_writers",
+        "fills_absent",
         "given_table",
         "misfits",
         "user",
@@ -197,6 +215,7 @@ class Tables:
         given: TypeOverrides = NONE_GIVEN,
         zone: tzinfo | None = None,
         on_misfit: str = KEEP,
+        absent: str = UNSTATED,
         decimals: str = PRECISE,
         times: str = ADAPTIVE_TIME_MICROSECONDS,
         binaries: str = BYTES,
@@ -204,9 +223,11 @@ class Tables:
     ) -> None:
         if on_misfit not in ON_MISFIT:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
+        if absent not in ABSENT:
+            raise ValueError(f"absent is {' or '.join(ABSENT)}, not {shown(absent)}")
         check_zone(zone)
         self._given, self.zone, self._modes = given, zone, check_modes(decimals, times, binaries)
-        self._is_strict = on_misfit != KEEP
+        self._is_strict, self.fills_absent = on_misfit != KEEP, absent == NULL
         self.given_table = GivenTable.of(table)
         self._catalog = TableCatalog(given)
         self._follower = StatementFollower(self._catalog, given)
@@ -215,14 +236,14 @@ class Tables:
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Return the state for another process, which makes its own writers; a subclass may add attributes."""
-        facts = (self._given, self.zone, self._modes, self._is_strict, self.given_table)
+        facts = (self._given, self.zone, self._modes, self._is_strict, self.fills_absent, self.given_table)
         more = getattr(self, "__dict__", {})
         return (*facts, self._catalog, self._follower, self.misfits, more)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Restore the state that another process returned from `__getstate__`."""
-        self._given, self.zone, self._modes, self._is_strict, self.given_table, *rest = state
-        self._catalog, self._follower, self.misfits, more = rest
+        self._given, self.zone, self._modes, self._is_strict, self.fills_absent, *rest = state
+        self.given_table, self._catalog, self._follower, self.misfits, more = rest
         for name, value in more.items():
             setattr(self, name, value)
         self._forget()
@@ -337,9 +358,10 @@ class Tables:
             table.is_written = True
             completed = self._complete(change, schema)
             writer = self._writer(table, schema, completed)
+            rows = row_changes(completed)
             typed += [
                 TypedChange(table, schema, writer.key(row_change), writer.envelope(row_change), row_change)
-                for row_change in row_changes(completed)
+                for row_change in (map(partial(_with_nulls, schema), rows) if self.fills_absent else rows)
             ]
         return typed
 

@@ -183,6 +183,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         ),
         (SIMPLE + '[tables]\ntypes = { t = { a = "huge" } }', "[tables.types]"),
         (SIMPLE + '[tables]\non_misfit = "shrug"', "on_misfit is one of"),
+        (SIMPLE + '[tables]\nabsent = "none"', "absent is unstated or null, not 'none'"),
         ('format = "canall"\n' + SIMPLE, "canall"),
         ('every = "often"\n' + SIMPLE, "every is a time such as \"10 seconds\", not 'often'"),
         ('every = "1 second2 minutes"\n' + SIMPLE, "every is a time such as"),

@@ -51,7 +51,7 @@ from cdcavro.table.evolution.evolve import evolve as evolve_schema
 from cdcavro.table.history import notes_of
 from cdcavro.table.table_folder import TablesFolder
 from cdcavro.table.table_schema import from_schema, schema_text
-from cdcavro.table.tables import ERROR, KEEP, ON_MISFIT, Tables
+from cdcavro.table.tables import ABSENT, ERROR, KEEP, ON_MISFIT, UNSTATED, Tables
 from cdcavro.table.writing.line_typer import LineTyper
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
@@ -89,6 +89,13 @@ _BLOCKS: Final = 8
     help="What to do with a value that its column's type cannot hold: keep its text in `unparsed` (the default),"
     " end with an error, or reject its message.",
 )
+@click.option(
+    "--absent",
+    type=click.Choice(ABSENT),
+    default=UNSTATED,
+    help="What a column is that the row after a change does not have: unstated (the default), or null, where the"
+    " producer leaves out nulls, as AWS DMS and Maxwell may.",
+)
 @connector_options
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
@@ -101,6 +108,7 @@ def tables(
     stated: StatedTable,
     zone: ZoneInfo | None,
     on_misfit: str,
+    absent: str,
     connector: ConnectorSettings,
     rejects: str | None,
     max_rejects: MaxRejects,
@@ -126,9 +134,8 @@ def tables(
     ):
         format, files = inputs.open_chunks(source, option="--from", advance=progress.advance)
         modes = connector.modes._asdict()
-        typed = Tables(given=stated.types, zone=zone, on_misfit=on_misfit, table=stated.table, **modes)
-        faults = Faults(inputs, reject_file)
-        conversion = Conversion(faults, format)
+        typed = Tables(given=stated.types, zone=zone, on_misfit=on_misfit, absent=absent, table=stated.table, **modes)
+        conversion = Conversion(faults := Faults(inputs, reject_file), format)
         job = _Job(inputs, format, typed, folder, conversion, is_strict=on_misfit == ERROR)
         if format:
             typer = MessageTyper(format, typed, unavailable=connector.unavailable)

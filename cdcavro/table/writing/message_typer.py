@@ -298,6 +298,7 @@ class MessageTyper:
         program.phase, program.order, program.is_batched = common_order(change)
         program.operation, program.weight = ord(OPERATIONS[change.op]), common_size(change)
         program.is_empty_none = not change.transaction
+        program.fills_absent = self._tables.fills_absent
         return program
 
     def _images(self, change: Change) -> tuple[str, str]:

@@ -138,6 +138,16 @@ def test_a_value_that_its_type_cannot_carry_is_kept_or_rejected_or_ends_the_comm
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(("absent", "names"), [("unstated", ["d"]), ("null", [])])
+def test_columns_that_rows_lack_are_null_if_it_is_said_so(tmp_path, absent, names):
+    """By an option of the command."""
+    file = write(tmp_path, row(1, "d", "1").replace(b',"d":"1"', b""))
+    done = run("tables", file, "--out", tmp_path / "out", "--absent", absent)
+    assert done.exit_code == 0, done.stderr
+    (after,) = rows_of(tmp_path / "out" / "s.t" / "v1.avro")
+    assert (after["d"], after["absent"]) == (None, names)
+
+
 def test_types_are_given_for_formats_that_state_none(tmp_path):
     """And said to be unknown without."""
     line = b'{"meta":{"op":"ins","table":"s.t"},"data":{"id":1,"price":1.20}}'

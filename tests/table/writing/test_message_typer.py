@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
+import pickle
 from random import Random
+from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pytest
 
-from cdcavro.change.model import Arrival
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.engine.machine import COMPILED, RowEngine
 from cdcavro.engine.row_program import RowProgram
 from cdcavro.errors import StructureError
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
+from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS, get_format
 from support import stream_trial
 from support.messages import ROW_FORMATS
 from support.rows_trial import BY_ENGINE, LEFT, REFUSED, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type
+
+if TYPE_CHECKING:
+    from cdcavro.table.tables import TypedChange
 
 compiled = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
 CANAL = {
@@ -354,3 +362,68 @@ def test_rows_that_lack_columns_out_of_all_proportion_are_refused():
     for _ in range(2):
         with pytest.raises(StructureError, match=refused):
             typer.add(many)
+
+
+def maxwell(type: str, id: int, **data: object) -> bytes:
+    """Return a message of Maxwell's, which names the key of its row."""
+    members = {"database": "d", "table": "t", "type": type, "ts": 1700000000 + id, "primary_key_columns": ["id"]}
+    return json.dumps(members | {"data": {"id": id} | data}).encode()
+
+
+@pytest.mark.parametrize("format", ["maxwell", "canal"])
+@pytest.mark.parametrize("absent", ["unstated", "null"])
+def test_what_the_row_after_a_change_lacks_is_null_if_it_is_said_so(format, absent):
+    """Rows before a change lack it anyway, and of many rows the engine makes what the exact way does."""
+    random, messages, names = Random(32), [], ("a", "b", "c")
+    for number in range(300):
+        row = {name: str(number) for name in names if random.random() < 0.6 or number < 3}
+        old = {"a": "x"} if random.random() < 0.5 else {"b": "y"}
+        operation = random.choice(("INSERT", "UPDATE", "DELETE"))
+        if format == "canal":
+            types = {"mysqlType": dict.fromkeys(("id", *names), "varchar(9)"), "sqlType": None}
+            more = {"old": [old]} if operation == "UPDATE" else {}
+            messages.append(canal(type=operation, data=[{"id": str(number)} | row], **types, **more))
+        else:
+            message = json.loads(maxwell(operation.lower(), number, **row))
+            messages.append(json.dumps(message | ({"old": old} if operation == "UPDATE" else {})).encode())
+    exact_way, tables = Tables(absent=absent), Tables(absent=absent)
+    typer, place = MessageTyper(format, tables), Arrival(topic="t", partition=0, offset=1)
+    typed = [row for message in messages for row in typer.add(message, place)]
+    placed = [
+        replace(change, place=place) for message in messages for change in to_changes(message, format, members=False)
+    ]
+    expected = [one for change in placed for one in exact_way.add(change)]
+    assert [(row.key, row.payload) for row in typed] == [(one.key, one.payload) for one in expected]
+    assert not COMPILED or typer.taken > 100
+    lacking = [one for one in expected if one.change.op != "DELETE" and one.absent]
+    assert bool(lacking) is (absent == "unstated")
+    befores = [rows_of(one)["before"] for one in expected if one.change.op == "DELETE"]
+    assert any(before["absent"] for before in befores)
+    afters = [rows_of(one)["after"] for one in expected if one.change.op != "DELETE"]
+    assert any(after["c"] is None and "c" not in after["absent"] for after in afters) is (absent == "null")
+
+
+def test_a_key_and_what_a_source_did_not_have_are_not_filled_with_null():
+    """The key of a row is never null, and Debezium says of an unavailable value that there is one."""
+    source, columns = Source(format="canal", table="t"), (Column(name="id", type="int"), Column(name="v", type="int"))
+    tables = Tables(absent="null")
+    whole = Change(op="INSERT", source=source, key=("id",), columns=columns, after={"id": 1, "v": 2})
+    tables.add(whole)
+    (made,) = tables.add(replace(whole, op="UPDATE", after={"id": 1}, unavailable=("v",)))
+    assert made.absent == ("v",)
+    (made,) = tables.add(replace(whole, op="UPDATE", after={"id": 1}))
+    assert (made.absent, made.change.after) == ((), {"id": 1, "v": None})
+    with pytest.raises(StructureError):
+        tables.add(replace(whole, after={"v": 3}))
+
+
+def test_what_absent_columns_are_is_one_of_two():
+    """And it goes along to another process."""
+    with pytest.raises(ValueError, match="absent is unstated or null, not 'none'"):
+        Tables(absent="none")
+    assert pickle.loads(pickle.dumps(Tables(absent="null"))).fills_absent
+
+
+def rows_of(typed: TypedChange) -> dict[str, Any]:
+    """Return a typed change as fastavro reads it."""
+    return fastavro.schemaless_reader(io.BytesIO(typed.payload), json.loads(typed.schema.envelope.json))
