@@ -9,8 +9,10 @@ image task settings"; AWS DMS API Reference, `KafkaSettings`.
   have did not change; of any other nothing is known. Columns `BI_…` in `data` are columns.
 * Usually null and empty columns are left out of `data` (`IncludeNullAndEmpty`): they are not stated, and not null,
   unless tables are told so (`absent`), and then empty texts are null, too.
-* A control record is about a table and has no effect: a task that is started again sends `drop-table` and `create-table`
-  of tables that are still there.
+* A control record is about a table and has no effect on its rows: a task that is started again sends `drop-table` and
+  `create-table` of tables that are still there. `create-table` states the key of its table if the endpoint is told so
+  (`IncludeControlDetails`); no other record does, so tables have a key from there only. Tables in a lake have none
+  without it. The types of its columns are the service's, not the source's, and are not read.
 * `load` is a row of a full load, before all changes of its table.
 * Arrival orders changes. `transaction-id` is no order where the source's ids are not those of commits, as in PostgreSQL,
   and `stream-position` is spelled otherwise by each engine.
@@ -34,10 +36,12 @@ _PLAIN: Final = schema_bridge(FORMAT)
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
-    """Return the records of changes, which say that they are rows or are about a table."""
-    records = _PLAIN.from_changes(changes, zone)
+    """Return the records of changes, which say that they are rows or are about a table; statements have none."""
+    records = _PLAIN.from_changes([change for change in changes if change.ddl is None], zone)
     for record in records:
         record["metadata"]["record-type"] = "data" if "data" in record else "control"
+        if "data" in record:
+            record.pop("control", None)  # where a key would stand, which no row states
     return records
 
 

@@ -13,6 +13,7 @@ from cdcavro.change.order import in_order, is_full_load, order_key
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, DdlError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
+from cdcavro.table.ddl.contents import states_key_only
 from cdcavro.table.table_names import has_row_of_table
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ class Learner:
     def learn(self, changes: Iterable[Change]) -> Learned:
         """Learn what changes say, in their order, and return what that was."""
         learned, written = Learned([], [], {}), []
-        for change, unordered in _in_order_of_sources(
-            change for change in changes if change.op in DML or change.op in DDL
-        ):
+        ordered = _in_order_of_sources(change for change in changes if change.op in DML or change.op in DDL)
+        # What the key of a table is holds for all rows, in whatever partition they are.
+        for change, unordered in sorted(ordered, key=lambda pair: not states_key_only(pair[0])):
             gone, edits = self._dropped_numbers() if change.op in DDL else set(), self.tables.edits
             try:
                 if unordered is not None:

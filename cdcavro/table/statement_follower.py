@@ -20,7 +20,14 @@ from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.ddl import steps as ddl
-from cdcavro.table.ddl.contents import column_renaming, complete_actions, parts_of, sentence, steps_of
+from cdcavro.table.ddl.contents import (
+    column_renaming,
+    complete_actions,
+    parts_of,
+    sentence,
+    states_key_only,
+    steps_of,
+)
 from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
 from cdcavro.table.history import FIRST, columns_of_version, is_before, is_made_before, time_texts
@@ -45,6 +52,8 @@ class StatementFollower:
         self._tables, self._given = tables, given
         self._deliveries = Deliveries()
         self._refusals = _Refusals(tables)
+        # The keys of tables that have no rows yet.
+        self._keys: dict[ddl.TableName, tuple[str, ...]] = {}
         self._appliers: dict[type, Callable[..., None]] = {
             ddl.CreateTable: self._on_create,
             ddl.DropTable: self._on_drop,
@@ -57,6 +66,9 @@ class StatementFollower:
 
     def follow(self, change: Change, key: Key | None) -> None:
         """Apply a statement wholly or not at all, skipping repeated deliveries. Raises `DdlError`, `SchemaError`."""
+        if states_key_only(change):
+            self._take_key(change, key)
+            return
         if self._deliveries.is_repeated(change, key):
             return
         parts = parts_of(change)
@@ -75,6 +87,19 @@ class StatementFollower:
             self._deliveries.note(change, key)
             for part in parts:
                 self._refusals.release(part)
+
+    def _take_key(self, change: Change, start: Key | None) -> None:
+        """Give a table without a key the one that a statement states; one without rows gets it with the first."""
+        name, key = table_name_of(change.source), change.key or ()
+        table = None if name is None else self._tables.bearer(name)
+        if name is not None and table is None and self._keys.get(name) != key:
+            self._tables.room.reserve(text_size([name.database, name.schema, name.table, *key]), name.table)
+            self._keys[name] = key
+            self._tables.room.edits += 1
+        elif name is not None and table is not None and table.schema.key is None and table.schema.names.issuperset(key):
+            with self._tables.transaction():
+                self._tables.save(table)
+                self._apply_actions(table, ddl.AlterTable(name, (ddl.AddKey(key),)), change, start)
 
     def _apply(self, part: Change, sent: Change, key: Key | None) -> None:
         """Apply a statement, or what one whose text is not understood says of one of its tables."""
@@ -105,7 +130,8 @@ class StatementFollower:
             names = [Column(name=column) for column in names_of_columns(change)]
             listed = names if change.columns is None else change.columns
             with self._tables.transaction():
-                table = self._tables.create(name, listed, change.key or (), change.source, start)
+                key = change.key or self._keys.get(name, ())
+                table = self._tables.create(name, listed, key, change.source, start)
                 table.unexplained = table.unexplained.with_differences(None, table.schema)
                 table.room.reserve(table.unexplained.size, name.table)
         return table

@@ -24,7 +24,7 @@ from cdcavro.exact.instants import check_zone
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.catalog import TableCatalog
 from cdcavro.table.columns.format_rules import RULES, USUAL, GivenType
-from cdcavro.table.ddl.contents import emptied_tables, empties
+from cdcavro.table.ddl.contents import emptied_tables, empties, states_key_only
 from cdcavro.table.ddl.tokens import is_mysql
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import Table, columns_of_version, complete_types, is_in_part, time_of
@@ -293,7 +293,7 @@ class Tables:
                 return self._row(change, name)
         check_row(change)
         says = (change.ddl, change.columns, change.tables)
-        if change.op in DDL and (says != (None, None, None) or change.op == "ERASE"):
+        if change.op in DDL and (says != (None, None, None) or change.op == "ERASE" or states_key_only(change)):
             self._follower.follow(change, time_of(change))
         return None
 

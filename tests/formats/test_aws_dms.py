@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ from cdcavro.change import Arrival
 from cdcavro.change.model import Change, Source
 from cdcavro.change.order import in_order
 from cdcavro.engine.machine import COMPILED
+from cdcavro.lake.learning import Learner
 from cdcavro.table import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
@@ -98,7 +100,7 @@ def test_an_empty_name_is_none(name, table, database, found):
 @pytest.mark.parametrize(
     ("operation", "op"),
     [
-        ("create-table", "OTHER"),
+        ("create-table", "CREATE"),
         ("drop-table", "OTHER"),
         ("truncate-table", "OTHER"),
         ("rename-table", "OTHER"),
@@ -114,10 +116,59 @@ def test_a_control_record_changes_nothing(operation, op):
     assert (found.op, found.operation, found.ddl, found.tables) == (op, operation, None, None)
     typer = typer_of([message(data={"id": 1, "a": 2})])
     (table,) = typer._tables.tables
+    assert typer.add(text, PLACE) == []
     edits = typer._tables.edits
     assert typer.add(text, PLACE) == []
-    assert (typer._tables.tables, typer._tables.edits) == ([table], edits)
+    assert (typer._tables.tables, typer._tables.edits, table.is_gone) == ([table], edits, False)
+    assert table.schema.key_names == (("id",) if op == "CREATE" else ())
     assert [json.loads(back) for back in from_changes([found], "aws_dms")] == [json.loads(text)]
+
+
+def created(*key: str, table: str = "t") -> str:
+    """Write the record of a table that was made."""
+    control = {"table-def": {"columns": {name: {"type": "INT32"} for name in key}, "primary-key": list(key)}}
+    return message("create-table", data=None, control=control, metadata={"record-type": "control", "table-name": table})
+
+
+def test_a_table_has_the_key_that_was_stated_before_its_first_row():
+    """Also in another process, and after the record was sent again; a delete of it alone is of that row."""
+    tables = Tables()
+    for text in (created("id", "part"), created("id", "part")):
+        tables.add(cdcavro.change.replace(to_changes(text, "aws_dms")[0], place=PLACE))
+    assert tables.tables == []
+    tables = pickle.loads(pickle.dumps(tables))
+    typer = MessageTyper("aws_dms", tables)
+    texts = [message(data=ROW | {"id": number}) for number in range(4)]
+    rows = [row for text in texts for row in typer.add(text, PLACE)]
+    (deleted,) = typer.add(message("delete", data=ROW | {"id": 3, "a": None, "b": None}), PLACE)
+    assert [row.key is not None for row in rows] == [True] * 4
+    assert deleted.key == rows[3].key
+    assert tables.tables[0].schema.key_names == ("id", "part")
+
+
+def test_a_key_is_no_other_table_s_and_replaces_none():
+    """A key whose columns its rows do not have is none."""
+    tables = Tables()
+    for text in (created("id", table="u"), created("x"), message(data={"id": 1}), created("id"), created("y")):
+        tables.add(cdcavro.change.replace(to_changes(text, "aws_dms")[0], place=PLACE))
+    (table,) = tables.tables
+    assert [version.key_names for version in table.versions] == [(), ("id",)]
+
+
+def test_a_key_counts_for_rows_of_other_partitions_that_come_before_it():
+    """Control records have a partition of their own, so nothing says which of them comes first."""
+    places = [Arrival(topic="t", partition=number, offset=9 - number) for number in range(2)]
+    texts = [message(data={"id": 1, "a": 2}), created("id")]
+    changes = [
+        cdcavro.change.replace(to_changes(text, "aws_dms")[0], place=place)
+        for text, place in zip(texts, places, strict=True)
+    ]
+    learner, other = Learner(Tables()), Learner(Tables())
+    learned = learner.learn(changes)
+    other.relearn(learned.changes)
+    for tables in (learner.tables, other.tables):
+        (table,) = tables.tables
+        assert [version.key_names for version in table.versions] == [("id",)]
 
 
 def test_a_row_of_an_unknown_operation_is_refused():

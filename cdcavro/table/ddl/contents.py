@@ -73,6 +73,11 @@ def steps_of(change: Change) -> tuple[Step, ...]:
     return (CreateTable(table),) if change.op == "CREATE" else (AlterTable(table, ()),)
 
 
+def states_key_only(change: Change) -> bool:
+    """Return whether a statement says nothing but which key its table has."""
+    return bool(change.key) and change.op in DDL and (change.ddl, change.columns, change.tables) == (None, None, None)
+
+
 def parts_of(change: Change) -> list[Change]:
     """Return what to follow of a statement: the statement, or one without a text for each table that it changed.
 
