@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from cdcavro.change.operations import statement_text
 from cdcavro.formats.bridge import Bridge, schema_bridge
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _PLAIN: Final = schema_bridge(FORMAT)
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
     """Return the records of changes, which say that they are rows or are about a table; statements have none."""
-    records = _PLAIN.from_changes([change for change in changes if change.ddl is None], zone)
+    records = _PLAIN.from_changes([change for change in changes if statement_text(change) is None], zone)
     for record in records:
         record["metadata"]["record-type"] = "data" if "data" in record else "control"
         if "data" in record:
