@@ -588,6 +588,10 @@ cdef int _put_bits(Run *r, Run *o, const Cell *cell, const Value *value) noexcep
         if not cdcavro_counted(value.at, value.end, &count) or (value.at[0] == 48 and value.end - value.at > 1):
             return LEFT
         bits = <uint64_t>count
+        if not cell.a:  # without a width, as many bytes as the number needs
+            size = 1
+            while size < 8 and bits >> (8 * size):
+                size += 1
     elif value.kind == V_STRING and value.end - value.at <= 12:
         count = cdcavro_base64(value.at, value.end - value.at, raw)
         if not 1 <= count <= MOST_BITS or (cell.op == OP_BITS and count != size) or count > size:
@@ -596,7 +600,7 @@ cdef int _put_bits(Run *r, Run *o, const Cell *cell, const Value *value) noexcep
             bits = bits << 8 | raw[count - 1 - i if cell.op == OP_REVERSED_BITS else i]
     else:
         return LEFT
-    if cell.a < 64 and bits >> cell.a:
+    if cell.a and cell.a < 64 and bits >> cell.a:
         return LEFT
     for i in range(size):
         turned[size - 1 - i] = <uint8_t>(bits >> (8 * i))

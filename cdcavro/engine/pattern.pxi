@@ -18,6 +18,7 @@ cdef enum:
     MOST_PATTERNS = 4096
     MOST_KEPT = 1 << 26  # bytes of all patterns
     MOST_ROWS = 100000  # of a message
+    MOST_SORTED = 128  # entries of a map
 
 cdef struct Cell:
     int32_t name
@@ -33,6 +34,10 @@ cdef struct Token:  # the value of a column in a payload, from the index of its 
     const uint8_t *start
     const uint8_t *end
     uint64_t row
+
+cdef struct Span:
+    const uint8_t *start
+    const uint8_t *end
 
 cdef struct Slot:  # where a part stands in a payload, without the index of its branch
     const uint8_t *start
@@ -103,7 +108,7 @@ cdef int _gather(Typing *t, int node, int part) noexcept nogil:
         if own == FIXED and part != FIXED and _is_image(r, member.node):
             own = part
         if own == FIXED:
-            if _skip(r, member.node) or _keep(t, start, r.at):
+            if _keep_map(t, member.node) if _is_map(r, member.node) else _skip(r, member.node) or _keep(t, start, r.at):
                 return LEFT
         elif own == UNUSED:
             # Only whether it is there belongs to the pattern.
@@ -113,6 +118,53 @@ cdef int _gather(Typing *t, int node, int part) noexcept nogil:
         elif _gather_part(t, member, own):
             return LEFT
     return OK
+
+
+cdef inline bint _is_map(Run *r, int node) noexcept nogil:
+    return r.code[r.code[node].a[0] if r.code[node].kind == OPTIONAL else node].kind == MAP
+
+
+cdef inline bint _is_smaller(const Span *one, const Span *other) noexcept nogil:
+    cdef Py_ssize_t size = one.end - one.start, most = other.end - other.start
+    cdef int sign = memcmp(one.start, other.start, size if size < most else most)
+    return sign < 0 or (sign == 0 and size < most)
+
+
+cdef int _keep_map(Typing *t, int node) noexcept nogil:
+    """Add a map to the pattern, its entries in one order: TiCDC writes them in another one each time."""
+    cdef Run *r = t.run
+    cdef const uint8_t *start = r.at
+    cdef Span spans[MOST_SORTED]
+    cdef Span span
+    cdef int64_t count, i, j
+    cdef int index, map = node
+    if r.code[node].kind == OPTIONAL:
+        if _read_index(r, &index):
+            return LEFT
+        if index == r.code[node].a[2]:
+            return _keep(t, start, r.at)
+        map = r.code[node].a[0]
+    if _read_long(r, &count):
+        return LEFT
+    if not 0 <= count <= MOST_SORTED:
+        r.at = start
+        return _skip(r, node) or _keep(t, start, r.at)
+    if _keep(t, start, r.at):
+        return LEFT
+    for i in range(count):
+        span.start = r.at
+        if _skip_text(r) or _skip(r, r.code[map].a[0]):
+            return LEFT
+        span.end = r.at
+        j = i
+        while j > 0 and _is_smaller(&span, &spans[j - 1]):
+            spans[j] = spans[j - 1]
+            j -= 1
+        spans[j] = span
+    for i in range(count):
+        if _keep(t, spans[i].start, spans[i].end):
+            return LEFT
+    return _read_end(r) if count else OK
 
 
 cdef inline bint _is_image(Run *r, int node) noexcept nogil:

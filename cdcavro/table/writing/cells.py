@@ -151,8 +151,8 @@ def _binary(operation: str) -> Compose:
 
 def _bits(operation: str) -> Compose:
     def compose(_table: CellTable, sent: Operands, read: Operands) -> Operation | None:
-        is_plain = read[0] and (not sent or sent[0] == read[0])
-        return (operation, read[0], 0, 0) if is_plain else None
+        is_plain = (read[0] or operation == "counted bits") and (not sent or sent[0] == read[0])
+        return (operation, read[0] or 0, 0, 0) if is_plain else None
 
     return compose
 

@@ -1,6 +1,7 @@
 """Typers of messages: the engine types a message straight to rows if the exact way has typed one like it before.
 
-Messages of one *pattern* agree, byte for byte, in everything but the parts of their rows: values, times and positions.
+Messages of one *pattern* agree, byte for byte, in everything but the parts of their rows: values, times and positions;
+types of columns may stand in any order.
 What the exact way found out about one of them (its table, version, operation, and what becomes of each column) holds
 for all, until a table is edited. So each pattern is learned from a message that went the exact way, and only if the
 engine makes the same rows of that message.
