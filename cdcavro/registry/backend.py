@@ -124,6 +124,9 @@ class Backend(Protocol):
     def by_guid(self, guid: UUID) -> StoredSchema:
         """Return the schema with this GUID."""
 
+    def by_global_id(self, global_id: int) -> StoredSchema:
+        """Return the schema with Apicurio's global id of one of its versions."""
+
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Return all schemas with this fingerprint; `fingerprint_of` computes the fingerprint of a stored schema."""
 
@@ -274,6 +277,10 @@ class DryRun:
     def by_guid(self, guid: UUID) -> StoredSchema:
         """Return the schema with this GUID."""
         return self._backend.by_guid(guid)
+
+    def by_global_id(self, global_id: int) -> StoredSchema:
+        """Return the backend's schema with this global id."""
+        return self._backend.by_global_id(global_id)
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Return all schemas of the backend with this fingerprint."""

@@ -40,7 +40,17 @@ from cdcavro.registry.backend import (
     UnusableError,
 )
 from cdcavro.registry.folder_backend import FolderBackend
-from cdcavro.registry.framing import Fingerprint, Guid, SchemaId, SchemaPrefix, payload_of, unframe
+from cdcavro.registry.framing import (
+    CONFLUENT,
+    ContentId,
+    Fingerprint,
+    GlobalId,
+    Guid,
+    SchemaId,
+    SchemaPrefix,
+    payload_of,
+    unframe,
+)
 from cdcavro.registry.references import split, whole_schema
 from cdcavro.registry.subjects import LevelCheck, fault_of_subject, is_transitive, judge, parse_level
 
@@ -52,8 +62,9 @@ if TYPE_CHECKING:
 CACHED: Final = 1000
 FORGET_AFTER: Final = 5.0
 # What prefixes of payloads ask for, which anybody may make up.
-_PREFIXED: Final = frozenset({"id", "guid", "fingerprint"})
+_PREFIXED: Final = frozenset({"id", "guid", "fingerprint", "global id"})
 TIMEOUT: Final = 10.0
+_MAX_GLOBAL_ID: Final = 2**63 - 1
 _USERINFO: Final = re.compile(r"[^/]*:[^/]*@")
 _QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _NO_PORT: Final = re.compile(r":(?![0-9]{0,5}(?:/|\Z))[^/]*")
@@ -112,8 +123,9 @@ class Registry:
         version: int | Literal["latest"] | None = None,
         fingerprint: str | None = None,
         guid: UUID | str | None = None,
+        global_id: int | None = None,
     ) -> Registered:
-        """Return the registered schema with an id, a subject and version, a fingerprint or a GUID.
+        """Return the registered schema with an id, a subject and version, a fingerprint, a GUID or Apicurio's global id.
 
         A subject without a version means its latest version; with an id it selects one of the subjects that have
         that id. Fetched schemas are cached, except for the latest version, which is always asked for. That a schema is
@@ -122,11 +134,12 @@ class Registry:
         if the registry has several schemas with it that are not read alike. Raises `UnknownSchemaError` for a schema
         that the registry does not have, and TypeError for any other combination of arguments.
         """
-        keys = [name for name, key in (("id", id), ("fingerprint", fingerprint), ("guid", guid)) if key is not None]
+        stated = {"id": id, "fingerprint": fingerprint, "guid": guid, "global_id": global_id}
+        keys = [name for name, key in stated.items() if key is not None]
         if len(keys) + (not keys and subject is not None) != 1 or (version is not None and (keys or subject is None)):
             raise TypeError(
                 "fetch takes an id, perhaps with its subject, or a subject, perhaps with a version,"
-                " or a fingerprint, or a guid"
+                " or a fingerprint, or a guid, or a global id"
             )
         if subject is not None:
             self._check_name(subject)
@@ -135,22 +148,24 @@ class Registry:
         if guid is not None:
             wanted = guid if isinstance(guid, UUID) else UUID(guid)
             return self._look_up(("guid", wanted), lambda: self._to_registered(self._backend.by_guid(wanted)))
+        if global_id is not None:
+            return self._look_up(("global id", global_id), lambda: self._by_global_id(global_id))
         if fingerprint is not None:
             digits = Fingerprint(fingerprint).hex
             return self._look_up(("fingerprint", digits), lambda: self._by_fingerprint(digits))
         return self._version(str(subject), version)
 
-    def open(self, value: bytes, *, header: bytes | None = None) -> tuple[Registered, bytes]:
+    def open(self, value: bytes, *, header: bytes | None = None, framing: str = CONFLUENT) -> tuple[Registered, bytes]:
         """Return the schema that wrote a framed payload, found by its prefix, and the payload without the prefix.
 
         `header` is the value of the Kafka header with the schema's GUID, if the record has one; `value` is then the
-        payload alone. The payload is checked, to its last byte, to be one datum of the schema. If the schema is of
+        payload alone. `framing` is as in `unframe`. The payload is checked, to its last byte, to be one datum of the schema. If the schema is of
         type bytes, whose length Confluent's serialisers do not write, the payload that is returned has it. Raises
         `PayloadError` for an unknown prefix, a schema that the registry does not have, and left-over bytes.
         """
-        prefix, framed = unframe(value, header=header)
+        prefix, framed = unframe(value, header=header, framing=framing)
         try:
-            registered = self.fetch(**_fetch_arguments(prefix))
+            registered = self.fetch(**fetch_arguments(prefix))
         except UnknownSchemaError as error:
             raise PayloadError(f"a schema that {self.url} has", str(prefix)) from error
         payload = payload_of(framed, prefix, registered.schema)
@@ -257,6 +272,11 @@ class Registry:
         own = uses[-1] if subject is not None or len(uses) == 1 else (None, None)
         return self._to_registered(entry, *own)
 
+    def _by_global_id(self, global_id: int) -> Registered:
+        if type(global_id) is not int or not 0 < global_id <= _MAX_GLOBAL_ID:
+            raise UnknownSchemaError(self.url, f"global id {global_id!r:.20}")
+        return self._to_registered(self._backend.by_global_id(global_id))
+
     def _by_fingerprint(self, fingerprint: str) -> Registered:
         matches = self._backend.by_fingerprint(fingerprint, lambda entry: self._complete(entry).fingerprint)
         if not matches:
@@ -306,10 +326,13 @@ class Registry:
         return subject
 
 
-def _fetch_arguments(prefix: SchemaPrefix) -> dict[str, Any]:
+def fetch_arguments(prefix: SchemaPrefix) -> dict[str, Any]:
+    """Return the arguments with which `Registry.fetch` returns the schema that a prefix identifies."""
     match prefix:
-        case SchemaId(number):
+        case SchemaId(number) | ContentId(number):
             return {"id": number}
+        case GlobalId(number):
+            return {"global_id": number}
         case Guid(uuid):
             return {"guid": uuid}
         case Fingerprint(digits):

@@ -105,6 +105,10 @@ class FolderBackend:
             raise self._unknown(f"GUID {guid}")
         return self._entry(id)
 
+    def by_global_id(self, global_id: int) -> StoredSchema:
+        """Raise `UnknownSchemaError`: a folder has no such ids."""
+        raise self._unknown(f"global id {global_id}")
+
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:  # noqa: ARG002  a backend's
         """Return all schemas with this fingerprint."""
         return [self._entry(id) for id in self._ids_with(fingerprint)]

@@ -7,12 +7,14 @@ How servers differ, and what this module does about it:
   schema is read back and compared.
 * Apicurio also answers 409 if two clients create a subject or set its level at the same moment: a 409
   counts only if it comes three times.
-* Apicurio has no GUIDs, and its default level is NONE. No server has fingerprints: to find one, all
+* Apicurio has no GUIDs, and its default level is NONE. What it alone has, global ids, its own API knows, which stands
+  beside that of Confluent's. No server has fingerprints: to find one, all
   versions are read, once.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import nullcontext
 from functools import partial
@@ -55,6 +57,9 @@ T = TypeVar("T")
 MAX_LISTED: Final = 100_000
 _UNKNOWN: Final = frozenset({40400, 40401, 40402, 40403, 40408})
 _NO_SUBJECT: Final = 40401
+# How Apicurio's own API says it.
+_NOT_FOUND: Final = 404
+_NO_ARTIFACT: Final = "ArtifactNotFoundException"
 _REFUSALS: Final = {
     401: "user and password are missing or wrong",
     403: "the user may not do that",
@@ -122,6 +127,18 @@ class ServerBackend:
     def by_guid(self, guid: UUID) -> StoredSchema:
         """Return the schema with this GUID, without its id, which Confluent's servers do not return with it."""
         return self._ask(f"schemas/guids/{guid}", lambda raw: _read_stored(raw, guid=str(guid)), what=f"GUID {guid}")
+
+    def by_global_id(self, global_id: int) -> StoredSchema:
+        """Return the schema with Apicurio's global id, whole, without its id."""
+        base, is_apicurio, _ = self.url.rpartition("/apis/ccompat/")
+        if not is_apicurio:
+            raise RegistryError(self.url, "global ids are Apicurio's, whose address has /apis/ccompat/ in it")
+
+        def read(raw: Any) -> StoredSchema:
+            return parse_stored({"schema": json.dumps(raw, ensure_ascii=False)})
+
+        path = f"ids/globalIds/{global_id}?dereference=true"
+        return self._ask(path, read, what=f"global id {global_id}", base=f"{base}/apis/registry/v2")
 
     def by_fingerprint(self, fingerprint: str, fingerprint_of: Callable[[StoredSchema], str]) -> list[StoredSchema]:
         """Return all schemas with this fingerprint; every version is read once to find them."""
@@ -238,11 +255,12 @@ class ServerBackend:
         what: str | None = None,
         method: str = "GET",
         body: Any = None,
+        base: str | None = None,
     ) -> T:
-        """Ask the server and read its answer. Errors are raised without their causes, which contain the request."""
+        """Ask the server, at another address if `base` is one, and read its answer. Errors are raised without their causes, which contain the request."""
         error: Refusal
         try:
-            answer = self._session.request(method, f"{self.url}/{path}", body)
+            answer = self._session.request(method, f"{base or self.url}/{path}", body)
             if answer.is_success:
                 return read(answer.json() if answer.content else None)
             error = self._refusal(answer, subject, what)
@@ -260,7 +278,7 @@ class ServerBackend:
         except ValueError:
             refusal = None
         code, message = map(refusal.get, ("error_code", "message")) if isinstance(refusal, dict) else (None, None)
-        if code in _UNKNOWN:
+        if code in _UNKNOWN or (code == _NOT_FOUND and refusal.get("name") == _NO_ARTIFACT):
             is_subject = what is None or (code == _NO_SUBJECT and subject is not None)
             return UnknownSchemaError(self.url, f"subject {shown(subject)}" if is_subject else str(what))
         reason = _REFUSALS.get(status)

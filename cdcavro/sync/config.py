@@ -35,6 +35,7 @@ from cdcavro.lake.escaped_names import TABLE_NAME
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.registry.client import TIMEOUT
+from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.sync.pipeline import Pipeline
 from cdcavro.sync.secrets import (
@@ -201,7 +202,7 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         return f"RegistryConfig(strategy={self.strategy!r}, ...)"
 
-    def settings(self, file: str, section: str) -> RegistrySettings:
+    def settings(self, file: str, section: str, framing: str = CONFLUENT) -> RegistrySettings:
         """Return the registry that is configured in a section. Raises `FileError`, which names the file."""
         auth = (self.user or "", self.password or "") if self.user or self.password else None
         # It is checked there.
@@ -209,7 +210,7 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
         named = strategy, self.topic, self.compatibility
         try:
             return RegistrySettings(
-                self.url, *named, auth, self.ca, self.certificate, self.key, self.timeout, self.patience
+                self.url, *named, auth, self.ca, self.certificate, self.key, self.timeout, self.patience, framing
             )
         except (ValueError, RegistryError) as error:
             raise FileError(file, f"a registry in [{section}]", str(error)) from error
@@ -218,7 +219,8 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
 class SourceConfig(Struct, forbid_unknown_fields=True):
     """Where messages come from: `kafka` (the servers) with `topics` or `pattern`, or `files` (a path).
 
-    With `framed`, they are payloads of wire schemas that `registry` has, by default that of the configuration.
+    With `framed`, which is true or says how, they are payloads whose schemas `registry` has, by default that of the
+    configuration.
     """
 
     kafka: str | None = None
@@ -227,7 +229,7 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
     options: dict[str, str] = {}
     files: str | None = None
     most: int | None = None
-    framed: bool = False
+    framed: bool | str = False
     registry: RegistryConfig | None = None
 
     def __post_init__(self) -> None:
@@ -336,15 +338,16 @@ class Config(Struct, forbid_unknown_fields=True):
 
     def _registry_of_source(self, file: str) -> RegistrySettings | None:
         own = self.source.registry
-        if not self.source.framed:
+        if self.source.framed is False:
             if own is not None:
                 raise FileError(file, "framed = true in [source] for its registry", "none")
             return None
+        framing = CONFLUENT if self.source.framed is True else self.source.framed
         if own is not None:
-            return own.settings(file, "source.registry")
+            return own.settings(file, "source.registry", framing)
         if self.registry is None:
             raise FileError(file, "a registry for framed payloads, in [source.registry] or [registry]", "none")
-        return self.registry.settings(file, "registry")
+        return self.registry.settings(file, "registry", framing)
 
     def _sink(self, file: str) -> LakeSettings | KafkaTopics | AvroFiles:
         stated = [one for one in (self.lake, self.kafka, self.avro) if one is not None]

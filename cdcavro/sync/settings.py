@@ -13,6 +13,7 @@ from cdcavro.lake.escaped_names import TABLE_NAME, check_topic_template
 from cdcavro.registry import connect
 from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT
+from cdcavro.registry.framing import CONFLUENT, FRAMINGS, HEADERS
 from cdcavro.registry.subjects import STRATEGIES, parse_level
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
@@ -129,6 +130,11 @@ class Settings:
         check_word(self.unavailable)
         self.tables()
 
+    @property
+    def has_id_headers(self) -> bool:
+        """Whether the headers of records have the ids of schemas."""
+        return self.framed is not None and self.framed.framing == HEADERS
+
     def tables(self) -> Tables:
         """Return tables that know nothing yet."""
         return Tables(**self.options)
@@ -147,6 +153,7 @@ class RegistrySettings:
     * `auth` (tuple[str, str] or None), `ca` (str or None), `certificate` (str or None), `key` (str or None), `timeout`
       (float): user and password, and the rest as `registry.connect` takes it.
     * `patience` (float): how many seconds a server may give no answer.
+    * `framing` (str): one of `FRAMINGS`, how the values of a source state their schemas.
     """
 
     url: str = field(repr=False)
@@ -159,11 +166,14 @@ class RegistrySettings:
     key: str | None = None
     timeout: float = TIMEOUT
     patience: float = 60
+    framing: str = CONFLUENT
 
     def __post_init__(self) -> None:
         """Check the settings."""
         if self.strategy is not None and self.strategy not in STRATEGIES:
             raise ValueError(f"the strategies are {', '.join(STRATEGIES)}, not {self.strategy!r:.80}")
+        if self.framing not in FRAMINGS:
+            raise ValueError(f"values are framed by {', '.join(FRAMINGS)}, not {self.framing!r:.80}")
         if self.compatibility is not None:
             parse_level(self.compatibility)
         if self.topic is not None:

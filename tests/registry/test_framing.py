@@ -13,7 +13,7 @@ import cdcavro
 from cdcavro import registry
 from cdcavro.avro.skip import check_payload
 from cdcavro.registry import Fingerprint, Guid, SchemaId
-from cdcavro.registry.framing import payload_of
+from cdcavro.registry.framing import FRAMINGS, HEADERS, ContentId, GlobalId, payload_of, with_header
 from cdcavro.registry.subjects import STRATEGIES, subject_name
 from support.roundtrip import error_of
 from support.schema_data import cover, write
@@ -73,6 +73,83 @@ def test_a_registry_opens_top_level_bytes_as_an_avro_payload(tmp_path):
     assert schemas.open(b"\x00" + made.id.to_bytes(4, "big") + b"ab")[1] == b"\x04ab"
     assert schemas.open(b"\x00" + made.id.to_bytes(4, "big"))[1] == b"\x00"
     assert schemas.open(b"ab", header=registry.frame(b"", made.id))[1] == b"\x04ab"
+
+
+@given(st.binary(max_size=40), st.integers(0, 2**64 - 1))
+def test_ids_of_apicurio_are_told_by_its_framings_only(payload, number):
+    """Of eight bytes: nothing in a value says whose id it is, so it is never guessed."""
+    for framing, id in (("apicurio-global-id", GlobalId(number)), ("apicurio-content-id", ContentId(number))):
+        value = registry.frame(payload, id)
+        assert registry.unframe(value, framing=framing) == (id, payload)
+        assert registry.unframe(value)[0] == SchemaId(number >> 32)
+        assert payload_of(b"\x04ab", id, cdcavro.parse_schema('"bytes"')) == b"\x04ab"
+        assert error_of(lambda: registry.unframe(value[:8], framing=framing)) == (  # noqa: B023
+            "message: $: expected 9 bytes that tell the schema, got 8"
+        )
+        assert error_of(lambda: registry.unframe(b"\x01" + value, framing=framing)) == (  # noqa: B023
+            "message: $: expected bytes that start with 00, got 01"
+        )
+    with pytest.raises(ValueError, match=r"an id is an integer from 0 to 2\*\*64 - 1"):
+        GlobalId(2**64)
+
+
+ID = bytes(7) + b"\x07"
+GUID = b"\x01" + bytes(15) + b"\x07"
+
+
+@pytest.mark.parametrize(
+    ("headers", "id"),
+    [
+        ([("__value_schema_id", GUID)], Guid(UUID(int=7))),
+        ([("__value_schema_id", b"\0" + ID[-4:])], SchemaId(7)),
+        ([("apicurio.value.globalId", ID), ("apicurio.value.encoding", b"BINARY")], GlobalId(7)),
+        ([("apicurio.value.contentId", ID)], ContentId(7)),
+        ([("apicurio.value.globalId", bytes(8)), ("apicurio.value.globalId", ID)], GlobalId(7)),
+        ([("apicurio.value.globalId", ID), ("__value_schema_id", GUID)], Guid(UUID(int=7))),
+    ],
+    ids=["a GUID", "an id of Confluent's", "a global id", "a content id", "the last of several", "Confluent's first"],
+)
+def test_what_a_header_says_stands_before_the_value(headers, id):
+    """So that a record that is kept, such as a reject, says by itself which schema wrote it; keys have their own."""
+    assert registry.unframe(with_header(b"\x00ab", headers), framing=HEADERS) == (id, b"\x00ab")
+    of_keys = [(name.replace("value", "key"), value) for name, value in headers]
+    assert registry.unframe(with_header(b"\x00ab", of_keys, is_key=True), framing=HEADERS) == (id, b"\x00ab")
+    assert with_header(b'{"id":7}', headers, is_key=True) == b'{"id":7}'
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("apicurio.value.globalId", None)],
+        [("apicurio.value.globalId", ID[1:])],
+        [("__value_schema_id", GUID[:-1])],
+        [("__value_schema_id", b"\x02" + GUID[1:])],
+        [("apicurio.key.globalId", ID)],
+    ],
+    ids=["none", "null", "a short one", "a short GUID", "another magic byte", "that of the key"],
+)
+def test_a_value_without_a_header_has_no_schema_whatever_it_begins_with(headers):
+    """As Confluent's prefix, or Apicurio's, may be the beginning of any payload; a key may be JSON."""
+    for value in (b"\x00\x00\x00\x00\x07ab", GUID, b"", b"{}"):
+        marked = with_header(value, headers)
+        assert error_of(lambda: registry.unframe(marked, framing=HEADERS)) == (  # noqa: B023
+            "message: $: expected a header of the record with the id of its schema, got none"
+        )
+        assert marked[1:] == value
+    keys = [with_header(key, [], is_key=True) for key in (b"{}", b"", b"\x00\x00", b"\x04")]
+    assert keys == [b"{}", b"", b"\x04\x00\x00", b"\x04\x04"]
+
+
+@given(st.binary(max_size=40), st.sampled_from([*FRAMINGS]))
+def test_any_framing_tells_or_refuses_any_bytes(value, framing):
+    """Never anything but a prefix and the rest, or a PayloadError."""
+    try:
+        _, payload = registry.unframe(value, framing=framing)
+    except cdcavro.PayloadError:
+        return
+    assert value.endswith(payload)
+    assert len(value) > len(payload)
 
 
 @given(st.binary(max_size=40))

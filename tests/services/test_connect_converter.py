@@ -29,7 +29,7 @@ LOGICAL = "org.apache.kafka.connect.data."
 class Converters:
     """Java's two converters of one side of a record: of Avro with a registry, and of JSON with schemas."""
 
-    def __init__(self, jvm: Any, apicurio: str, *, is_key: bool = False) -> None:
+    def __init__(self, jvm: Any, apicurio: str, *, is_key: bool = False, **more: str) -> None:
         settings = jvm.java.util.HashMap()
         for name, value in {
             "schemas.enable": "true",
@@ -38,8 +38,10 @@ class Converters:
             "apicurio.registry.as-confluent": "true",
             "apicurio.registry.use-id": "contentId",
             "apicurio.registry.headers.enabled": "false",
+            **more,
         }.items():
             settings.put(name, value)
+        self._jvm = jvm
         self.avro = jvm.io.apicurio.registry.utils.converter.AvroConverter()
         self.json = jvm.org.apache.kafka.connect.json.JsonConverter()
         for converter in (self.avro, self.json):
@@ -49,6 +51,13 @@ class Converters:
         """Return a message, which states its schema, as Avro and as JSON."""
         read = self.json.toConnectData(topic, json.dumps(message).encode())
         return tuple(bytes(one.fromConnectData(topic, read.schema(), read.value())) for one in (self.avro, self.json))
+
+    def with_headers(self, topic: str, message: dict[str, Any]) -> tuple[bytes, list[tuple[str, bytes]]]:
+        """Return a message, which states its schema, as Avro, and the headers of its record."""
+        read = self.json.toConnectData(topic, json.dumps(message).encode())
+        headers = self._jvm.org.apache.kafka.common.header.internals.RecordHeaders()
+        value = self.avro.fromConnectData(topic, headers, read.schema(), read.value())
+        return bytes(value), [(one.key(), bytes(one.value())) for one in headers.toArray()]
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +181,59 @@ def opened(framed: bytes, apicurio: str) -> bytes:
     with registry.connect(apicurio) as schemas:
         found, payload = schemas.open(framed)
         return ConnectReader(found.schema).text(payload)
+
+
+GLOBAL_IDS = {"apicurio.registry.as-confluent": "false", "apicurio.registry.use-id": "globalId"}
+CONTENT_IDS = {"apicurio.registry.as-confluent": "false", "apicurio.registry.use-id": "contentId"}
+IN_HEADERS = {"apicurio.registry.headers.enabled": "true"}
+FRAMINGS = {
+    "apicurio-global-id": GLOBAL_IDS,
+    "apicurio-content-id": CONTENT_IDS,
+    "headers": GLOBAL_IDS | IN_HEADERS,
+    "headers with content ids": CONTENT_IDS | IN_HEADERS,
+}
+
+
+@pytest.mark.parametrize("kind", FRAMINGS)
+def test_apicurios_own_framings_are_read_from_a_topic(
+    jvm: Any, apicurio: str, kafka: Broker, tmp_path: Path, kind: str
+):
+    """As its converter writes them if it is told nothing of Confluent: rows, and what has no id is a reject."""
+    settings, framing = FRAMINGS[kind], kind.partition(" ")[0]
+    message = json.loads(ENVELOPES["insert-with-schema"])
+    topic = kind.replace(" ", "-")
+    kafka.create(topic)
+    sides = {side: Converters(jvm, apicurio, is_key=side == "key", **settings) for side in ("key", "value")}
+    # The same schema in another topic has the same content id, and another global id.
+    Converters(jvm, apicurio, **settings).with_headers(f"{topic}-2", message["value"])
+    (key, of_key), (value, of_value) = (sides[side].with_headers(topic, message[side]) for side in ("key", "value"))
+    assert bool(of_value) == (framing == "headers")
+    headers = (*of_key, *of_value)
+    kafka.send([Record(topic, 0, key, value, headers), Record(topic, 0, None, b"\x01" + value)])
+    source = {"kafka": kafka.servers, "topics": [topic], "framed": framing}
+    parts = {"source": source, "source.registry": {"url": apicurio}, "format": "debezium"}
+    job = LocalJob(tmp_path / "job", lake_section("delta", tmp_path), parts)
+    job.folder.mkdir()
+    (report,) = job.run()
+    assert {name: report.counts[name] for name in ("written", "rejected")} == {"written": 1, "rejected": 1}
+    assert job.rows("shop.typed", "number") == [(message["value"]["payload"]["after"]["number"],)]
+    (text,) = [line for path in (job.folder / "state" / "rejects").rglob("*.json") for line in path.open()]
+    said = "a header of the record with the id of its schema" if framing == "headers" else "bytes that start with 00"
+    assert said in json.loads(text)["reason"]
+
+
+def test_a_global_id_of_apicurio_is_that_of_a_version(jvm: Any, apicurio: str):
+    """And not the id of Confluent's, which two subjects with the same schema share; one that there is not is told."""
+    message = json.loads(ENVELOPES["insert-with-schema"])["value"]
+    # Each remembers the ids of schemas.
+    framed = [Converters(jvm, apicurio, **GLOBAL_IDS).with_headers(f"global-{i}", message)[0] for i in range(2)]
+    with registry.connect(apicurio) as schemas:
+        opened = [schemas.open(one, framing="apicurio-global-id") for one in framed]
+        assert opened[0][0].schema == opened[1][0].schema
+        ids = [registry.unframe(one, framing="apicurio-global-id")[0].number for one in framed]
+        assert ids[0] != ids[1]
+        with pytest.raises(cdcavro.UnknownSchemaError, match=r"there is no global id 987654321$"):
+            schemas.fetch(global_id=987654321)
 
 
 def test_topics_of_avro_and_of_json_give_the_same_tables(jvm: Any, apicurio: str, kafka: Broker, tmp_path: Path):

@@ -52,6 +52,7 @@ class Record(NamedTuple):
     partition: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass
@@ -88,6 +89,7 @@ class Broker:
                 one.value,
                 one.key,
                 one.partition,
+                headers=[*one.headers],
                 on_delivery=lambda error, _: faults.append(error) if error else None,
             )
         left = producer.flush(120)

@@ -107,6 +107,9 @@ def test_framed_payloads_have_a_registry_of_their_own_or_that_of_the_tables(tmp_
     text = FRAMED.replace('[source.registry]\nurl = "file:x"', "") + '[registry]\nurl = "file:y"'
     shared = read_config(written(tmp_path, text)).pipeline("x")
     assert shared.settings.framed == shared.registry == RegistrySettings("file:y")
+    assert not shared.settings.has_id_headers
+    told = read_config(written(tmp_path, FRAMED.replace("true", '"headers"'))).pipeline("x").settings
+    assert (told.framed, told.has_id_headers) == (RegistrySettings("file:x", framing="headers"), True)
 
 
 def test_topics_are_a_sink(tmp_path: Path):
@@ -166,6 +169,11 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "f"\ncodec = "zip"', "the codecs are null, deflate"),
         (SIMPLE.replace('"in"', '"in"\nframed = true'), "in [source.registry] or [registry], got none"),
         (FRAMED.replace("framed = true", ""), "framed = true in [source] for its registry"),
+        (
+            FRAMED.replace("true", '"apicurio"'),
+            "values are framed by confluent, apicurio-global-id, apicurio-content-id, ",
+        ),
+        (FRAMED.replace("true", '""'), "values are framed by confluent, "),
         (FRAMED.replace("file:x", "ftp://x"), "a registry in [source.registry], got registry 'ftp://x'"),
         (FRAMED.replace('kafka = "a"\ntopics = ["t"]', 'files = "in"'), "framed payloads are read from Kafka"),
         (KAFKA, "framed payloads need a registry"),

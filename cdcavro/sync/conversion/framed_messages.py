@@ -23,8 +23,8 @@ from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.formats.connect_avro import ConnectReader, is_connect
 from cdcavro.formats.connect_messages import FORMAT as CONNECT
 from cdcavro.registry.backend import normal_form
-from cdcavro.registry.framing import unframe
-from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES, look_up_schemas
+from cdcavro.registry.framing import FRAMED_KEYS, FRAMINGS, HEADERS, unframe
+from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, look_up_schemas
 from cdcavro.sync.conversion.outcome_rows import failure_summary
 from cdcavro.wire.formats import format_of, get_format
 from cdcavro.wire.sniff import MIXED
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     Convert = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 TEXT: Final = "text"
-_SIZES: Final = {magic[0]: size for magic, size in PREFIXES.items()}
 _SHOWN: Final = 2
 # How many characters of schemas the texts of a batch have at most, if they are of more than one message. More would
 # not stay in a processor's cache: of 64 Mi characters, each message takes 3 microseconds longer, of 4 Mi none.
@@ -49,7 +48,6 @@ _REPEATED: Final = 4 << 20
 OPENED: Final = (TEXT, "format", "expected", "got")
 # The JSON of a record's key: as it came, or of a framed one what it became.
 KEY: Final = "key text"
-FRAMED_KEY: Final = b"\x00"
 
 
 def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) -> Convert:
@@ -94,6 +92,9 @@ class Opener:
 
     def __init__(self, access: RegistrySettings, formats: Formats) -> None:
         self._access, self._formats = access, formats
+        self._sizes = FRAMINGS[access.framing].sizes
+        # What framed keys begin with.
+        self._key_marks = FRAMED_KEYS if access.framing == HEADERS else FRAMED_KEYS[:1]
         self._known: dict[tuple[str, bytes, bool], PayloadReader | PayloadError] = {}
 
     def open_in_parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -109,11 +110,11 @@ class Opener:
     def _readers(self, batch: pa.RecordBatch) -> Iterator[PayloadReader]:
         """Yield the readers of the values and keys in a batch."""
         formats = {self._formats.format_of(topic) for topic in batch.column("topic").unique().to_pylist()}
-        for name, magics, is_key in (("raw", (*PREFIXES,), False), ("key", (FRAMED_KEY,), True)):
+        for name, magics, is_key in (("raw", (*self._sizes,), False), ("key", self._key_marks, True)):
             column = batch.column(name)
             for magic in magics:
                 framed = column.filter(pc.starts_with(column, magic))
-                prefixes = pc.binary_slice(framed, 0, PREFIXES[magic]).unique().to_pylist()
+                prefixes = pc.binary_slice(framed, 0, self._sizes[magic]).unique().to_pylist()
                 readers = (self._reader(format, prefix, is_key=is_key) for format in formats for prefix in prefixes)
                 yield from (reader for reader in readers if isinstance(reader, PayloadReader))
 
@@ -134,7 +135,7 @@ class Opener:
     def _open_keys(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> pa.Array:
         """Return the keys as JSON; `faults` gets why one that is framed cannot be read, unless its record is null."""
         keys = batch.column("key")
-        if not pc.any(pc.starts_with(keys, FRAMED_KEY)).as_py():
+        if not any(pc.any(pc.starts_with(keys, mark)).as_py() for mark in self._key_marks):
             return keys
         alike = self._reader_of_all(keys, batch.column("topic"), is_key=True)
         if alike is not None:
@@ -148,7 +149,7 @@ class Opener:
         raws, topics = batch.column("raw").to_pylist(), batch.column("topic").to_pylist()
         for i, key in enumerate(keys.to_pylist()):
             text = key
-            if key is not None and key.startswith(FRAMED_KEY):
+            if key is not None and key.startswith(self._key_marks):
                 text = None
                 try:
                     text = self._open_key(self._formats.format_of(topics[i]), key)
@@ -159,10 +160,10 @@ class Opener:
         return pa.array(texts, pa.binary())
 
     def _open_key(self, format: str, key: bytes) -> bytes:
-        reader = self._reader(format, _prefix_of(key), is_key=True)
+        reader = self._reader(format, self._prefix_of(key), is_key=True)
         if isinstance(reader, PayloadError):
             raise reader
-        return reader.decode(key[len(_prefix_of(key)) :])
+        return reader.decode(key[len(self._prefix_of(key)) :])
 
     def _open_alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
         """Return the texts and formats of messages of one topic and one schema, as in most batches; None for others."""
@@ -182,7 +183,7 @@ class Opener:
         topics = topics.unique()
         if values.null_count == len(values) or len(topics) > 1:
             return None
-        prefix = _prefix_of(values.drop_null()[0].as_py())
+        prefix = self._prefix_of(values.drop_null()[0].as_py())
         if not pc.all(pc.starts_with(values, prefix)).as_py():
             return None
         reader = self._reader(self._formats.format_of(topics[0].as_py()), prefix, is_key=is_key)
@@ -200,7 +201,7 @@ class Opener:
             if raw is not None and length is not None and length > len(raw):
                 faults[i] = TextError(f"at most {MAX_LENGTH} bytes", f"{length}")
             elif raw is not None:
-                groups.setdefault((topic, _prefix_of(raw)), []).append(i)
+                groups.setdefault((topic, self._prefix_of(raw)), []).append(i)
         for (topic, prefix), indexes in groups.items():
             reader = self._reader(self._formats.format_of(topic), prefix)
             if isinstance(reader, PayloadError):
@@ -210,6 +211,11 @@ class Opener:
             for i, text in zip(indexes, reader.texts(payloads, faults, indexes).to_pylist(), strict=True):
                 texts[i], formats[i] = text, reader.format
         return pa.array(texts, pa.binary()), pa.array(formats, pa.string())
+
+    def _prefix_of(self, raw: bytes) -> bytes:
+        """Return what stands before a payload, or the beginning of a value that is none."""
+        size = next((size for magic, size in self._sizes.items() if raw.startswith(magic)), _SHOWN)
+        return raw[:size]
 
     def _reader(self, format: str, prefix: bytes, *, is_key: bool = False) -> PayloadReader | PayloadError:
         """Return the reader of payloads behind a prefix, or why they cannot be read."""
@@ -225,8 +231,9 @@ class Opener:
         return known
 
     def _find_reader(self, format: str, prefix: bytes, *, is_key: bool) -> PayloadReader:
-        identifier, _ = unframe(prefix)
-        found = self._access.ask_patiently(lambda: look_up_schemas([prefix], _client(self._access))[prefix])
+        framing = self._access.framing
+        identifier, _ = unframe(prefix, framing=framing)
+        found = self._access.ask_patiently(lambda: look_up_schemas([prefix], _client(self._access), framing)[prefix])
         if found.schema is None:
             raise PayloadError(*found.fault)
         writer = parse_schema(found.schema)
@@ -254,11 +261,6 @@ def _connect_reader(writer: Schema, identifier: str, *, is_key: bool) -> Payload
         return PayloadReader(CONNECT, reader.text, reader.column, reader.repeated)
     except SchemaError as error:
         raise PayloadError("a payload of Kafka Connect's types", f"one of {identifier}: {error}") from error
-
-
-def _prefix_of(raw: bytes) -> bytes:
-    """Return what stands before a payload, or the beginning of a value that is none."""
-    return raw[: _SIZES.get(raw[0], _SHOWN)] if raw else raw
 
 
 @lru_cache(maxsize=8)

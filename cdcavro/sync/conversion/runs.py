@@ -16,7 +16,8 @@ from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse
 from cdcavro.files.streams import plain_path
-from cdcavro.sync.conversion.framed_messages import FRAMED_KEY, KEY, OPENED, TEXT
+from cdcavro.registry.framing import FRAMED_KEYS
+from cdcavro.sync.conversion.framed_messages import KEY, OPENED, TEXT
 from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
@@ -150,7 +151,7 @@ def check_key(message: Message, text: bytes) -> None:
     empty.
     """
     format, key = message.format, message.key
-    if key is None or format is None or not get_format(format).reads_keys or (text and key.startswith(FRAMED_KEY)):
+    if key is None or format is None or not get_format(format).reads_keys or (text and key.startswith(FRAMED_KEYS)):
         return
     if get_format(format).rule.key:
         # One that names no columns is none of a row's.

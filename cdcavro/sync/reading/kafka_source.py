@@ -25,6 +25,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from cdcavro.errors import JobError, plain
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
+from cdcavro.registry.framing import with_header
 from cdcavro.sync.reading.kafka_client import ALL_DOWN, FATAL, PATIENCE, SILENT, reason, sentence_of
 from cdcavro.sync.reading.kafka_options import client_options, secrets_in, topic_pattern
 from cdcavro.sync.reading.message_columns import message_batch
@@ -95,6 +96,7 @@ class KafkaReader:
     * `topics` (tuple of str) or `pattern` (str): names, or a regular expression of Java's that names match.
     * `options` (dict): those of Spark's source of Kafka, such as `kafka.security.protocol`; their values are not shown.
     * `most` (int or None): how many messages a batch has at most, about.
+    * `has_id_headers` (bool): whether what headers say of schemas is put before keys and values.
 
     All methods raise `JobError`, which names the servers, if there is no answer within 10 seconds. `close` ends the
     connections.
@@ -105,6 +107,7 @@ class KafkaReader:
     pattern: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     most: int | None = None
+    has_id_headers: bool = False
 
     def __post_init__(self) -> None:
         """Raise `JobError` for options and patterns that need Java."""
@@ -333,7 +336,7 @@ class _Reader:
             messages = self.client.consume(count, _MOMENT)
             messages, position = self._own(lane, messages, position)
             if messages:
-                batch = _batch(lane, messages)
+                batch = _batch(lane, messages, has_id_headers=self._kafka.has_id_headers)
                 count = _next_count(count, batch.nbytes)
                 del messages
                 yield batch
@@ -407,9 +410,13 @@ def _offset(message: Message) -> int:
     return -1 if offset is None else offset
 
 
-def _batch(lane: KafkaLane, messages: list[Message]) -> pa.RecordBatch:
+def _batch(lane: KafkaLane, messages: list[Message], *, has_id_headers: bool) -> pa.RecordBatch:
     """Return messages of a lane as a batch."""
-    raw = pa.array([one.value() for one in messages], pa.binary())
+    facts = [(one.key(), one.value()) for one in messages]
+    if has_id_headers:
+        facts = [_with_headers(one, *own) for one, own in zip(messages, facts, strict=True)]
+    keys, values = zip(*facts, strict=True)
+    raw = pa.array(values, pa.binary())
     length = pc.binary_length(raw).cast(pa.int64())
     longest = pc.max(length).as_py()
     if longest is not None and longest > MAX_LENGTH:
@@ -417,10 +424,17 @@ def _batch(lane: KafkaLane, messages: list[Message]) -> pa.RecordBatch:
     arrays = {
         "raw": raw,
         "length": length,
-        "key": pa.array([one.key() for one in messages], pa.binary()),
+        "key": pa.array(keys, pa.binary()),
         "offset": pa.array([one.offset() for one in messages], pa.int64()),
     }
     return message_batch(len(messages), arrays, {"topic": lane.topic, "partition": lane.partition})
+
+
+def _with_headers(message: Message, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Return the key and the value of a message, each behind what the headers say of its schema."""
+    headers: Any = message.headers() or []
+    own_key = None if key is None else with_header(key, headers, is_key=True)
+    return own_key, None if value is None else with_header(value, headers)
 
 
 def _next_count(count: int, size: int) -> int:

@@ -17,8 +17,10 @@ from cdcavro import registry
 from cdcavro.errors import JobError
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline, RegistrySettings
+from cdcavro.spark.pipeline.source_streams import stream_of
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.topic_records import BATCH, JOB
+from cdcavro.sync.reading.kafka_source import KafkaReader
 from cdcavro.wire.formats import get_format
 from support.kafka_server import Broker, Record, broker
 from support.messages import canal
@@ -209,3 +211,36 @@ def test_a_topic_of_framed_messages_is_a_source(job, kafka: Broker, tmp_path: Pa
     (report,) = made.run(framed=replace(access, timeout=9))
     assert (report.counts["read"], report.counts["written"]) == (1, 1)
     assert [change["after"]["id"] for change in made.changes("d.t")] == [1, 2]
+
+
+def test_ids_in_headers_stand_before_keys_and_values_as_without_spark(spark, kafka: Broker):
+    """Of any header, with any key: what both runners hand over, so that either goes on where the other ended."""
+    id, guid = bytes(7) + b"\x07", b"\x01" + bytes(15) + b"\x07"
+    headers = [
+        (),
+        (("__value_schema_id", guid), ("__key_schema_id", b"\0" + id[-4:])),
+        (("apicurio.value.globalId", b""), ("apicurio.value.globalId", id), ("other", b"x")),
+        (("apicurio.value.contentId", id), ("apicurio.key.globalId", id)),
+        (("apicurio.value.globalId", id[1:]), ("__key_schema_id", guid[1:])),
+    ]
+    records = [
+        Record("ids", 0, key, value, own)
+        for own in headers
+        for key, value in ((b"{}", b"\0v"), (b"\0k", b""), (None, b"v"), (b"", None), (b"\x04", b"v"))
+    ]
+    kafka.create("ids")
+    kafka.send(records)
+    reader = KafkaReader(kafka.servers, ("ids",), has_id_headers=True)
+    lanes = reader.lanes(reader.first_offsets(), reader.latest())
+    wanted = [row for lane in lanes for batch in reader.batches(lane) for row in batch.to_pylist()]
+    reader.close()
+    stream = stream_of(Kafka(kafka.servers, ("ids",)), spark, has_id_headers=True)
+    query = stream.writeStream.format("memory").queryName("ids").trigger(availableNow=True).start()
+    query.awaitTermination()
+    found = [row.asDict() for row in spark.table("ids").orderBy("offset").collect()]
+    facts = ("raw", "length", "key", "offset")
+    as_bytes = [
+        [row[name] if name in facts[1::2] else row[name] and bytes(row[name]) for name in facts] for row in found
+    ]
+    assert as_bytes == [[row[name] for name in facts] for row in wanted]
+    assert [row[0] for row in as_bytes[5:8]] == [guid + b"\0v", guid, guid + b"v"]

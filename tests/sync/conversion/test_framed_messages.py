@@ -15,7 +15,8 @@ import cdcavro
 from cdcavro import registry
 from cdcavro.change.model import Change
 from cdcavro.lake.learning import Learner
-from cdcavro.registry.framing import Fingerprint
+from cdcavro.registry.folder_backend import FolderBackend
+from cdcavro.registry.framing import FRAMINGS, HEADERS, ContentId, Fingerprint, GlobalId, with_header
 from cdcavro.sync.conversion import framed_messages as framed
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import FAILURE, REJECT
@@ -224,6 +225,50 @@ def test_avro_of_debezium_becomes_the_rows_of_its_json(access: RegistrySettings,
     facts = ("what", "number", "version", "operation", "order", "key", "payload")
     assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
     assert [row["operation"] for row in rows if row["what"] == ROW_OUTCOME] == [*"cud"]
+
+
+def refined(record: Any, framing: str) -> Any:
+    """Return a key and a value that are framed in another way than Confluent's, ids in headers each in another one."""
+    made = []
+    for is_key, value in ((True, record[0]), (False, record[1])):
+        if value is None:
+            made.append(None)
+            continue
+        id, payload = registry.unframe(value)
+        content = ContentId(id.number)
+        if framing != HEADERS:
+            made.append(registry.frame(payload, GlobalId(id.number) if "global" in framing else content))
+            continue
+        headers = [("apicurio.key.contentId", registry.frame(b"", content)[1:]), ("__value_schema_id", value[:5])]
+        made.append(with_header(payload, headers, is_key=is_key))
+    return tuple(made)
+
+
+@pytest.mark.parametrize("framing", [name for name in FRAMINGS if name != "confluent"])
+def test_another_framing_that_is_told_gives_the_same_rows(
+    access: RegistrySettings, framing: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Keys too, and what is not framed so is a reject with a reason, also if it is Confluent's way."""
+    monkeypatch.setattr(FolderBackend, "by_global_id", FolderBackend.by_id)
+    wanted, counts = outcomes_of_records(RECORDS, Knowledge(Tables(), [], Formats(), None, framed=access))
+    own = Knowledge(Tables(), [], Formats(), None, framed=replace(access, framing=framing))
+    records = [refined(record, framing) for record in RECORDS]
+    rows, same = outcomes_of_records(records, own)
+    assert (counts, same["written"]) == (same, 3)
+    facts = ("what", "number", "version", "operation", "order", "key", "payload")
+    assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
+    other = with_header(RECORDS[0][1], []) if framing == HEADERS else RECORDS[0][1]
+    bad = [(None, other), (with_header(FRAMED_KEY, [], is_key=True), records[0][1]), records[1]]
+    rows, counts = outcomes_of_records(bad, replace(own, tables=Tables()))
+    assert counts == {"read": 3, "written": 1, "rejected": 2}
+    reasons = [row["reason"] for row in rows if row["what"] == REJECT]
+    header = "a header of the record with the id of its schema, got none"
+    expected = {
+        HEADERS: (f"expected {header}", f"expected as its key {header}"),
+        "apicurio-global-id": ("got global id ", "expected JSON as the key of the Kafka record"),
+        "apicurio-content-id": ("got content id ", "expected JSON as the key of the Kafka record"),
+    }
+    assert all(said in reason for said, reason in zip(expected[framing], reasons, strict=True)), reasons
 
 
 def test_texts_that_repeat_a_long_schema_are_few_at_a_time(access: RegistrySettings, monkeypatch: pytest.MonkeyPatch):
