@@ -396,7 +396,7 @@ def _rank(name: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("source", "most"),
-    [("__init__.py", 40), ("arrow/__init__.py", 5), ("registry/__init__.py", 15), ("spark/__init__.py", 15)],
+    [("__init__.py", 40), ("arrow/__init__.py", 5), ("registry/__init__.py", 15), ("spark/__init__.py", 16)],
 )
 def test_all_is_literal_sorted_and_small(source, most):
     """`__all__` can be read without running anything."""

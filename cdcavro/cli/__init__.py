@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "validate": "cdcavro.cli.commands.formats",
     "encode": "cdcavro.cli.commands.encode",
     "decode": "cdcavro.cli.commands.encode",
+    "unframe": "cdcavro.cli.commands.unframe",
     "transcode": "cdcavro.cli.commands.transcode",
     "tables": "cdcavro.cli.commands.tables",
     "evolve": "cdcavro.cli.commands.tables",

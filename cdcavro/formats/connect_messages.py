@@ -211,7 +211,7 @@ _POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
 
 FORMAT: Final = "debezium"
 # The formats whose rows have the values of Kafka Connect's types.
-_OF_CONNECT: Final = frozenset({FORMAT, "debezium_flat"})
+OF_CONNECT: Final = frozenset({FORMAT, "debezium_flat"})
 # Where an envelope stands in a line.
 _ABOVE: Final = ("", "/payload", "/value", "/value/payload")
 _LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
@@ -229,7 +229,7 @@ def is_debezium(change: Change) -> bool:
 
 def has_connect_values(change: Change) -> bool:
     """Return whether a change came from Debezium, in its envelope or without."""
-    return change.source.format in _OF_CONNECT
+    return change.source.format in OF_CONNECT
 
 
 def is_sendable(change: Change) -> bool:

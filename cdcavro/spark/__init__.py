@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
     raise _SetupError(f"{error.name} is not installed: pip install 'cdcavro[spark]'") from error
 
 from cdcavro.spark.functions import cdc_text, decode, encode, order_key, order_value, shard, to_changes
-from cdcavro.spark.registry import from_registry, to_registry
+from cdcavro.spark.registry import from_framed, from_registry, to_registry
 from cdcavro.spark.session import session
 from cdcavro.spark.sql import register
 from cdcavro.spark.typed_tables import TypedTables, messages_to_tables, to_tables
@@ -28,6 +28,7 @@ __all__ = [
     "cdc_text",
     "decode",
     "encode",
+    "from_framed",
     "from_registry",
     "messages_to_tables",
     "order_key",

@@ -1,13 +1,18 @@
-"""Framed rows, each translated into the reader's schema, or given its error, in Arrow batches."""
+"""Framed rows, each translated into the reader's schema, or given its error, in Arrow batches.
+
+Ids in headers of records are put before keys and values first.
+"""
 
 from __future__ import annotations
 
 from array import array
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import functions as sf
 
 from cdcavro.arrow.arrays import convert_values, slices_of
 from cdcavro.avro.schema import parse_schema
@@ -16,7 +21,7 @@ from cdcavro.avro.translation_program import pair_program
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import Translator, Translators
 from cdcavro.errors import MessageError, PayloadError, SchemaError
-from cdcavro.registry.framing import bytes_of, payload_of, unframe
+from cdcavro.registry.framing import FRAMED_KEYS, ID_HEADERS, NO_HEADER, bytes_of, payload_of, unframe
 from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES
 from cdcavro.spark.arrow_udf import column_function
 from cdcavro.spark.functions import ERROR
@@ -216,3 +221,19 @@ def _translator(
 @lru_cache(maxsize=16)
 def _parse(text: str) -> Schema:
     return parse_schema(text)
+
+
+def with_id_header(column: Column, headers: Column | str = "headers", *, is_key: bool) -> Column:
+    """Return the column of what `with_header` returns for a column of keys or values, and one of headers."""
+    marks = [column.startswith(sf.lit(bytearray(mark))) for mark in FRAMED_KEYS]
+    without = sf.concat(sf.lit(bytearray(NO_HEADER)), column)
+    prefixed = sf.when(reduce(or_, marks), without).otherwise(column) if is_key else without
+    for one in reversed(ID_HEADERS):
+        id = _last_header(headers, one.name(is_key=is_key))
+        fits = (sf.octet_length(id) == one.size) & id.startswith(sf.lit(bytearray(one.magic)))
+        prefixed = sf.when(fits, sf.concat(sf.lit(bytearray(one.mark)), id, column)).otherwise(prefixed)
+    return prefixed
+
+
+def _last_header(headers: Column | str, name: str) -> Column:
+    return sf.try_element_at(sf.filter(headers, lambda header: header["key"] == name), sf.lit(-1))["value"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro, to_avro
 from pyspark.sql.types import BinaryType
@@ -11,14 +13,22 @@ from pyspark.sql.types import BinaryType
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Primitive, Record, check_expansion
 from cdcavro.errors import SchemaError, shown
+from cdcavro.registry.framing import HEADERS
 from cdcavro.registry.framing import frame as framed_by
 from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES, PrefixSchema, look_up_schemas
-from cdcavro.spark.framed_rows import FramedRows, without_length
+from cdcavro.spark.arrow_udf import column_function
+from cdcavro.spark.framed_rows import FramedRows, with_id_header, without_length
+from cdcavro.spark.functions import ERROR
 from cdcavro.spark.version_columns import STRICT, as_shown
+from cdcavro.sync.conversion.framed_messages import Opener
+from cdcavro.sync.settings import Formats
 from cdcavro.table import table_schema
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, ROW
 from cdcavro.table.table_schema import ATTRIBUTE, TableSchema, from_schema
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import record_text
+from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +36,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from cdcavro.registry import Registry
+    from cdcavro.sync.settings import RegistrySettings
 
 LATEST: Final = "latest"
+OPENED_TEXT: Final = "text string, format string, error struct<format: string, path: string, message: string>"
+_OPENED_TEXT: Final = pa.struct([("text", pa.string()), ("format", pa.string()), ("error", ERROR)])
 _BYTES: Final = Primitive("bytes")
 
 
@@ -73,6 +86,72 @@ def from_registry(
     decoded = frame.withColumn(own, outcome).withColumn("value", _with_true_names(value, wanted))
     decoded = decoded.withColumn("schema", sf.col(f"{own}.schema")).withColumn("error", sf.col(f"{own}.error"))
     return decoded.drop(own)
+
+
+def from_framed(
+    col: Column | str,
+    registry: RegistrySettings,
+    *,
+    key: Column | str | None = None,
+    headers: Column | str | None = None,
+    format: str = MIXED,
+) -> Column:
+    """Turn a column of framed values into the text of their messages: `struct<text, format, error>`.
+
+    The values (binary) are payloads of wire schemas, or Debezium's Avro, which becomes what its JSON converter would
+    have written, with its schema. How they are framed, `registry` says (`RegistrySettings(url, framing=...)`); for
+    ids in headers, `headers` is the column of them that Spark's source of Kafka has with `includeHeaders`. With `key`,
+    a column of keys, each text is that of a Kafka record with key and value. `format` is one for all, or "mixed", by
+    which each schema tells it; of one whose records without a value are deletes, null is a text, too, beside a key.
+
+    No row ends a job: either `text` and `format` are null, or `error` is. SQL null gives null. A registry that is down
+    fails the job. Raises `UnknownFormatError`, and `ValueError` for ids in headers without these.
+    """
+    formats = Formats(format)
+    value = sf.col(col) if isinstance(col, str) else col
+    own_key = sf.col(key) if isinstance(key, str) else key
+    if registry.framing == HEADERS:
+        if headers is None:
+            raise ValueError("ids in headers are read from a column of headers, and none is given")
+        value = with_id_header(value, headers, is_key=False)
+        own_key = None if own_key is None else with_id_header(own_key, headers, is_key=True)
+    has_tombstones = format != MIXED and get_format(format).rule.has_tombstones
+
+    def open_values(values: pa.Array) -> pa.Array:
+        return _open_texts(registry, formats, values, None, has_tombstones=False)
+
+    def open_records(values: pa.Array, keys: pa.Array) -> pa.Array:
+        return _open_texts(registry, formats, values, keys, has_tombstones=has_tombstones)
+
+    own = open_values if own_key is None else open_records
+    function = column_function(own, OPENED_TEXT, "cdc_from_framed", is_deterministic=False)
+    return function(value) if own_key is None else function(value, own_key)
+
+
+def _open_texts(
+    registry: RegistrySettings, formats: Formats, values: pa.Array, keys: pa.Array | None, *, has_tombstones: bool
+) -> pa.Array:
+    """Return structs of `OPENED_TEXT` for values, or for records if there are keys."""
+    own_keys = [None] * len(values) if keys is None else keys.to_pylist()
+    records = [*zip(own_keys, values.to_pylist(), strict=True)]
+    opened = _opener(registry, str(formats.given)).open_texts(records, [None] * len(records))
+    rows: list[dict[str, Any] | None] = []
+    for key, text, format, error in opened:
+        is_there = text is not None or (key is not None and has_tombstones)
+        if error is not None:
+            rows.append({"text": None, "format": None, "error": error.fields})
+        elif is_there:
+            whole = text if keys is None else record_text({}, key, text)
+            rows.append({"text": whole, "format": format or formats.given, "error": None})
+        else:
+            rows.append(None)
+    return pa.array(rows, _OPENED_TEXT)
+
+
+@lru_cache(maxsize=8)
+def _opener(registry: RegistrySettings, format: str) -> Opener:
+    """Return what opens values, kept with the schemas that it knows for the next batch in the same process."""
+    return Opener(registry, Formats(format))
 
 
 def to_registry(

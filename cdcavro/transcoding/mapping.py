@@ -191,7 +191,8 @@ def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, 
 
     That is the place where it arrived. For a row whose message does not say which columns are the key, it is also
     the record's key, if that is an object of columns that have the same values in the row. Values are compared as
-    text, because a producer may write a number in the key and a string in the message. With a prefix, as a format's
+    text, because a producer may write a number in the key and a string in the message; those of Kafka Connect's types
+    are read as the row's are. With a prefix, as a format's
     `key` has it, the columns are those members of the key that begin so, in lower case.
     """
     if record is None:
@@ -239,6 +240,8 @@ def _is_key_of(key: Row, change: Change) -> bool:
     if not key or change.key is not None or change.op not in DML:
         return False
     image = change.before if change.after is None else change.after
+    if change.columns is not None and has_connect_values(change):
+        key = read_row(key, change.columns, change.source.db_type) or {}
     return image is not None and all(name in image and same_text(key[name], image[name]) for name in key)
 
 

@@ -10,13 +10,16 @@ which no JSON pointer can be. A format whose wire schema describes Kafka records
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from cdcavro.errors import PayloadError, TextError, shown
-from cdcavro.exact.jsontext import parse
+from cdcavro.exact.jsontext import parse, render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 KAFKA: Final = "kafka"
 KEY: Final = "key"
@@ -28,6 +31,41 @@ _MEMBERS: Final = frozenset(
         *("key", "value", "headers"),
     }
 )
+
+
+_ONE: Final = msgspec.json.Decoder(msgspec.Raw)
+
+
+def is_record(value: Any) -> bool:
+    """Return whether a JSON value has the members of a Kafka record, its value among them, whatever it is.
+
+    >>> is_record({"topic": "shop", "value": "AA=="}), is_record({"topic": "shop"}), is_record({"value": None, "op": "c"})
+    (True, False, False)
+    """
+    return type(value) is dict and VALUE in value and value.keys() <= _MEMBERS
+
+
+def record_text(members: Mapping[str, Any], key: bytes | None, value: bytes | None) -> bytes:
+    """Return the JSON of a Kafka record; `value` is JSON, and so is `key`, or it becomes a string, in base64.
+
+    >>> record_text({"topic": "shop"}, b"1:a", b'{"a":1}')
+    b'{"topic":"shop","key":"MTph","value":{"a":1}}'
+    """
+    others = render({name: member for name, member in members.items() if name not in (KEY, VALUE)})
+    own = b"null" if key is None else key if _is_json(key) else b'"%s"' % b64encode(key)
+    return b"%s%s%s" % (
+        others[:-1],
+        b"," if len(others) > len("{}") else b"",
+        b'"key":%s,"value":%s}' % (own, value or b"null"),
+    )
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        _ONE.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
 
 
 def is_kafka_record(value: Any) -> bool:

@@ -331,3 +331,16 @@ def test_a_record_without_a_value_and_a_key_is_no_row(more):
     ):
         change({"topic": "srv.d.t", "partition": 0, "offset": 3} | more)
     assert change({"key": "a", "value": None}).after == {"key": "a", "value": None}
+
+
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_the_key_of_a_record_is_read_by_the_schema_of_its_row(is_wrapped: bool):
+    """A decimal is bytes in both, and a number in the change."""
+    decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    schema = {"type": "struct", "fields": [{**decimal, "field": "id"}]}
+    key = {"schema": schema, "payload": {"id": "AMg="}} if is_wrapped else {"id": "AMg="}
+    record = {"topic": "t", "key": key, "value": {"schema": schema, "payload": {"id": "AMg="}}}
+    (change,) = cdcavro.to_changes(json.dumps(record), FORMAT)
+    assert (change.key, change.after["id"].text) == (("id",), "2.00")
+    other = {**record, "key": {"id": "AMk="}}
+    assert cdcavro.to_changes(json.dumps(other), FORMAT)[0].key is None

@@ -236,6 +236,52 @@ def test_a_global_id_of_apicurio_is_that_of_a_version(jvm: Any, apicurio: str):
             schemas.fetch(global_id=987654321)
 
 
+def flat_messages() -> tuple[dict[str, Any], list[dict[str, Any] | None]]:
+    """Return a key, and what Debezium's transform makes of its changes: an insert, an update and a delete, with schemas."""
+    message = json.loads(ENVELOPES["insert-with-schema"])
+    (declared,) = [one for one in message["value"]["schema"]["fields"] if one["field"] == "after"]
+    added = [field("__op", "string", optional=True), field("__source_ts_ms", "int64", optional=True)]
+    schema = {**declared, "fields": [*declared["fields"], *added], "optional": False}
+    del schema["field"]
+    after = message["value"]["payload"]["after"]
+    rows = [{**after, "__op": op, "__source_ts_ms": 1_700_000_000_000 + i} for i, op in enumerate("cu")]
+    rows[1]["number"] = 3
+    values: list[dict[str, Any] | None] = [{"schema": schema, "payload": row} for row in rows]
+    return message["key"], [*values, None]
+
+
+@pytest.mark.parametrize("last", [2, 3], ids=["updated", "deleted"])
+def test_flattened_topics_of_avro_and_of_json_give_the_same_tables(
+    jvm: Any, apicurio: str, kafka: Broker, tmp_path: Path, last: int
+):
+    """Byte for byte the text of Kafka's converter, and the rows of it; a record without a value deletes that of its key."""
+    key, values = flat_messages()
+    converters = {side: Converters(jvm, apicurio, is_key=side == "key") for side in ("key", "value")}
+    found = {}
+    for kind in ("avro", "json"):
+        kafka.create(f"srv.flat{last}.{kind}")
+    for value in values[:last]:
+        own_key = converters["key"].both("flat", key)
+        pair = (None, None) if value is None else converters["value"].both("flat", value)
+        if value is not None:
+            assert opened(pair[0], apicurio) == pair[1]
+        for kind, one, other in zip(("avro", "json"), own_key, pair, strict=True):
+            kafka.send([Record(f"srv.flat{last}.{kind}", 0, one, other)])
+    for kind in ("avro", "json"):
+        section = {"kafka": kafka.servers, "topics": [f"srv.flat{last}.{kind}"]}
+        more = {"source": section, "format": "debezium_flat", "tables": {"zone": "UTC", "table": "shop.typed"}}
+        if kind == "avro":
+            more |= {"source": {**section, "framed": True}, "source.registry": {"url": apicurio}}
+        job = LocalJob(tmp_path / kind, lake_section("delta", tmp_path / kind), more)
+        job.folder.mkdir()
+        assert [(one.counts["written"], one.counts["rejected"]) for one in job.run()] == [(last, 0)]
+        table = job.table("shop.typed")
+        names = [column.name for column in table.columns()]
+        found[kind] = names, [str(column.type) for column in table.columns()], job.rows("shop.typed", *names)
+    assert found["avro"] == found["json"]
+    assert len(found["avro"][2]) == 3 - last
+
+
 def test_topics_of_avro_and_of_json_give_the_same_tables(jvm: Any, apicurio: str, kafka: Broker, tmp_path: Path):
     """Through a broker, keys framed too: a row that is inserted, updated, deleted and inserted again, and a tombstone."""
     message = json.loads(ENVELOPES["insert-with-schema"])

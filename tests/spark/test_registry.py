@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import fastavro
 import pytest
 from pyspark.sql import functions as sf
 
+import cdcavro
 from cdcavro import registry
 from cdcavro import spark as cdc
 from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Column
 from cdcavro.errors import SchemaError
+from cdcavro.formats.connect_avro import ConnectReader
 from cdcavro.registry.framing import Fingerprint, frame
+from cdcavro.sync.settings import RegistrySettings
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
+from support.connect_envelopes import ENVELOPE, KEY, ROW, envelope, written
 from support.messages import shop_canal
 
 pytestmark = pytest.mark.every_spark
@@ -195,3 +200,52 @@ def test_a_column_is_named_as_everywhere_on_spark(spark, schemas, column):
     named = {"k.v": sf.struct("v").alias("k"), "`a.b`": sf.col("v").alias("a.b"), "`a``b`": sf.col("v").alias("a`b")}
     found = cdc.from_registry(raw.select(named[column]), column, schemas)
     assert sorted(tuple(row) for row in found.select("value.n1", "error.message").collect()) == [(0, None), (1, None)]
+
+
+FRAMED = [
+    (registry.frame(written(ENVELOPE, envelope("c", ROW)), 1), registry.frame(written(KEY, {"id": 7}), 2)),
+    (None, registry.frame(written(KEY, {"id": 7}), 2)),
+    (registry.frame(b"x", 9), None),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize("framing", ["confluent", "headers"])
+def test_framed_avro_of_debezium_becomes_the_text_of_its_messages(spark, schemas, tmp_path, framing):
+    """And from there changes, as any text does; what cannot be read is told beside it."""
+    assert [schemas.publish(json.dumps(one), name).id for one, name in ((ENVELOPE, "v"), (KEY, "k"))] == [1, 2]
+    access = RegistrySettings(f"file:{tmp_path / 'schemas'}", framing=framing)
+    rows = []
+    for value, key in FRAMED:
+        sides = {"value": value, "key": key}
+        headers = [(f"__{side}_schema_id", raw[:5]) for side, raw in sides.items() if raw is not None]
+        cut = [raw if raw is None or framing == "confluent" else raw[5:] for raw in (value, key)]
+        rows.append((*cut, headers))
+    frame = spark.createDataFrame(rows, "value binary, key binary, headers array<struct<key: string, value: binary>>")
+    more = {"headers": "headers"} if framing == "headers" else {}
+    one = frame.select(cdc.from_framed("value", access, **more).alias("m")).select("m.*").collect()
+    assert json.loads(one[0].text) == json.loads(ConnectReader(schemas.fetch(id=1).schema).text(FRAMED[0][0][5:]))
+    assert [(row.format, row.error and row.error.message) for row in one[1:]] == [
+        (None, None),
+        (None, f"message: $: expected a schema that {access.url} has, got id 9"),
+        (None, None),
+    ]
+    whole = frame.select(cdc.from_framed("value", access, key="key", format="debezium", **more).alias("m"))
+    records = whole.select("m.*").collect()
+    assert json.loads(records[0].text) == {"key": {"id": 7}, "value": json.loads(one[0].text)}
+    assert [row.text for row in records[1:]] == [None] * 3
+    changes = whole.select(cdc.to_changes("m.text", "debezium").alias("c")).select("c.*").first()
+    declared = json.loads(cdcavro.load_schema("change").json)
+    change = fastavro.schemaless_reader(io.BytesIO(bytes(changes.changes[0])), declared, None)
+    assert (change["op"], change["key"]) == ("INSERT", ["id"])
+
+
+def test_a_null_is_a_delete_beside_a_key_if_its_format_says_so(spark, schemas, tmp_path):
+    """Flattened rows: the key alone says which."""
+    assert schemas.publish(json.dumps(KEY), "k").id == 1
+    access = RegistrySettings(f"file:{tmp_path / 'schemas'}")
+    frame = spark.createDataFrame([(None, registry.frame(written(KEY, {"id": 7}), 1))], "value binary, key binary")
+    (row,) = frame.select(cdc.from_framed("value", access, key="key", format="debezium_flat").alias("m")).collect()
+    assert row.m.text == '{"key":{"id":7},"value":null}'
+    with pytest.raises(ValueError, match="ids in headers are read from a column of headers, and none is given"):
+        cdc.from_framed("value", replace(access, framing="headers"))

@@ -21,7 +21,7 @@ DECIMAL: Final = {
 }
 _NAMED: Final = {"type": "string", "connect.parameters": {"__debezium.source.column.name": "odd-name"}}
 MICROSECONDS: Final = {"type": "long", "connect.version": 1, "connect.name": "io.debezium.time.MicroTimestamp"}
-_COLUMNS: Final = (
+COLUMNS: Final = (
     field("id", "int"),
     field("small", {"type": "int", "connect.type": "int16", "connect.default": 5}),
     field("price", DECIMAL),
@@ -55,7 +55,7 @@ def envelope_of(*columns: dict[str, Any]) -> dict[str, Any]:
     ) | {"connect.version": 1, "connect.name": "srv.shop.orders.Envelope"}
 
 
-ENVELOPE: Final = envelope_of(*_COLUMNS)
+ENVELOPE: Final = envelope_of(*COLUMNS)
 KEY: Final = record(field("id", "int"), name="srv.shop.orders.Key") | {"connect.name": "srv.shop.orders.Key"}
 HEARTBEAT: Final = record(field("ts_ms", "long"), name="io.debezium.connector.common.Heartbeat") | {
     "connect.name": "io.debezium.connector.common.Heartbeat"

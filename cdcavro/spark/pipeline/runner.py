@@ -10,8 +10,7 @@ import math
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -26,7 +25,7 @@ from cdcavro.files.lines import KEPT
 from cdcavro.files.streams import local_folder
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
-from cdcavro.registry.framing import FRAMED_KEYS, ID_HEADERS, NO_HEADER
+from cdcavro.spark.framed_rows import with_id_header
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.pipeline.avro_files import FileSink
 from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, lag_of
@@ -324,7 +323,8 @@ def check_source(source: Kafka | Files, spark: SparkSession) -> None:
 def stream_of(source: Kafka | Files, spark: SparkSession, *, has_id_headers: bool = False) -> DataFrame:
     """Return the messages of a source, from the first one, or from where its options say.
 
-    `has_id_headers` says that what headers say of schemas is put before keys and values, as `with_header` does. Raises `FileError` for a local path where nothing is.
+    `has_id_headers` says that what headers say of schemas is put before keys and values, as `with_header` does. Raises
+    `FileError` for a local path where nothing is.
     """
     if isinstance(source, Files):
         return _files_stream(source, spark)
@@ -339,7 +339,7 @@ def _kafka_stream(source: Kafka, spark: SparkSession, *, has_id_headers: bool) -
     key, value = sf.col("key"), sf.col("value")
     if has_id_headers:
         reader = reader.option("includeHeaders", "true")
-        key, value = _with_header(key, is_key=True), _with_header(value, is_key=False)
+        key, value = with_id_header(key, is_key=True), with_id_header(value, is_key=False)
     length = sf.octet_length(value)
     return reader.load().select(
         _bounded_raw(value, length),
@@ -351,22 +351,6 @@ def _kafka_stream(source: Kafka, spark: SparkSession, *, has_id_headers: bool) -
         sf.lit(None).cast("string").alias("file"),
         *_no_reject(),
     )
-
-
-def _with_header(column: Column, *, is_key: bool) -> Column:
-    """Return the column of what `with_header` returns for a key or a value."""
-    marks = [column.startswith(sf.lit(bytearray(mark))) for mark in FRAMED_KEYS]
-    without = sf.concat(sf.lit(bytearray(NO_HEADER)), column)
-    prefixed = sf.when(reduce(or_, marks), without).otherwise(column) if is_key else without
-    for one in reversed(ID_HEADERS):
-        id = _last_header(one.name(is_key=is_key))
-        fits = (sf.octet_length(id) == one.size) & id.startswith(sf.lit(bytearray(one.magic)))
-        prefixed = sf.when(fits, sf.concat(sf.lit(bytearray(one.mark)), id, column)).otherwise(prefixed)
-    return prefixed
-
-
-def _last_header(name: str) -> Column:
-    return sf.try_element_at(sf.filter("headers", lambda header: header["key"] == name), sf.lit(-1))["value"]
 
 
 def _subscribe(reader: R, source: Kafka) -> R:

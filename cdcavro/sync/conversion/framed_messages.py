@@ -2,12 +2,14 @@
 
 Each value is treated as `cdcavro decode` treats a container file: the schema that wrote it is found in the registry by
 what stands before the payload, and names the format. A payload of a schema of Kafka Connect's is an envelope of
-Debezium's, and becomes the text of its JSON converter; the key of such a record, framed too, becomes one beside it,
-without its schema, which says nothing that the value's does not. A payload of any other schema is a reject.
+Debezium's, or a row without one, and becomes the text of its JSON converter; the key of such a record, framed too,
+becomes one beside it, without its schema, which says nothing that the value's does not. A payload of any other schema is
+a reject.
 """
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -16,18 +18,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import convert_values
+from cdcavro.arrow.arrays import blank, convert_values
 from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.types import Record
 from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, SchemaError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.formats.connect_avro import ConnectReader, is_connect
 from cdcavro.formats.connect_messages import FORMAT as CONNECT
+from cdcavro.formats.connect_messages import OF_CONNECT
 from cdcavro.registry.backend import normal_form
 from cdcavro.registry.framing import FRAMED_KEYS, FRAMINGS, HEADERS, unframe
 from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, look_up_schemas
 from cdcavro.sync.conversion.outcome_rows import failure_summary
 from cdcavro.wire.formats import format_of, get_format
-from cdcavro.wire.sniff import MIXED
+from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -124,16 +128,59 @@ class Opener:
         Raises `JobError` and `RegistryError` for a registry that is down or refuses to answer.
         """
         faults: dict[int, MessageError] = {}
-        opened = self._open_alike(batch, faults) or self._open_one_by_one(batch, faults)
+        columns, names = batch.columns, batch.schema.names
+        batch = self._with_nulls(batch)
+        texts, formats = self._open_alike(batch, faults) or self._open_one_by_one(batch, faults)
+        opened = texts, self._with_deletes(batch, formats)
         keys = self._open_keys(batch, faults)
         expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)] if faults else None
         got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None
         none = pa.nulls(batch.num_rows, pa.string())
         errors = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
-        return pa.RecordBatch.from_arrays([*batch.columns, *opened, *errors, keys], [*batch.schema.names, *OPENED, KEY])
+        return pa.RecordBatch.from_arrays([*columns, *opened, *errors, keys], [*names, *OPENED, KEY])
+
+    def _with_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch with null for the values of rejects that are read again and have no bytes, if that says delete."""
+        names = batch.schema.names
+        if "clock" not in names or batch.column("clock").null_count == batch.num_rows:
+            return batch
+        told = pa.array([self._has_deletes(topic) for topic in batch.column("topic").to_pylist()], pa.bool_())
+        is_empty = pc.fill_null(pc.equal(batch.column("length"), 0), fill_value=False)
+        is_null = pc.and_(pc.and_(batch.column("clock").is_valid(), is_empty), told)
+        return batch.set_column(names.index("raw"), "raw", blank(batch.column("raw"), is_null))
+
+    def _with_deletes(self, batch: pa.RecordBatch, formats: pa.Array) -> pa.Array:
+        """Return the formats of messages, also of those without a value whose told format takes them for deletes."""
+        topics = batch.column("topic").unique().to_pylist()
+        if not formats.null_count or not any(self._has_deletes(topic) for topic in topics):
+            return formats
+        facts = zip(batch.column("topic").to_pylist(), batch.column("raw").is_null().to_pylist(), strict=True)
+        told = [self._formats.format_of(one) if is_null and self._has_deletes(one) else None for one, is_null in facts]
+        return pc.coalesce(formats, pa.array(told, pa.string()))
+
+    def _has_deletes(self, topic: str | None) -> bool:
+        """Return whether a record of a topic without a value is told to be a delete."""
+        format = self._formats.format_of(topic)
+        return format != MIXED and get_format(format).rule.has_tombstones
+
+    def open_texts(
+        self, records: Sequence[tuple[bytes | None, bytes | None]], topics: Sequence[str | None]
+    ) -> Iterator[tuple[bytes | None, bytes | None, str | None, MessageError | None]]:
+        """Yield of each record, a key and a value, their texts and the format, or why they cannot be read.
+
+        Raises as `open` does.
+        """
+        keys, values = (pa.array([record[i] for record in records], pa.binary()) for i in range(2))
+        arrays = [values, pc.binary_length(values).cast(pa.int64()), keys, pa.array(topics, pa.string())]
+        batch = pa.RecordBatch.from_arrays(arrays, ["raw", "length", "key", "topic"])
+        for part in self.open_in_parts(batch):
+            facts = (part.column(name).to_pylist() for name in (KEY, *OPENED))
+            for key, text, format, expected, got in zip(*facts, strict=True):
+                error = None if expected is None else PayloadError(expected, got or "none", format=format)
+                yield key, text, format, error
 
     def _open_keys(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> pa.Array:
-        """Return the keys as JSON; `faults` gets why one that is framed cannot be read, unless its record is null."""
+        """Return the keys as JSON; `faults` gets why one that is framed cannot be read, unless its record says nothing."""
         keys = batch.column("key")
         if not any(pc.any(pc.starts_with(keys, mark)).as_py() for mark in self._key_marks):
             return keys
@@ -142,7 +189,7 @@ class Opener:
             found: dict[int, MessageError] = {}
             texts_alike = alike[0].texts(alike[1], found, range(len(keys)))
             for i, error in found.items():
-                if batch.column("raw")[i].is_valid:
+                if batch.column("raw")[i].is_valid or self._has_deletes(batch.column("topic")[i].as_py()):
                     faults.setdefault(i, PayloadError(f"as its key {error.expected}", error.got))
             return texts_alike
         texts: list[bytes | None] = []
@@ -154,7 +201,7 @@ class Opener:
                 try:
                     text = self._open_key(self._formats.format_of(topics[i]), key)
                 except PayloadError as error:
-                    if raws[i] is not None:
+                    if raws[i] is not None or self._has_deletes(topics[i]):
                         faults.setdefault(i, PayloadError(f"as its key {error.expected}", error.got))
             texts.append(text)
         return pa.array(texts, pa.binary())
@@ -237,8 +284,9 @@ class Opener:
         if found.schema is None:
             raise PayloadError(*found.fault)
         writer = parse_schema(found.schema)
-        if is_connect(writer) if format == MIXED else format == CONNECT and format_of(writer) is None:
-            return _connect_reader(writer, str(identifier), is_key=is_key)
+        if is_connect(writer) if format == MIXED else format in OF_CONNECT and format_of(writer) is None:
+            own_format = _format_of_connect(writer) if format == MIXED else format
+            return _connect_reader(writer, str(identifier), own_format, is_key=is_key)
         own = format_of(writer) if format == MIXED else get_format(format)
         if own is None:
             name = getattr(writer.root, "name", "a schema without a name")
@@ -255,10 +303,21 @@ class Opener:
         return PayloadReader(own.name, decode, None)
 
 
-def _connect_reader(writer: Schema, identifier: str, *, is_key: bool) -> PayloadReader:
+def _format_of_connect(writer: Schema) -> str:
+    """Return the format of messages with the members of a schema, that of envelopes unless the members tell another."""
+    root = writer.root
+    names = [field.name for field in root.fields] if isinstance(root, Record) else []
+    try:
+        own = sniff(json.dumps({"schema": {}, "payload": dict.fromkeys(names)}))
+    except MessageError:
+        return CONNECT
+    return own if own in OF_CONNECT else CONNECT
+
+
+def _connect_reader(writer: Schema, identifier: str, format: str, *, is_key: bool) -> PayloadReader:
     try:
         reader = ConnectReader(writer, is_key=is_key)
-        return PayloadReader(CONNECT, reader.text, reader.column, reader.repeated)
+        return PayloadReader(format, reader.text, reader.column, reader.repeated)
     except SchemaError as error:
         raise PayloadError("a payload of Kafka Connect's types", f"one of {identifier}: {error}") from error
 

@@ -24,10 +24,11 @@ from cdcavro.sync.conversion.outcome_rows import ROW as ROW_OUTCOME
 from cdcavro.sync.settings import Formats, RegistrySettings
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
-from support.connect_envelopes import ENVELOPE, HEARTBEAT, KEY, ROW, envelope, written
+from support.connect_envelopes import COLUMNS, ENVELOPE, HEARTBEAT, KEY, ROW, envelope, written
 from support.faulty_server import Answer, serving
 from support.messages import canal, golden_files
 from support.task_batches import batch_of, converted
+from support.wire import record
 
 pytestmark = pytest.mark.timeout(600)
 MESSAGE = canal("INSERT", [{"id": "1", "a": "1"}], id=1)
@@ -225,6 +226,80 @@ def test_avro_of_debezium_becomes_the_rows_of_its_json(access: RegistrySettings,
     facts = ("what", "number", "version", "operation", "order", "key", "payload")
     assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
     assert [row["operation"] for row in rows if row["what"] == ROW_OUTCOME] == [*"cud"]
+
+
+FLAT = record(
+    *COLUMNS,
+    *[
+        {"name": name, "type": ["null", kind], "default": None}
+        for name, kind in (("__op", "string"), ("__pos", "long"))
+    ],
+    name="srv.shop.orders.Value",
+) | {"connect.name": "srv.shop.orders.Value"}
+
+
+def flat(op: str, pos: int, **more: Any) -> bytes:
+    """Return a row without its envelope, framed."""
+    return registry.frame(written(FLAT, {**ROW, "__op": op, "__pos": pos, **more}), 8)
+
+
+def flat_knowledge(access: RegistrySettings | None, given: str = "debezium_flat") -> Knowledge:
+    """Return what a task knows at first, with a registry that has the schema of flattened rows."""
+    if access is not None:
+        with access.connect() as schemas:
+            assert schemas.publish(json.dumps(FLAT), "flat-value").id == 8
+    return Knowledge(Tables(table="@topic.table"), [], Formats(given), None, framed=access)
+
+
+def test_flattened_rows_in_avro_become_the_rows_of_their_json(access: RegistrySettings):
+    """With the types of their schema and their framed keys; a record without a value deletes the row of its key."""
+    records = [(FRAMED_KEY, flat("c", 1)), (FRAMED_KEY, flat("u", 2, note="b")), (FRAMED_KEY, None), (None, None)]
+    own = flat_knowledge(access)
+    opened = framed.Opener(access, Formats("debezium_flat")).open(batch_of(records))
+    assert opened.column("format").to_pylist() == ["debezium_flat"] * 4
+    rows, counts = outcomes_of_records(records, own)
+    assert counts == {"read": 4, "written": 3, "tombstones": 1}
+    texts, keys = (opened.column(name).to_pylist() for name in (framed.TEXT, framed.KEY))
+    wanted, same = outcomes_of_records([*zip(keys, texts, strict=True)], flat_knowledge(None))
+    assert same == counts
+    facts = ("what", "number", "version", "operation", "order", "key", "payload")
+    assert [[row[name] for name in facts] for row in rows] == [[row[name] for name in facts] for row in wanted]
+    assert [row["operation"] for row in rows] == [*"cud"]
+    assert len({row["key"] for row in rows}) == 1
+    # Also where no record of a batch has a value.
+    _, counts = outcomes_of_records(records[2:3], own)
+    assert counts == {"read": 1, "written": 1}
+
+
+def test_flattened_rows_are_told_by_what_was_added_to_them(access: RegistrySettings):
+    """Where each schema tells the format; nothing tells what a null is."""
+    records = [(FRAMED_KEY, flat("c", 1)), RECORDS[0], (FRAMED_KEY, None)]
+    first = flat_knowledge(access, "mixed")
+    assert framed.Opener(access, Formats()).open(batch_of(records)).column("format").to_pylist() == [
+        "debezium_flat",
+        "debezium",
+        None,
+    ]
+    assert outcomes_of_records(records, first)[1] == {"read": 3, "written": 2, "tombstones": 1}
+
+
+@pytest.mark.parametrize("others", [[], [(FRAMED_KEY, flat("c", 1))]], ids=["alone", "beside a value"])
+def test_a_delete_whose_key_cannot_be_read_is_a_reject_and_a_delete_later(access: RegistrySettings, others: Any):
+    """A reject has no bytes where there was no value; its key is there."""
+    own = flat_knowledge(access)
+    missing = registry.frame(written(KEY, {"id": 7}), 9)
+    rows, counts = outcomes_of_records([(missing, None), *others], own)
+    assert counts["rejected"] == 1
+    reject = next(row for row in rows if row["what"] == REJECT)
+    assert "expected as its key a schema that" in reject["reason"]
+    with access.connect() as schemas:
+        assert schemas.publish(json.dumps(KEY | {"doc": "Another."}), "orders-key").id == 9
+    batch = batch_of([(missing, b"")])
+    again = batch.set_column(batch.schema.names.index("clock"), "clock", pa.array(["null"]))
+    later = replace(own, framed=replace(access, timeout=9))
+    rows, summary = converted(later, again)
+    assert [row["operation"] for row in rows if row["what"] == ROW_OUTCOME] == ["d"]
+    assert summary["counts"].get("rejected", 0) == 0
 
 
 def refined(record: Any, framing: str) -> Any:
