@@ -148,6 +148,7 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     partitions: int | None = None
     replication: int | None = None
     parallel: int = 4
+    connect: bool = False
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password."""
@@ -158,9 +159,9 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
 
     def sink(self, file: str) -> KafkaTopics:
         """Return the topics that are configured. Raises `FileError`, which names the file."""
-        settings = {name: getattr(self, name) for name in self.__struct_fields__}
+        settings = {name: getattr(self, name) for name in self.__struct_fields__ if name != "connect"}
         try:
-            return KafkaTopics(**{**settings, "parallel": max(1, self.parallel)})
+            return KafkaTopics(**{**settings, "parallel": max(1, self.parallel)}, is_connect=self.connect)
         except ValueError as error:
             raise FileError(file, "topics in [kafka]", str(error)) from error
 

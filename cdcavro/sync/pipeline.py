@@ -95,7 +95,7 @@ class Pipeline:
         if self.registry is None:
             yield None
             return
-        publisher = Publisher(self.registry, self.sink.topic)
+        publisher = Publisher(self.registry, self.sink.topic, is_connect=self.sink.is_connect)
         try:
             yield publisher
         finally:

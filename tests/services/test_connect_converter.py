@@ -52,6 +52,11 @@ class Converters:
         read = self.json.toConnectData(topic, json.dumps(message).encode())
         return tuple(bytes(one.fromConnectData(topic, read.schema(), read.value())) for one in (self.avro, self.json))
 
+    def read(self, topic: str, framed: bytes) -> bytes:
+        """Return what Kafka's JSON converter writes of a value that the converter of Avro reads."""
+        read = self.avro.toConnectData(topic, framed)
+        return bytes(self.json.fromConnectData(topic, read.schema(), read.value()))
+
     def with_headers(self, topic: str, message: dict[str, Any]) -> tuple[bytes, list[tuple[str, bytes]]]:
         """Return a message, which states its schema, as Avro, and the headers of its record."""
         read = self.json.toConnectData(topic, json.dumps(message).encode())
@@ -322,3 +327,58 @@ def test_topics_of_avro_and_of_json_give_the_same_tables(jvm: Any, apicurio: str
     assert found["avro"] == found["json"]
     names, rows = found["avro"]
     assert [dict(zip(names, row, strict=True))["number"] for row in rows] == [3, 2]
+
+
+def test_what_sync_writes_for_debeziums_consumers_is_read_by_their_converter(
+    jvm: Any, apicurio: str, kafka: Broker, tmp_path: Path
+):
+    """Of another format: with Connect's types, and the same as is read here; back in a lake it is the same rows."""
+    types = {"id": "int", "price": "decimal(10,2)", "made": "datetime(3)", "day": "date", "odd-name": "varchar(9)"}
+    rows = [
+        {"id": "1", "price": "1.20", "made": "2024-02-29 12:00:00.5", "day": "2024-02-29", "odd-name": "na\u00efve"},
+        {"id": "2", "price": None, "made": None, "day": None, "odd-name": None},
+    ]
+    facts = {"database": "shop", "table": "written", "mysqlType": types, "pkNames": ["id"], "isDdl": False}
+    messages = [{**facts, "type": "INSERT", "id": 1 + i, "es": 1 + i, "data": [row]} for i, row in enumerate(rows)]
+    messages.append({**facts, "type": "DELETE", "id": 3, "es": 3, "data": [rows[1]]})
+    published = {"registry": {"url": apicurio}, "kafka": {"servers": kafka.servers, "connect": True}}
+    job = LocalJob(tmp_path / "job", {}, published)
+    job.send(*[json.dumps(one).encode() for one in messages])
+    (report,) = job.run()
+    assert (report.counts["written"], report.counts["rejected"]) == (3, 0)
+    sides = {side: Converters(jvm, apicurio, is_key=side == "key") for side in ("key", "value")}
+    records = kafka.records("shop.written")
+    assert [one.value() is None for one in records] == [False, False, False, True]
+    for one in records:
+        framed_key, framed_value = one.key(), one.value()
+        assert framed_key is not None
+        assert (
+            json.loads(sides["key"].read("k", framed_key))["payload"]
+            == json.loads(opened(framed_key, apicurio))["payload"]
+        )
+        if framed_value is not None:
+            text = json.loads(sides["value"].read("v", framed_value))
+            assert text["payload"] == with_avro_names(json.loads(opened(framed_value, apicurio))["payload"])
+    declared = json.loads(sides["value"].read("v", records[0].value() or b""))["schema"]
+    (after,) = [one for one in declared["fields"] if one["field"] == "after"]
+    assert [one.get("name") for one in after["fields"]] == [
+        None,
+        f"{LOGICAL}Decimal",
+        "io.debezium.time.MicroTimestamp",
+        "io.debezium.time.Date",
+        None,
+    ]
+    back = {"source": {"kafka": kafka.servers, "topics": ["shop.written"], "framed": True}, "format": "debezium"}
+    lake = LocalJob(tmp_path / "lake", lake_section("delta", tmp_path), {**back, "source.registry": {"url": apicurio}})
+    lake.folder.mkdir()
+    (report,) = lake.run()
+    assert (report.counts["written"], report.counts["rejected"]) == (3, 0)
+    (row,) = lake.rows("shop.written", *types)
+    assert [str(value) for value in row] == ["1", "1.20", "2024-02-29 12:00:00.500000", "2024-02-29", "na\u00efve"]
+
+
+def with_avro_names(value: Any) -> Any:
+    """Return a payload with the names that Avro has in place of the true ones, as Kafka's converter leaves them."""
+    if isinstance(value, dict):
+        return {name.replace("-", "_x2d_"): with_avro_names(one) for name, one in value.items()}
+    return value

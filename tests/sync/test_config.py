@@ -114,10 +114,14 @@ def test_framed_payloads_have_a_registry_of_their_own_or_that_of_the_tables(tmp_
 
 def test_topics_are_a_sink(tmp_path: Path):
     """With the rule of shards, and options that no repr has."""
-    text = KAFKA + 'shards = "tuple"\noptions = { "kafka.sasl.jaas.config" = "canary" }\n[registry]\nurl = "file:x"\n'
+    text = (
+        KAFKA
+        + 'shards = "tuple"\nconnect = true\noptions = { "kafka.sasl.jaas.config" = "canary" }\n[registry]\nurl = "file:x"\n'
+    )
     sink = read_config(written(tmp_path, text)).pipeline("x").sink
     assert isinstance(sink, KafkaTopics)
     assert (sink.servers, sink.topic, sink.shards, sink.tombstones) == ("a:1", "{name}", "tuple", True)
+    assert sink.is_connect
     assert "canary" not in repr(sink)
 
 

@@ -23,6 +23,7 @@ from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.typed_rows import DELETE
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.session import first_line, session_of
+from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
     CHOSEN_BY_BROKERS,
@@ -138,10 +139,13 @@ class KafkaWriter:
         listed = rows.where(~sf.col("operation").isin(*left_out(self.settings))).select(
             "version", "key", "payload", "order", both.alias("late")
         )
+        own_key, payload = sf.col("key"), sf.col("payload")
+        if self.settings.is_connect:
+            own_key, payload = (_as_connect(table, one, is_key=one == "key") for one in ("key", "payload"))
         order = sf.when(sf.col("late"), sf.concat("order", sf.lit(bytearray(BEHIND)))).otherwise(sf.col("order"))
         return listed.select(
-            sf.when(sf.col("key").isNotNull(), sf.concat(_prefix(key_prefixes(ids)), "key")).alias("key"),
-            sf.when(~sf.col("late"), sf.concat(_prefix(value_prefixes(ids)), "payload")).alias("value"),
+            sf.when(sf.col("key").isNotNull(), sf.concat(_prefix(key_prefixes(ids)), own_key)).alias("key"),
+            sf.when(~sf.col("late"), sf.concat(_prefix(value_prefixes(ids)), payload)).alias("value"),
             headers(headers_of(self.job, batch, table.number), order).alias("headers"),
             self._lane(table, name, partitions).alias("lane"),
             order.alias("order"),
@@ -163,6 +167,18 @@ class KafkaWriter:
         if dict(records.dtypes)["lane"] == "int":
             columns.append(sf.col("lane").alias("partition"))
         send(self.settings, topic, sorted_records.select(*columns))
+
+
+def _as_connect(table: Table, col: str, *, is_key: bool) -> Column:
+    """Return the column of typed payloads, or keys, as payloads of Kafka Connect's schemas."""
+    own = ConnectPayloads.of(table.versions, is_key=is_key)
+
+    def translate(versions: pa.Array, payloads: pa.Array) -> pa.Array:
+        facts = zip(versions.to_pylist(), payloads.to_pylist(), strict=True)
+        made = [None if payload is None else own.translate(int(version), payload) for version, payload in facts]
+        return pa.array(made, pa.binary())
+
+    return column_function(translate, "binary", "cdc_connect")(sf.col("version").cast("string"), sf.col(col))
 
 
 def send(settings: KafkaTopics, topic: str, records: DataFrame) -> None:

@@ -18,6 +18,7 @@ from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.typed_rows import DELETE
 from cdcavro.sync.local.local_outcomes import in_order, reject_line
+from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.reject_places import record_limit
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
@@ -225,6 +226,8 @@ class LocalTopicWriter:
         for rows in in_order(_rows_of(waiting, left_out(self.settings)), "order"):
             columns: Any = [rows.column(one).to_pylist() for one in _COLUMNS]
             places = self._places(table, name, partitions, columns)
+            if self.settings.is_connect:
+                columns = _as_connect(table, columns)
             for (batch, version, operation, order, key, payload), place in zip(
                 zip(*columns, strict=True), places, strict=True
             ):
@@ -246,6 +249,17 @@ class LocalTopicWriter:
 
 
 _COLUMNS: Final = ("batch", "version", "operation", "order", "key", "payload")
+
+
+def _as_connect(table: Table, columns: Sequence[Any]) -> list[Any]:
+    """Return the columns of rows with keys and payloads of Kafka Connect's schemas."""
+    batches, versions, operations, orders, keys, payloads = columns
+    of_keys, of_values = (ConnectPayloads.of(table.versions, is_key=is_key) for is_key in (True, False))
+    own_keys = [
+        None if key is None else of_keys.translate(version, key) for version, key in zip(versions, keys, strict=True)
+    ]
+    own = [of_values.translate(version, payload) for version, payload in zip(versions, payloads, strict=True)]
+    return [batches, versions, operations, orders, own_keys, own]
 
 
 def _rows_of(waiting: Waiting, left_out: Sequence[str]) -> pa.Table:

@@ -51,6 +51,7 @@ class LakeSettings:
     warehouse: str | None = None
     is_native: bool = True
     topic = None
+    is_connect = False
 
     @property
     def name(self) -> str:
@@ -71,6 +72,7 @@ class KafkaTopics:
     * `truncates` (bool): whether a TRUNCATE is a record.
     * `partitions` and `replication` (int or None): of topics that are created; by default as the brokers say.
     * `parallel` (int): how many tables are written at a time.
+    * `is_connect` (bool): whether keys and values have the schemas of Kafka Connect's converters, for Debezium's consumers.
     """
 
     servers: str
@@ -82,6 +84,7 @@ class KafkaTopics:
     partitions: int | None = None
     replication: int | None = None
     parallel: int = 4
+    is_connect: bool = False
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -111,6 +114,7 @@ class AvroFiles:
     codec: str = "deflate"
     parallel: int = 4
     topic = None
+    is_connect = False
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -13,6 +13,7 @@ from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
+from cdcavro.sync.outputs.connect_payloads import connect_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -84,9 +85,13 @@ class SchemaIds(NamedTuple):
 
 
 class Publisher:
-    """Publishes the versions of tables, each once, in the registry `settings`; `topic` is as in `RegistrySettings`."""
+    """Publishes the versions of tables, each once, in the registry `settings`; `topic` is as in `RegistrySettings`.
 
-    def __init__(self, settings: RegistrySettings, topic: str | None = None) -> None:
+    With `is_connect` their schemas are those of Kafka Connect's converters.
+    """
+
+    def __init__(self, settings: RegistrySettings, topic: str | None = None, *, is_connect: bool = False) -> None:
+        self._is_connect = is_connect
         self._settings = settings
         self._topic = topic or settings.topic
         self._strategy = settings.strategy_for(self._topic)
@@ -107,9 +112,10 @@ class Publisher:
         Raises `IncompatibleError` and others for a schema that is refused, `JobError` for a registry that is down.
         """
         schema = next(one for one in table.versions if one.version == version)
+        own = connect_schemas(schema) if self._is_connect else schema
         steps: list[str] = []
-        value = self._publish(schema.envelope, name, steps, is_key=False)
-        key = None if schema.key is None else self._publish(schema.key, name, steps, is_key=True)
+        value = self._publish(own.envelope, name, steps, is_key=False)
+        key = None if own.key is None else self._publish(own.key, name, steps, is_key=True)
         self._known.setdefault(table.number, {})[version] = SchemaIds(value, key)
         return steps
 

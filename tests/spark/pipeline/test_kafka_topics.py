@@ -16,6 +16,7 @@ import cdcavro
 from cdcavro import registry
 from cdcavro.change.order import shard
 from cdcavro.errors import FileError, JobError
+from cdcavro.formats.connect_avro import is_connect
 from cdcavro.spark.pipeline import Formats, KafkaTopics, RegistrySettings
 from cdcavro.spark.pipeline.kafka_topics import shard_column
 from cdcavro.sync.outputs.sink_settings import BLOB, TUPLE
@@ -210,3 +211,25 @@ def test_a_key_of_another_type_is_taken_as_it_is_encoded(declared: str, value: s
     """So is one whose text is no value of its type: equal keys are in one shard."""
     _, (made,) = typed({"k": declared}, {"k": value})
     assert key_texts(made.key, made.schema.key) == [made.key.hex()]
+
+
+def test_records_for_debeziums_consumers_have_columns_only(made: Job, kafka: Broker):
+    """As without Spark: Connect's names, no members of a typed row's own, of values and of keys; a tombstone."""
+    made.out = KafkaTopics(kafka.servers, "connect.{name}", partitions=1, is_connect=True)
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        canal("INSERT", [{"id": "1", "a": "1", "b": "x"}], id=2),
+        canal("DELETE", [{"id": "1", "a": "1", "b": "x"}], id=3),
+    )
+    made.run(formats=FORMAT)
+    schemas = registry.connect(made.registry.url)
+    found = consumed(kafka, "connect.d.t", schemas)
+    assert [one.value and (one.value["op"], [*(one.value["after"] or one.value["before"])]) for one in found] == [
+        ("c", ["id", "a"]),
+        ("c", ["id", "a", "b"]),
+        ("d", ["id", "a", "b"]),
+        None,
+    ]
+    assert [one.key for one in found] == [{"id": 1}] * 4
+    for subject in schemas.subjects():
+        assert is_connect(schemas.fetch(subject=subject).schema)
