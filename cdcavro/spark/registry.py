@@ -99,10 +99,11 @@ def from_framed(
     """Turn a column of framed values into the text of their messages: `struct<text, format, error>`.
 
     The values (binary) are payloads of wire schemas, or Debezium's Avro, which becomes what its JSON converter would
-    have written, with its schema. How they are framed, `registry` says (`RegistrySettings(url, framing=...)`); for
-    ids in headers, `headers` is the column of them that Spark's source of Kafka has with `includeHeaders`. With `key`,
-    a column of keys, each text is that of a Kafka record with key and value. `format` is one for all, or "mixed", by
-    which each schema tells it; of one whose records without a value are deletes, null is a text, too, beside a key.
+    have written, with its schema. How they are framed, `registry` says (`RegistrySettings(url, framing=...)`), of which
+    workers ask for schemas, so a folder is named by its whole path; for ids in headers, `headers` is the column of them
+    that Spark's source of Kafka has with `includeHeaders`. With `key`, a column of keys, each text is that of a Kafka
+    record with key and value. `format` is one for all, or "mixed", by which each schema tells it; of one whose records
+    without a value are deletes, null is a text, too, beside a key.
 
     No row ends a job: either `text` and `format` are null, or `error` is. SQL null gives null. A registry that is down
     fails the job. Raises `UnknownFormatError`, and `ValueError` for ids in headers without these.
