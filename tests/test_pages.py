@@ -32,7 +32,7 @@ QUICK = [page for page in PAGES if runs(page) and not needs_spark(page)]
 # The pages that take long: their commands need processes of their own, or there are many.
 SLOW = {f"docs/how-to/{name}.md" for name in ("debezium-without-schemas", "generate-records", "large-files", "scripts")}
 # What the site's builder makes of the code, and what it reads beside code.
-DIRECTIVES = {"{toctree}", "{figure}", "{image}"}
+DIRECTIVES = {"{toctree}", "{figure}", "{image}", "{generated}"}
 TOOLS = {
     ".",
     "cd",

@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import re
+from decimal import Decimal
 
 import fastavro
 import pytest
@@ -19,13 +20,17 @@ from cdcavro.cli.group import INTERRUPTED, PIPE_CLOSED, REJECTED, TERMINATED, UN
 from cdcavro.wire.attributes import EnumRule, FieldRule, FormatRule
 from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
+from reference.front import way_picture
 from reference.python import described, mentioned, module_page, public_modules
 from reference.sql import sql_page
 from reference.tables import table_page
+from reference.update import FORMAT, MESSAGE, TABLE, TYPES, messages
 from support.messages import golden_files
 from support.places import ROOT
+from support.roundtrip import exact
 
-PAGES = ROOT / "docs" / "reference"
+DOCS = ROOT / "docs"
+PAGES = DOCS / "reference"
 AVSC = ROOT / "avsc"
 SPARK = "cdcavro.spark"
 
@@ -120,6 +125,46 @@ def test_the_list_of_formats_is_in_the_order_of_precedence():
     assert re.findall(r"^\* \[`(\w+)`\]\((\w+)\.md\): a", format_list(), re.MULTILINE) == [
         (name, name) for name in cdcavro.FORMATS
     ]
+
+
+def test_the_list_of_formats_on_the_front_page_leads_to_their_pages():
+    """The same list, made for a page in another folder."""
+    (folder,) = re.findall(
+        r"^```\{generated\} formats (\S+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    linked = re.findall(r"\]\((.+?)\)", format_list(folder))
+    assert [(DOCS / page).resolve() for page in linked] == [
+        PAGES / "formats" / f"{name}.md" for name in cdcavro.FORMATS
+    ]
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_the_update_is_the_same_row_in_every_format(format):
+    """What pages show of it: where a format has the rows before and after, they are those of the message."""
+    after = {"id": 7, "price": Decimal("1.20"), "note": "paid"}
+    shown = messages(format)
+    assert [row for message in shown for row in [message.after] if row is not None] == [after]
+    before = [message.before for message in shown if message.before is not None]
+    assert before in ([{**after, "price": Decimal("1.00"), "note": None}], [])
+    for message in shown:
+        assert exact(cdcavro.decode(message.payload, format).decode()) == exact(message.text)
+
+
+def test_the_picture_of_the_way_shows_the_message_its_payload_and_its_row():
+    """The beginning of the true payload, the declared types, and words that are names of the package."""
+    picture = way_picture()
+    payload = cdcavro.encode(MESSAGE, FORMAT)
+    assert f"<pre>{MESSAGE}</pre>" in picture
+    assert f"Avro: {len(payload)} bytes instead of {len(MESSAGE)}" in picture
+    shown = bytes.fromhex(re.search(r"<pre>([0-9a-f \n]+)…</pre>", picture)[1])
+    assert payload.startswith(shown)
+    assert len(shown) == 96
+    for column, declared in TYPES.items():
+        assert f"<tr><td>{column}</td><td>{declared}</td><td>" in picture
+    words = re.findall(r'class="way-on">(\w+) ', picture)
+    assert words == ["encode", "Tables", "sync"]
+    assert all(hasattr(cdcavro, word) or word in main.commands for word in words)
+    assert json.loads(MESSAGE)["table"] == TABLE
 
 
 @pytest.mark.parametrize("format", cdcavro.FORMATS)

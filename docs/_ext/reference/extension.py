@@ -16,6 +16,7 @@ from sphinx.ext.autodoc.mock import mock
 from reference.commands import command_page
 from reference.docstrings import to_rst
 from reference.formats import attribute_page, change_page, format_list, format_page
+from reference.front import way_picture
 from reference.names import LinkedNames, find_missing
 from reference.python import module_page
 from reference.sql import sql_page
@@ -36,6 +37,7 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "module": module_page,
     "sql": sql_page,
     "table": table_page,
+    "way": way_picture,
 }
 
 

@@ -31,9 +31,12 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 _WIDTH: Final = 88
 
 
-def format_list(_: str = "") -> str:
-    """Return the list of all formats: what each is, in the order in which `sniff` prefers them."""
-    return "\n".join(f"* [`{name}`]({name}.md): {_first(get_format(name).envelope.doc)}" for name in FORMATS)
+def format_list(folder: str = "") -> str:
+    """Return the list of all formats: what each is, in the order in which `sniff` prefers them.
+
+    `folder` leads from the list to the pages of the formats, and ends with a slash.
+    """
+    return "\n".join(f"* [`{name}`]({folder}{name}.md): {_first(get_format(name).envelope.doc)}" for name in FORMATS)
 
 
 def format_page(name: str) -> str:
