@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import re
+from datetime import UTC
 from decimal import Decimal
 
 import fastavro
@@ -180,7 +181,7 @@ def test_the_page_of_a_format_names_every_member_and_every_sample(format):
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
 def test_the_message_on_the_page_of_a_format_has_the_payload_that_stands_below_it(format):
     """The JSON is that of the sample, digit for digit, and the record what fastavro reads."""
-    page = format_page(format)
+    page = format_page(format).partition("\n## A payload\n")[2]
     shown = re.search(r"^The sample `(.+)\.json`", page, re.MULTILINE)[1]
     message = re.search(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
     sample = golden_files(format)[shown].decode()
@@ -190,6 +191,34 @@ def test_the_message_on_the_page_of_a_format_has_the_payload_that_stands_below_i
     schema = fastavro.parse_schema(json.loads(cdcavro.load_schema(format).json))
     record = re.search(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
     assert eval(record) == fastavro.schemaless_reader(io.BytesIO(payload), schema, None)
+
+
+@pytest.mark.parametrize("format", cdcavro.FORMATS)
+def test_the_page_of_a_format_begins_with_a_message_and_ends_with_what_is_for_the_engine(format):
+    """The update, its changes as `to_changes` gives them, and its typed row; no table of members has a part of a row."""
+    page = format_page(format)
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == [
+        "A message and what it becomes",
+        "Members",
+        "How it differs",
+        "How it is detected",
+        "A payload",
+        "The schema",
+        "For the engine",
+    ]
+    update, _, rest = page.partition("\n## Members\n")
+    shown = [exact(text) for text in re.findall(r"^```json\n(.*?)^```", update, re.MULTILINE | re.DOTALL)]
+    texts = [message.text for message in messages(format)]
+    changes = [change for text in texts for change in cdcavro.to_changes(text, format, zone=UTC)]
+    assert shown[: len(texts)] == [exact(text) for text in texts]
+    assert [(change["op"], int(change["event_time"].text)) for change in shown[len(texts) :]] == [
+        (change.op, change.event_time) for change in changes
+    ]
+    assert "| `price` | `decimal(10,2)` |" in update
+    assert "| `1.20` |\n" in update
+    members, _, engine = rest.partition("\n## For the engine\n")
+    assert not re.search(r"`(part|position): ", members)
+    assert re.search(r"^\| `[\w.]+` \| `part: \w+` \|$", engine, re.MULTILINE)
 
 
 def test_the_page_of_changes_names_every_member():

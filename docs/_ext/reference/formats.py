@@ -19,8 +19,10 @@ from cdcavro.wire.attributes import marked_paths, member_path
 from cdcavro.wire.formats import change_format, get_format
 from reference import markdown, schema_text
 from reference.places import SAMPLES
+from reference.update import TYPES, messages
 
 if TYPE_CHECKING:
+    from cdcavro import Change
     from cdcavro.avro.types import Named
     from cdcavro.wire.format import Format
 
@@ -43,22 +45,23 @@ def format_page(name: str) -> str:
     """Return the page of a format."""
     format = get_format(name)
     return markdown.page(
-        _introduced(format),
-        "## What is particular",
-        _particulars(name),
-        "## How it is told",
-        _told(format),
-        _of_the_whole(format),
+        _doc(format),
+        *_update(name),
         *_types(format),
+        "## How it differs",
+        _particulars(name),
+        "## How it is detected",
+        _detected(format),
         *_sample(name),
         *_schema(name),
+        *_for_the_engine(format),
     )
 
 
 def change_page(_: str = "") -> str:
     """Return the page of the schema of changes."""
     format = change_format()
-    return markdown.page(_introduced(format), *_types(format), *_schema("change"))
+    return markdown.page(_doc(format), *_types(format), *_schema("change"))
 
 
 def attribute_page(_: str = "") -> str:
@@ -71,10 +74,39 @@ def _first(doc: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def _introduced(format: Format) -> str:
-    schema = format.schema
-    facts = f"The record is `{format.envelope.name}`, its CRC-64-AVRO fingerprint `{schema.fingerprint}`."
-    return markdown.page(format.envelope.doc.partition(" Source: ")[0], facts)
+def _doc(format: Format) -> str:
+    return format.envelope.doc.partition(" Source: ")[0]
+
+
+def _update(name: str) -> list[str]:
+    """Return the update as a message of the format, and what it becomes: its changes and its typed row."""
+    shown = messages(name)
+    one = len(shown) == 1
+    rows = {"before": [message.before for message in shown], "after": [message.after for message in shown]}
+    before, after = (next((row for row in found if row is not None), {}) for found in rows.values())
+    types = [
+        [markdown.code(column), markdown.code(declared), _cell(before, column), _cell(after, column)]
+        for column, declared in TYPES.items()
+    ]
+    origin = "its messages declare" if shown[0].change.columns else "`--types` gives, as its messages declare none"
+    lacking = "" if before and after else "; the format does not send the row before"
+    return [
+        "## A message and what it becomes",
+        f"An update of a row, as {'this format has it' if one else 'two messages of this format'}; times are in UTC:",
+        *(markdown.block("json", indented(message.text)) for message in shown),
+        f"{'Its change' if one else 'Their changes'}, by {{py:func}}`cdcavro.to_changes`: every format becomes [the same record](../change.md).",
+        *(markdown.block("json", indented(_change_text(message.change))) for message in shown),
+        f"The typed row of {{py:class}}`cdcavro.Tables`, with the types that {origin}{lacking}:",
+        markdown.table(["Column", "Declared type", "Before", "After"], types),
+    ]
+
+
+def _change_text(change: Change) -> str:
+    return change_format().decode(change.to_avro()).decode()
+
+
+def _cell(row: dict[str, Any], column: str) -> str:
+    return "" if column not in row else "NULL" if row[column] is None else markdown.code(str(row[column]))
 
 
 def _particulars(name: str) -> str:
@@ -83,7 +115,7 @@ def _particulars(name: str) -> str:
     return doc.partition("\n\n")[2]
 
 
-def _told(format: Format) -> str:
+def _detected(format: Format) -> str:
     required = [".".join(member_path(path)) for path, _ in marked_paths(format.envelope, "required")]
     telling = list(marked_paths(format.envelope, "tells"))
     by_value = {".".join(member_path(path)): said for path, said in telling if said is not True}
@@ -93,11 +125,9 @@ def _told(format: Format) -> str:
     if needed:
         lines.append(f"* Required: {_listed(needed)}.")
     if others:
-        lines.append(f"* Telling it by being there: {_listed(others)}.")
-    lines += [
-        f"* Telling it by its value: `{name}`, which is {_listed(values, 'or')}." for name, values in by_value.items()
-    ]
-    rule = "A message fits that has all required members and at least one that tells the format; {py:func}`cdcavro.sniff` takes the format with most telling members."
+        lines.append(f"* Any of these members identifies it: {_listed(others)}.")
+    lines += [f"* So does `{name}`, if it is {_listed(values, 'or')}." for name, values in by_value.items()]
+    rule = "A message fits that has all required members and at least one that identifies the format; {py:func}`cdcavro.sniff` takes the format of which most such members are there."
     return markdown.page(rule, "\n".join(lines))
 
 
@@ -106,11 +136,24 @@ def _listed(names: list[str] | tuple[str, ...], word: str = "and") -> str:
     return coded[0] if len(coded) == 1 else f"{', '.join(coded[:-1])} {word} {coded[-1]}"
 
 
-def _of_the_whole(format: Format) -> str:
+def _for_the_engine(format: Format) -> list[str]:
+    """Return what the attribute `json` says that matters to converters only, folded."""
     said = format.envelope.attributes.get("json", {})
-    if not said:
-        return ""
-    return markdown.page("## What the schema says of the format as a whole", schema_text.rules(said))
+    marked = [
+        [markdown.code(".".join(member_path(path))), markdown.code(f"{key}: {value}")]
+        for key in schema_text.ENGINE_KEYS
+        for path, value in marked_paths(format.envelope, key)
+    ]
+    if not said and not marked:
+        return []
+    return [
+        "## For the engine",
+        "What the schema says besides, in [its attribute `json`](../attributes.md): of the format as a whole, and which part of a typed row each member is.",
+        schema_text.rules(said),
+        "<details><summary>Parts of a typed row</summary>",
+        markdown.table(["Member", "`json`"], marked),
+        "</details>",
+    ]
 
 
 def _types(format: Format) -> list[str]:
@@ -142,7 +185,7 @@ def _sample(name: str) -> list[str]:
     said = f"Its payload has {len(payload)} bytes instead of {len(text.encode())}, and reads, for instance with fastavro, as:"
     others = ", ".join(markdown.code(stem) for stem in files if stem != shown)
     return [
-        "## A message and what its payload reads as",
+        "## A payload",
         f"The sample `{shown}.json`, set in lines:",
         markdown.block("json", indented(text)),
         said,
@@ -156,8 +199,10 @@ def _json(name: str) -> Any:
 
 
 def _schema(name: str) -> list[str]:
+    format = change_format() if name == "change" else get_format(name)
     return [
         "## The schema",
+        f"The record is `{format.envelope.name}`, its CRC-64-AVRO fingerprint `{format.schema.fingerprint}`.",
         f"As a file: {{download}}`{name}.avsc </../avsc/{name}.avsc>`; from the command line: `cdcavro schema {name}`."
         if name != "change"
         else f"As a file: {{download}}`{name}.avsc </../avsc/{name}.avsc>`.",

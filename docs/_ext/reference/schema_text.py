@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COLUMN_VALUE: Final = "column value"
+# What the attribute says of a member that matters to the engine only, and no table of members has.
+ENGINE_KEYS: Final = ("part", "position")
 _COLUMNS: Final = 4
 _KEY: Final = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", re.MULTILINE)
 
@@ -124,7 +126,11 @@ def _fields(record: Record) -> str:
     }
     rows = []
     for field in record.fields:
-        said = {key: value for key, value in field.attributes.get(attributes.ATTRIBUTE, {}).items() if key != "name"}
+        said = {
+            key: value
+            for key, value in field.attributes.get(attributes.ATTRIBUTE, {}).items()
+            if key not in ("name", *ENGINE_KEYS)
+        }
         stated = ", ".join(_stated(key, value) for key, value in said.items())
         own = [] if names == {name: name for name in names} else [markdown.code(field.name)]
         member = "every other member" if said.get("members") == "rest" else markdown.code(names[field.name])
@@ -138,6 +144,11 @@ def _fields(record: Record) -> str:
 def _stated(key: str, value: Any) -> str:
     if value is True:
         return markdown.code(key)
+    if isinstance(value, dict):
+        words = ", ".join(
+            f"{markdown.code(word) if word else 'else'} is {markdown.code(of)}" for word, of in value.items()
+        )
+        return f"{markdown.code(f'{key}:')} {words}"
     return markdown.code(f"{key}: {', '.join(value) if isinstance(value, list) else value}")
 
 

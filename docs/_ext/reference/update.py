@@ -52,7 +52,7 @@ def messages(name: str) -> tuple[Shown, ...]:
 def _shown(text: str, name: str) -> Shown:
     if sniff(text) != name:
         raise ValueError(f"the update as {name} looks like {sniff(text)}")
-    (change,) = to_changes(text, name)
+    (change,) = to_changes(text, name, zone=UTC)
     given = TypeOverrides.from_mapping({} if change.columns else {TABLE: TYPES})
     (typed,) = Tables(given=given).add(change)
     schema = fastavro.parse_schema(json.loads(typed.schema.envelope.json))
