@@ -150,6 +150,22 @@ def test_every_page_is_in_a_list_of_pages():
     assert {page for page in listed if DOCS / "reference" not in page.parents} == written
 
 
+def test_how_to_pages_are_in_groups_and_called_what_people_search_for():
+    """The index lists groups, a group lists pages; a title is a task and neither a wish nor a complaint."""
+    groups = _listed(DOCS / "how-to" / "index.md")
+    pages = [page for group in groups for page in _listed(group)]
+    assert {*groups, *pages} == {*(DOCS / "how-to").glob("*.md")} - {DOCS / "how-to" / "index.md"}
+    assert len(pages) == len(set(pages))
+    for page in pages:
+        title = page.read_text(encoding="utf-8").partition("\n")[0]
+        assert not re.match(r"# (I|My|Do|Which|Some|The|A|With)\b", title), title
+
+
+def _listed(page):
+    (contents,) = [block for block in blocks(page) if block.language == "{toctree}"]
+    return [page.parent / f"{name}.md" for name in contents.text.split() if re.fullmatch(r"[a-z-]+", name)]
+
+
 def test_readme_is_one_page():
     """At most 8 KB: whatever is longer belongs into `docs`."""
     assert README.stat().st_size <= 8 * 1024
