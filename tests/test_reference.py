@@ -12,6 +12,7 @@ from datetime import UTC
 from decimal import Decimal
 
 import fastavro
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -23,6 +24,7 @@ from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
 from reference.front import way_picture
 from reference.python import described, mentioned, module_page, public_modules
+from reference.settings import EXAMPLES, example_config, sections, settings, settings_page
 from reference.sql import sql_page
 from reference.tables import table_page
 from reference.update import FORMAT, MESSAGE, TABLE, TYPES, messages
@@ -234,6 +236,53 @@ def test_the_page_of_attributes_has_every_key_and_says_what_it_means():
     keys -= {"units"}  # a `unit` by operation
     listed = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", attribute_page(), re.MULTILINE)
     assert set(listed) == keys
+
+
+def test_the_page_of_settings_has_a_table_for_each_section_with_every_setting():
+    """Each with its type, its default and an example; the names are those that the configuration is read by."""
+    page = settings_page()
+    names = [section for section, _ in sections()]
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == [
+        "Before all sections",
+        *(f"`[{name}]`" for name in names[1:]),
+    ]
+    for section, kind in sections():
+        own = {setting.name.rpartition(".")[2] for setting in settings(section, kind)}
+        assert own == set(kind.__struct_encode_fields__) - (set(names) if section == "" else set())
+    assert "| {setting-entry}`lake.guard_days` | number | `7` |" in page
+    assert "| {setting-entry}`state` | text | required |" in page
+    assert page.count("{setting-entry}") >= 60
+
+
+def test_the_examples_of_settings_are_ones_that_a_configuration_takes():
+    """They are read as a configuration is, and none of them is the default."""
+    config = example_config()
+    for section, kind in sections():
+        stated = getattr(config, section) if section else config
+        for setting in settings(section, kind):
+            name = setting.name.rpartition(".")[2]
+            assert f"\n{setting.example}\n" in f"\n{EXAMPLES}"
+            assert json.dumps(_plain(getattr(stated, name))) != (setting.default or "null"), setting.name
+
+
+def _plain(value):
+    return value if isinstance(value, str | int | float | list | dict) else str(value)
+
+
+def test_a_setting_without_a_line_in_its_docstring_is_told():
+    """So that a new setting is not missing on the page."""
+
+    class LakeConfig(msgspec.Struct):
+        """Where tables go.
+
+        * `delta`: a folder.
+        """
+
+        delta: str = ""
+        novel: str = ""
+
+    with pytest.raises(LookupError, match=r"^LakeConfig\.novel has no line in the docstring of its class"):
+        list(settings("lake", LakeConfig))
 
 
 @pytest.mark.parametrize("command", main.commands)

@@ -92,7 +92,19 @@ _TYPES: Final = {
 
 
 class LakeConfig(Struct, forbid_unknown_fields=True):
-    """Where tables go: `delta` (a folder), or `iceberg` (a catalog) with `warehouse`, if it is one of files."""
+    """Lake tables, one or two for each table of the database. Either `delta` or `iceberg` is stated.
+
+    * `delta`: the folder or address of tables of Delta Lake.
+    * `iceberg`: the name of a catalog of Iceberg's.
+    * `warehouse`: the folder of an Iceberg catalog of files.
+    * `current`: whether the current state of a table is kept.
+    * `changelog`: whether each change is appended to a second table.
+    * `behavior`: how lake tables follow statements: `exception`, `evolve`, `try_evolve`, `lenient` or `ignore`.
+    * `guard_days`: how many days a delete is guarded against late changes of its key.
+    * `parallel`: how many tables are written at a time.
+    * `adopt`: whether lake tables of another pipeline are taken over.
+    * `native`: whether Spark's driver writes small batches itself.
+    """
 
     delta: str | None = None
     iceberg: str | None = None
@@ -137,7 +149,19 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
 
 
 class KafkaConfig(Struct, forbid_unknown_fields=True):
-    """Topics of Kafka: the settings of `KafkaTopics`."""
+    """Topics of Kafka, instead of a lake; they need a registry.
+
+    * `servers`: `host:port` of some brokers, separated by commas.
+    * `topic`: the name of a table's topic; `{name}` is the table. Without it, one topic has all tables.
+    * `options`: options of Spark's sink of Kafka; their values are not shown.
+    * `shards`: the rule that chooses the partition: `blob` or `tuple`, by default Kafka's own.
+    * `tombstones`: whether a record without a value follows a delete, as a compacted topic needs it.
+    * `truncates`: whether a TRUNCATE is a record. It has no key, which a compacted topic does not take.
+    * `partitions`: how many partitions a new topic has, by default as the brokers say.
+    * `replication`: how many replicas a new topic has, by default as the brokers say.
+    * `parallel`: how many tables are written at a time.
+    * `connect`: whether values and keys are Debezium's Avro, for consumers with Kafka Connect's converter.
+    """
 
     servers: str
     topic: str = TABLE_NAME
@@ -167,7 +191,12 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
 
 
 class AvroConfig(Struct, forbid_unknown_fields=True):
-    """Avro files: `folder`, `codec` (deflate or null), and how many tables are written at a time."""
+    """Avro files, instead of a lake.
+
+    * `folder`: a folder that no other pipeline writes to.
+    * `codec`: `deflate` or `null`.
+    * `parallel`: how many tables are written at a time.
+    """
 
     folder: str
     codec: str = "deflate"
@@ -186,7 +215,20 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
 
 
 class RegistryConfig(Struct, forbid_unknown_fields=True):
-    """A registry: `url`, how subjects are named, and who asks; `timeout` and `patience` are seconds."""
+    """A registry in which the schemas of tables are published.
+
+    * `url`: a server with Confluent's REST API, or `file:FOLDER`.
+    * `strategy`: how subjects are named: `topic`, `record` or `topic-record`.
+    * `topic`: the topic that subjects are named after; `{name}` is the table.
+    * `compatibility`: the level that each subject is given; by default its own or the registry's counts.
+    * `user`: the name to log in with; by default `CDCAVRO_REGISTRY_USER` has it.
+    * `password`: the password; by default `CDCAVRO_REGISTRY_PASSWORD` has it.
+    * `ca`: the file of the authority that signed the server's certificate.
+    * `certificate`: the file of the certificate that this side shows.
+    * `key`: the file of that certificate's key.
+    * `timeout`: how many seconds one question may take.
+    * `patience`: how many seconds the registry may be down or too busy before the pipeline stops.
+    """
 
     url: str
     strategy: str | None = None
@@ -218,10 +260,16 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
 
 
 class SourceConfig(Struct, forbid_unknown_fields=True):
-    """Where messages come from: `kafka` (the servers) with `topics` or `pattern`, or `files` (a path).
+    """Where messages come from. Either `kafka`, with `topics` or `pattern`, or `files` is stated.
 
-    With `framed`, which is true or says how, they are payloads whose schemas `registry` has, by default that of the
-    configuration.
+    * `kafka`: `host:port` of some brokers, separated by commas.
+    * `topics`: the names of topics.
+    * `pattern`: a regular expression that the names of topics match.
+    * `options`: options of Spark's source of Kafka; their values are not shown.
+    * `files`: a file, a folder, or a pattern of paths.
+    * `most`: how many messages, or files, a batch has at most.
+    * `framed`: whether the values are payloads behind the id of their schema in a registry, or how they are framed.
+    * `registry`: the registry of framed payloads, with the settings of `[registry]`; by default that one.
     """
 
     kafka: str | None = None
@@ -242,7 +290,20 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
 
 
 class TablesConfig(Struct, forbid_unknown_fields=True):
-    """Which tables, and how their values are read: the settings of `cdcavro tables`."""
+    """Which tables are wanted, and how their values are read, as in `cdcavro tables`.
+
+    * `include`: patterns of the names of tables, of which one must fit.
+    * `exclude`: patterns of the names of tables, of which none may fit.
+    * `table`: the table of rows whose message names none.
+    * `zone`: the time zone of times without one.
+    * `types`: the types of columns that state none, or other ones than they state, by table and column.
+    * `on_misfit`: what becomes of a value that its column's type cannot hold: `keep`, `error` or `reject`.
+    * `absent`: what a column is that a row does not have: `unstated`, which leaves it as it was, or `null`.
+    * `decimals`: how Debezium sends decimals, its `decimal.handling.mode`; by default `precise`.
+    * `times`: how Debezium sends times, its `time.precision.mode`; by default `adaptive_time_microseconds`.
+    * `binaries`: how Debezium sends binary values, its `binary.handling.mode`; by default `bytes`.
+    * `unavailable`: what stands for a value that the source did not give; an empty text takes every value as it is.
+    """
 
     include: list[str] = []
     exclude: list[str] = []
@@ -258,7 +319,20 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 
 
 class Config(Struct, forbid_unknown_fields=True):
-    """A configuration of a pipeline."""
+    """The configuration of a pipeline.
+
+    * `state`: the folder for what the pipeline remembers; all machines see it under the same path.
+    * `format`: the format of all messages, `mixed` to detect that of each, or one by pattern of topics or files.
+    * `rejects`: the folder for rejects, by default `rejects` in that of the state.
+    * `rejects_table`: a table of the lake where rejects go besides.
+    * `rejects_topic`: a topic of Kafka where rejects go besides.
+    * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
+    * `every`: how often a batch begins.
+    * `merge_every`: with how many batches tables are written; until then their rows wait in the state.
+    * `run`: what runs the pipeline: `spark`, or `local`, which is this process.
+    * `memory`: how many MiB of a batch's rows a local run holds before they go to files.
+    * `spark`: settings of Spark's, which a local run passes over.
+    """
 
     state: str
     source: SourceConfig

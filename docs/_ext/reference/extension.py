@@ -17,8 +17,9 @@ from reference.commands import command_page
 from reference.docstrings import to_rst
 from reference.formats import attribute_page, change_page, format_list, format_page
 from reference.front import way_picture
-from reference.names import LinkedNames, find_missing
+from reference.names import LinkedNames, SettingEntry, find_missing
 from reference.python import module_page
+from reference.settings import settings_page
 from reference.sql import sql_page
 from reference.tables import table_page
 
@@ -35,6 +36,7 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "format": format_page,
     "formats": format_list,
     "module": module_page,
+    "settings": settings_page,
     "sql": sql_page,
     "table": table_page,
     "way": way_picture,
@@ -68,6 +70,8 @@ def read_signature(
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx what there is."""
+    app.add_object_type("setting", "setting")
+    app.add_role("setting-entry", SettingEntry())
     app.add_transform(LinkedNames)
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", read_docstring)

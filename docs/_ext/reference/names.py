@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
 
 from cdcavro import FORMATS
@@ -77,6 +78,17 @@ class LinkedNames(SphinxTransform):
         link.source, link.line = literal.source, literal.line
         literal.replace_self(link)
         link += literal
+
+
+class SettingEntry(SphinxRole):
+    """The name of a setting in its table, which links lead to and searching finds."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """Return the name as a link to itself, and note the place."""
+        place = f"setting-{self.text.replace('.', '-')}"
+        link = nodes.reference("", "", nodes.literal("", self.text.rpartition(".")[2]), refid=place, ids=[place])
+        self.env.domains.standard_domain.note_object("setting", self.text, place, location=link)
+        return [link], []
 
 
 def _target(text: str) -> tuple[str, str, str] | None:

@@ -1,0 +1,209 @@
+"""The settings of `cdcavro sync`: a table for each section of a configuration, made from its classes and an example."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from cdcavro.sync.config import Config
+from reference import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# An example of each setting. Some exclude each other: no pipeline has all of them.
+EXAMPLES: Final = """\
+state = "/shared/sync/shop"
+format = { "shop.orders*" = "debezium", "*" = "mixed" }
+rejects = "/shared/rejects/shop"
+rejects_table = "ops.rejects"
+rejects_topic = "ops.rejects"
+max_rejects = "1%"
+every = "30 seconds"
+merge_every = 10
+run = "local"
+memory = 512
+spark = { "spark.sql.shuffle.partitions" = "16" }
+
+[source]
+kafka = "broker-1:9092,broker-2:9092"
+topics = ["binlog"]
+pattern = "shop[.].*"
+options = { "kafka.security.protocol" = "SASL_SSL", "kafka.sasl.jaas.config" = "${KAFKA_LOGIN}" }
+files = "changes/*.jsonl.gz"
+most = 200000
+framed = true
+registry = { url = "https://registry:8081" }
+
+[lake]
+delta = "s3a://bucket/lake"
+iceberg = "lake"
+warehouse = "/shared/warehouse"
+current = false
+changelog = true
+behavior = "exception"
+guard_days = 30
+parallel = 8
+adopt = true
+native = false
+
+[kafka]
+servers = "broker:9092"
+topic = "cdc.{name}"
+options = { "kafka.security.protocol" = "SASL_SSL" }
+shards = "blob"
+tombstones = false
+truncates = false
+partitions = 12
+replication = 3
+parallel = 8
+
+[avro]
+folder = "out"
+codec = "null"
+parallel = 8
+
+[registry]
+url = "https://registry:8081"
+strategy = "topic-record"
+topic = "cdc.{name}"
+compatibility = "FULL"
+user = "sync"
+password = "${REGISTRY_PASSWORD}"
+ca = "/etc/ssl/registry.pem"
+certificate = "/etc/ssl/sync.pem"
+key = "/etc/ssl/sync.key"
+timeout = 30
+patience = 300
+
+[tables]
+include = ["shop.*"]
+exclude = ["*_tmp"]
+table = "@topic"
+zone = "Asia/Shanghai"
+types = { "shop.orders" = { price = "decimal(10,2)" } }
+on_misfit = "reject"
+decimals = "string"
+times = "connect"
+binaries = "base64"
+unavailable = ""
+"""
+# Where the pages for people say more of a section.
+PAGES: Final = {
+    "": "[Sync topics or files into lake tables](../how-to/sync.md)",
+    "source": "[From Kafka](../how-to/sync.md#from-kafka) and [framed payloads](../how-to/sync.md#payloads-framed-with-a-registry)",
+    "lake": "[How lake tables follow statements](../explanation/lake.md), [what the driver writes](../how-to/size-sync.md#what-the-driver-writes) and [a lake table of another pipeline](../how-to/sync.md#a-lake-table-of-another-pipeline)",
+    "kafka": "[Topics of Kafka](../how-to/sync-beside-a-lake.md#topics-of-kafka)",
+    "avro": "[Avro files](../how-to/sync-beside-a-lake.md#avro-files)",
+    "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
+    "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",
+}
+_LINE: Final = re.compile(r"^\* `(\w+)`: (.+(?:\n  .+)*)", re.MULTILINE)
+_STATED: Final = re.compile(r"^(\w+) = (.+)$", re.MULTILINE)
+_TYPES: Final = {str: "text", int: "integer", float: "number", bool: "true or false"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting, as its table has it."""
+
+    # The name with that of its section, such as `lake.delta`, or alone before all sections.
+    name: str
+    # The type, in words of TOML.
+    type: str
+    # The default, as TOML has it; "required" where there is none.
+    default: str
+    # A line of TOML.
+    example: str
+    # What the docstring of the section's class says of it.
+    text: str
+
+
+def settings_page(_: str = "") -> str:
+    """Return the page: a table of settings for what stands before all sections, and for each section."""
+    parts = []
+    for section, kind in sections():
+        parts += [
+            f"## `[{section}]`" if section else "## Before all sections",
+            _introduction(kind),
+            markdown.table(
+                ["Setting", "Type", "Default", "What it says", "Example"], map(_row, settings(section, kind))
+            ),
+            f"More: {PAGES[section]}.",
+        ]
+    return markdown.page(*parts)
+
+
+def sections() -> Iterator[tuple[str, type[Struct]]]:
+    """Yield the sections of a configuration with their classes; the first one, without a name, is the whole."""
+    yield "", Config
+    for field in msgspec.structs.fields(Config):
+        kinds = [kind for kind in (field.type, *get_args(field.type)) if _is_section(kind)]
+        if kinds:
+            yield field.encode_name, kinds[0]
+
+
+def settings(section: str, kind: type[Struct]) -> Iterator[Setting]:
+    """Yield the settings of a section. Raises `LookupError` for one without a line in the docstring or an example."""
+    texts = {name: " ".join(text.split()) for name, text in _LINE.findall(inspect.getdoc(kind) or "")}
+    examples = dict(_STATED.findall(_example(section)))
+    for field in msgspec.structs.fields(kind):
+        name = field.encode_name
+        if kind is Config and any(name == one for one, _ in sections()):
+            continue
+        if name not in texts or name not in examples:
+            raise LookupError(f"{kind.__name__}.{name} has no line in the docstring of its class, or no example here")
+        full = f"{section}.{name}" if section else name
+        yield Setting(full, _type_text(field.type), _default(field), f"{name} = {examples[name]}", texts[name])
+
+
+def _row(setting: Setting) -> list[str]:
+    text = setting.text[0].upper() + setting.text[1:]
+    default = setting.default if setting.default in ("", "required") else markdown.code(setting.default)
+    return [f"{{setting-entry}}`{setting.name}`", setting.type, default, text, markdown.code(setting.example)]
+
+
+def _introduction(kind: type[Struct]) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n\n* ")[0]
+
+
+def _example(section: str) -> str:
+    """Return the lines of a section of the example."""
+    parts = re.split(r"^\[(\w+)\]\n", EXAMPLES, flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}[section]
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _type_text(kind: Any) -> str:
+    if isinstance(kind, UnionType) or (get_args(kind) and get_origin(kind) not in (list, dict)):
+        return " or ".join(_type_text(one) for one in get_args(kind) if one is not NoneType)
+    if get_origin(kind) is list:
+        return f"list of {_type_text(get_args(kind)[0])}s"
+    if get_origin(kind) is dict:
+        values = get_args(kind)[1]
+        return f"table of {'tables' if get_origin(values) is dict else f'{_type_text(values)}s'}"
+    return "a section" if _is_section(kind) else _TYPES[kind]
+
+
+def _default(field: Any) -> str:
+    if field.default is msgspec.NODEFAULT:
+        if field.default_factory is msgspec.NODEFAULT:
+            return "required"
+        return {list: "[]", dict: "{}"}[field.default_factory]
+    return "" if field.default is None else json.dumps(field.default)
+
+
+def example_config() -> Config:
+    """Return the example as a configuration, so that the type of each value is checked."""
+    return msgspec.convert(tomllib.loads(EXAMPLES), Config)
