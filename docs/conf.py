@@ -13,7 +13,7 @@ author = "the developers of cdcavro"
 version = release = installed_version("cdcavro")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "reference.extension"]
-exclude_patterns = ["_ext", "_static"]
+exclude_patterns = ["_ext", "_extra", "_static"]
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 4
 smartquotes_action = "qe"  # quotes and ellipses; `--out` keeps its hyphens
@@ -28,11 +28,16 @@ autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"
-html_title = "cdcavro"
+html_title = f"cdcavro {version}"
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["cdcavro.css"]
+html_js_files = ["copy.js"]
+# The page for addresses that lead nowhere, which servers look for at the root.
+html_extra_path = ["_extra"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-pygments_style = "friendly"
-pygments_dark_style = "monokai"
+# Their colours stand out from the ground of a block.
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
+import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
+from pygments.styles import get_style_by_name
 
+from support.pages import all_pages, blocks, commands
 from support.places import ROOT
 
 pytest.importorskip("sphinx", reason="only `tox -e docs` installs Sphinx")
@@ -57,6 +63,59 @@ def test_links_and_names_that_are_there_are_built(tmp_path):
     assert ("python.html#cdcavro.Verdict", "Verdict") in links
     assert ("commands.html#cdcavro-encode", "cdcavro encode") in links
     assert not any(text == "cdcavro.wire.sniff.fitting_formats" for _, text in links)
+
+
+def test_a_site_has_descriptions_a_version_and_a_list_of_its_pages(tmp_path):
+    """A page's first paragraph describes it, to search engines and in `llms.txt`; addresses without a page have one."""
+    assert _build(tmp_path, 'Words, with "quotes", ' + "and more of them " * 20).returncode == 0
+    page = (tmp_path / "built" / "index.html").read_text(encoding="utf-8")
+    said = html.unescape(re.search(r'<meta name="description" content="([^"]*)">', page)[1])
+    assert re.fullmatch("Words, with “quotes”, (and more of them )+(and )?(more )?(of )?…", said)
+    assert 140 < len(said) <= 160
+    assert f"<title>cdcavro {version('cdcavro')}</title>" in page
+    icon = re.search(r'<link rel="shortcut icon" href="([^"?]+)', page)[1]
+    assert (tmp_path / "built" / icon).read_text(encoding="utf-8").startswith("<svg")
+    listed = (tmp_path / "built" / "llms.txt").read_text(encoding="utf-8")
+    assert listed.startswith(f"# cdcavro {version('cdcavro')}\n\n> {said}\n\n- [Python](python.html)")
+    assert "- [Commands](commands.html)\n" in listed
+    missing = (tmp_path / "built" / "404.html").read_text(encoding="utf-8")
+    pages = {name.replace(".html", ".md") for name in re.findall(r'href="([^"]+)"', missing)} - {"search.md"}
+    assert pages
+    assert all((DOCS / name).is_file() for name in pages)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node runs the site's script, and is not here")
+def test_the_button_of_a_console_block_copies_its_commands():
+    """Those that the tests run: with here-documents and continued lines, and without what they print."""
+    consoles = [block.text for page in all_pages() for block in blocks(page) if block.language == "console"]
+    script = f"const {{commandsOf}} = require({json.dumps(str(DOCS / '_static' / 'copy.js'))});"
+    script += "console.log(JSON.stringify(JSON.parse(require('fs').readFileSync(0)).map(commandsOf)))"
+    done = subprocess.run(
+        ["node", "-e", script], input=json.dumps(consoles), capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [[command.text for command in commands(text)] for text in consoles]
+    assert len(consoles) > 20
+
+
+@pytest.mark.parametrize(("style", "ground"), [("pygments_style", "#f8f9fb"), ("pygments_dark_style", "#1a1c1e")])
+def test_colours_of_code_stand_out_from_their_ground(style, ground):
+    """By the contrast that WCAG asks for; the grounds are the theme's."""
+    (name,) = re.findall(rf'^{style} = "(.+)"$', (DOCS / "conf.py").read_text(encoding="utf-8"), re.MULTILINE)
+    colours = {said["color"] for _, said in get_style_by_name(name) if said["color"]}
+    assert colours
+    faint = {colour: contrast for colour in colours if (contrast := _contrast(colour, ground)) < 4.5}
+    assert faint == {}
+
+
+def _contrast(one: str, other: str) -> float:
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour.lstrip("#")[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_a_link_without_an_end_and_a_missing_name_fail_the_build(tmp_path):

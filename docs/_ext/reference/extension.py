@@ -20,6 +20,7 @@ from reference.front import way_picture
 from reference.names import LinkedNames, SettingEntry, find_missing
 from reference.python import module_page
 from reference.settings import settings_page
+from reference.site import add_description, write_list
 from reference.sql import sql_page
 from reference.tables import table_page
 
@@ -77,4 +78,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", read_signature)
     app.connect("missing-reference", find_missing)
+    app.connect("html-page-context", add_description)
+    app.connect("build-finished", write_list)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
