@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 
@@ -33,6 +34,7 @@ QUICK = [page for page in PAGES if runs(page) and not needs_spark(page)]
 SLOW = {f"docs/how-to/{name}.md" for name in ("debezium-without-schemas", "generate-records", "large-files", "scripts")}
 # What the site's builder makes of the code, and what it reads beside code.
 DIRECTIVES = {"{toctree}", "{figure}", "{image}", "{generated}"}
+COMPOUND = (ast.For, ast.With, ast.If, ast.While, ast.Try, ast.FunctionDef, ast.ClassDef)
 TOOLS = {
     ".",
     "cd",
@@ -72,6 +74,19 @@ def test_no_block_is_passed_over(page):
         known = {*RUN, *CHECKED, *DIRECTIVES, *(["text"] if page == README else [])}
         assert block.language.partition(" ")[0] in known, block.place
     assert "```" not in prose(page)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=name_of)
+def test_examples_paste_into_pythons_own_prompt(page):
+    """There a blank line ends a compound statement: one stands behind it, and none within it."""
+    for block in blocks(page):
+        if block.language != "python":
+            continue
+        lines = block.text.splitlines()
+        for statement in ast.parse(block.text).body:
+            if isinstance(statement, COMPOUND):
+                assert all(lines[statement.lineno : statement.end_lineno]), block.place
+                assert not "".join(lines[statement.end_lineno : statement.end_lineno + 1]), block.place
 
 
 def _of(*languages):

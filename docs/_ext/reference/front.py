@@ -8,9 +8,8 @@ from typing import Any, Final
 from reference import markdown
 from reference.update import FORMAT, TYPES, messages
 
-# How many bytes of the payload are shown, and how many stand in a line.
+# How many bytes of the payload are shown.
 _BYTES: Final = 96
-_ROW: Final = 8
 
 
 def way_picture(_: str = "") -> str:
@@ -43,8 +42,7 @@ def _code(text: str) -> str:
 
 
 def _dump(payload: bytes) -> str:
-    rows = (payload[at : at + _ROW].hex(" ") for at in range(0, len(payload), _ROW))
-    return "\n".join([*rows, "…"])
+    return f"{payload.hex(' ')} …"
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

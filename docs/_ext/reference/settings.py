@@ -167,7 +167,7 @@ def settings(section: str, kind: type[Struct]) -> Iterator[Setting]:
 
 def _row(setting: Setting) -> list[str]:
     text = setting.text[0].upper() + setting.text[1:]
-    default = setting.default if setting.default in ("", "required") else markdown.code(setting.default)
+    default = {"": "none", "required": "required"}.get(setting.default) or markdown.code(setting.default)
     return [f"{{setting-entry}}`{setting.name}`", setting.type, default, text, markdown.code(setting.example)]
 
 
