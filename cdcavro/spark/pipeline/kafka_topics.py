@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cdcavro.sync.outputs.writer import Publisher, Rows
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
+    from cdcavro.table.table_schema import TableSchema
 
 # In milliseconds, as for a check of a source of Kafka.
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
@@ -141,7 +142,8 @@ class KafkaWriter:
         )
         own_key, payload = sf.col("key"), sf.col("payload")
         if self.settings.is_connect:
-            own_key, payload = (_as_connect(table, one, is_key=one == "key") for one in ("key", "payload"))
+            schemas = [schema for schema in table.versions if schema.version in ids]
+            own_key, payload = (_as_connect(schemas, one, is_key=one == "key") for one in ("key", "payload"))
         order = sf.when(sf.col("late"), sf.concat("order", sf.lit(bytearray(BEHIND)))).otherwise(sf.col("order"))
         return listed.select(
             sf.when(sf.col("key").isNotNull(), sf.concat(_prefix(key_prefixes(ids)), own_key)).alias("key"),
@@ -169,9 +171,9 @@ class KafkaWriter:
         send(self.settings, topic, sorted_records.select(*columns))
 
 
-def _as_connect(table: Table, col: str, *, is_key: bool) -> Column:
+def _as_connect(schemas: Sequence[TableSchema], col: str, *, is_key: bool) -> Column:
     """Return the column of typed payloads, or keys, as payloads of Kafka Connect's schemas."""
-    own = ConnectPayloads.of(table.versions, is_key=is_key)
+    own = ConnectPayloads.of(schemas, is_key=is_key)
 
     def translate(versions: pa.Array, payloads: pa.Array) -> pa.Array:
         facts = zip(versions.to_pylist(), payloads.to_pylist(), strict=True)

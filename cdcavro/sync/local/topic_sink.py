@@ -254,7 +254,8 @@ _COLUMNS: Final = ("batch", "version", "operation", "order", "key", "payload")
 def _as_connect(table: Table, columns: Sequence[Any]) -> list[Any]:
     """Return the columns of rows with keys and payloads of Kafka Connect's schemas."""
     batches, versions, operations, orders, keys, payloads = columns
-    of_keys, of_values = (ConnectPayloads.of(table.versions, is_key=is_key) for is_key in (True, False))
+    schemas = [schema for schema in table.versions if schema.version in {*versions}]
+    of_keys, of_values = (ConnectPayloads.of(schemas, is_key=is_key) for is_key in (True, False))
     own_keys = [
         None if key is None else of_keys.translate(version, key) for version, key in zip(versions, keys, strict=True)
     ]

@@ -73,7 +73,7 @@ class ConnectSchemas(NamedTuple):
     key: Schema | None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def connect_schemas(schema: TableSchema) -> ConnectSchemas:
     """Return the schemas with Connect's types for a version of a table."""
     envelope = json.loads(schema.envelope.json)
@@ -154,7 +154,7 @@ class ConnectPayloads:
         return _translate(*texts)(payload)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _translate(writer: str, reader: str) -> Translate:
     """Return the function from payloads of one schema to those of another, as the engine does it where it can."""
     schemas = parse_schema(writer), parse_schema(reader)
