@@ -6,6 +6,7 @@ Source of Flink's reader schema: Apache Flink, `AvroSchemaConverter.convertToSch
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections import Counter
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import fastavro
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
@@ -364,6 +366,20 @@ def test_a_misfit_is_kept_or_rejected_or_fails_the_job(spark, policy):
             typed.frame.collect()
     else:
         assert (typed.frame.count(), typed.rejects.count()) == ((1, 0) if policy == "keep" else (0, 1))
+
+
+@pytest.mark.parametrize("absent", ["unstated", "null"])
+def test_a_column_that_a_row_lacks_is_null_if_it_is_said_so(spark, absent):
+    """By both ways."""
+    text = '{"type":"INSERT","database":"s","table":"t","id":1,"es":1,"mysqlType":{"d":"int","e":"int"},"data":[{"d":"1"}]}'
+    frame = spark.createDataFrame([(text,)], "value string")
+    changes = frame.select(sf.explode(cdc.to_changes("value", "canal")["changes"]).alias("change"))
+    made = cdc.to_tables(changes, absent=absent), cdc.messages_to_tables(frame, "value", "canal", absent=absent)
+    for typed in made:
+        (row,) = typed.frame.collect()
+        (table,) = typed.tables
+        after = fastavro.schemaless_reader(io.BytesIO(row.payload), json.loads(table.schema.envelope.json))["after"]
+        assert (after["d"], after["e"], after["absent"]) == (1, None, ["e"] if absent == "unstated" else [])
 
 
 def test_a_row_is_typed_or_a_reject_whatever_it_does_not_say(spark):
