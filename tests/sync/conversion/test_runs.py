@@ -21,6 +21,8 @@ from cdcavro.sync.conversion.outcome_rows import ROW
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
+from cdcavro.wire.formats import get_format
+from support.dts_records import packed, record
 from support.mutations import mutated
 from support.task_batches import Record, batch_of, converted
 
@@ -165,3 +167,13 @@ def test_a_reject_that_is_read_again_has_the_key_of_its_record():
     (first,), _ = converted(knowledge, batch)
     (row,), summary = converted(knowledge, again)
     assert (row["what"], row["key"], summary["counts"]["written"]) == (ROW, first["key"], 1)
+
+
+def test_messages_that_are_bytes_become_json_for_the_engine():
+    """What cannot be read stays as it came, and so does a null."""
+    raw = packed(record({"a": 8}, afterImages=[None]))
+    (run,) = runs.runs_of(batch_of([(None, raw), (None, raw[:9]), (None, None)]), Formats("dts_avro"), {})
+    text = get_format("dts_avro").text_of(raw)
+    assert text[:1] == b"{"
+    assert run.messages.column("message").to_pylist() == [text, raw[:9], None]
+    assert [run.raw(i) for i in range(3)] == [raw, raw[:9], None]
