@@ -81,6 +81,7 @@ def _changes(entry: dict[str, Any], pointer: str, zone: tzinfo | None) -> Iterat
         ddl=string_at(stored, "sql") or None,
     )
     rows = stored.get("rowDatas") or []
+    check_count(rows, MAX_ROWS, f"{pointer}/rowChange/rowDatas")
     if not rows:
         yield change if is_statement or kind != "ROWDATA" or change.ddl else replace(change, op="OTHER")
     for i, row in enumerate(rows):

@@ -123,10 +123,10 @@ class Format:
             raise
 
     def _encode_left(self, message: bytes | str) -> bytes:
-        record = self._from_bytes(message)
+        record = self.read_bytes(message)
         return self._write(_object(parse_fast(message)) if record is None else record)
 
-    def _from_bytes(self, message: bytes | str) -> dict[str, Any] | None:
+    def read_bytes(self, message: bytes | str) -> dict[str, Any] | None:
         """Return the record of a message that came as bytes; None for a text. Raises `TextError`."""
         codec = CODECS.get(self.name)
         raw = None if codec is None else bytes_of(message)
@@ -135,7 +135,7 @@ class Format:
     def text_of(self, message: bytes | str) -> bytes | str:
         """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""
         try:
-            record = self._from_bytes(message)
+            record = self.read_bytes(message)
         except MessageError as error:
             error.format = self.name
             raise
@@ -197,7 +197,7 @@ class Format:
     def parse(self, message: bytes | str) -> Any:
         """Return text as a record, its JSON value, after checking it. Raises `TextError` and `StructureError`."""
         try:
-            record = self._from_bytes(message)
+            record = self.read_bytes(message)
             if record is not None:
                 return record
             raw = to_bytes(message)
@@ -287,7 +287,7 @@ class Format:
         return self.rule.has_tombstones or bool(self.rule.key) or not self.unwraps_records
 
     def _encode_exact(self, raw: bytes) -> bytes:
-        record = self._from_bytes(raw)
+        record = self.read_bytes(raw)
         return self._writer.write(_object(parse(raw)) if record is None else record)
 
     @cached_property

@@ -112,7 +112,7 @@ def _format_of_bytes(message: bytes | str) -> str:
         return ""
     for name in CODECS:
         with suppress(MessageError):
-            REGISTRY[name].text_of(message)
+            REGISTRY[name].read_bytes(message)
             return name
     return ""
 

@@ -200,6 +200,15 @@ def test_a_packet_has_a_million_messages_in_it_at_most(monkeypatch):
     assert "at most 10 messages" in error_of(cdcavro.encode, packet(entry(1, inner, None)), "canal_protobuf")
 
 
+def test_an_entry_has_as_many_rows_as_any_message(monkeypatch):
+    """More are refused before the first of them is read."""
+    monkeypatch.setattr("cdcavro.formats.canal_protobuf.MAX_ROWS", 1)
+    monkeypatch.setattr("cdcavro.formats.canal_protobuf._row", None)
+    assert "$.entries[0].rowChange.rowDatas: expected at most 1 rows in a message, got 2" in error_of(
+        changes_of, packet(INSERT)
+    )
+
+
 def test_a_compressed_body_is_kept_and_has_no_changes():
     """Its bytes come back."""
     raw = packet(UPDATE, compression="GZIP")
