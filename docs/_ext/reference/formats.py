@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.types import Named
     from cdcavro.wire.format import Format
 
-# The message that a page shows, where there is no plain insert.
+# The message that a page shows; of a format that has none of these, the first one.
 _SHOWN: Final = ("insert", "insert-en", "update-enum")
 _COLUMN_VALUE: Final = "What a column may hold in a row; in the table above it has this short name. Its Avro type:"
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
@@ -178,7 +178,7 @@ def _undocumented(envelope: Named) -> Named:
 
 def _sample(name: str) -> list[str]:
     files = {path.stem: path for path in sorted((SAMPLES / name).glob("*.json"))}
-    shown = next(stem for stem in _SHOWN if stem in files)
+    shown = next(stem for stem in (*_SHOWN, *files) if stem in files)
     text = files[shown].read_text(encoding="utf-8").strip()
     payload = get_format(name).encode(text)
     record = fastavro.schemaless_reader(io.BytesIO(payload), fastavro.parse_schema(_json(name)), None)
