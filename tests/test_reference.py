@@ -20,6 +20,8 @@ import cdcavro
 from cdcavro.cli import main
 from cdcavro.cli.group import INTERRUPTED, PIPE_CLOSED, REJECTED, TERMINATED, UNUSABLE
 from cdcavro.wire.attributes import EnumRule, FieldRule, FormatRule
+from cdcavro.wire.format import CODECS
+from cdcavro.wire.formats import get_format
 from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
 from reference.front import way_picture
@@ -28,7 +30,7 @@ from reference.settings import EXAMPLES, example_config, sections, settings, set
 from reference.sql import sql_page
 from reference.tables import table_page
 from reference.update import FORMAT, MESSAGE, TABLE, TYPES, messages
-from support.messages import golden_files
+from support.messages import ROW_FORMATS, golden_files
 from support.places import ROOT
 from support.roundtrip import exact
 
@@ -150,7 +152,11 @@ def test_the_update_is_the_same_row_in_every_format(format):
     before = [message.before for message in shown if message.before is not None]
     assert before in ([{**after, "price": Decimal("1.00"), "note": None}], [])
     for message in shown:
-        assert exact(cdcavro.decode(message.payload, format).decode()) == exact(message.text)
+        decoded = cdcavro.decode(message.payload, format)
+        if format in CODECS:  # bytes have more members than the text that states what they must have
+            assert cdcavro.decode(cdcavro.encode(decoded, format), format) == decoded
+        else:
+            assert exact(decoded.decode()) == exact(message.text)
 
 
 def test_the_picture_of_the_way_shows_the_message_its_payload_and_its_row():
@@ -186,7 +192,7 @@ def test_the_message_on_the_page_of_a_format_has_the_payload_that_stands_below_i
     page = format_page(format).partition("\n## A payload\n")[2]
     shown = re.search(r"^The sample `(.+)\.json`", page, re.MULTILINE)[1]
     message = re.search(r"^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
-    sample = golden_files(format)[shown].decode()
+    sample = get_format(format).text_of(golden_files(format)[shown]).decode()
     assert re.sub(r"\s", "", message) == re.sub(r"\s", "", sample)
     payload = cdcavro.encode(message, format)
     assert f"Its payload has {len(payload)} bytes" in page
@@ -220,7 +226,8 @@ def test_the_page_of_a_format_begins_with_a_message_and_ends_with_what_is_for_th
     assert "| `1.20` |\n" in update
     members, _, engine = rest.partition("\n## For the engine\n")
     assert not re.search(r"`(part|position): ", members)
-    assert re.search(r"^\| `[\w.]+` \| `part: \w+` \|$", engine, re.MULTILINE)
+    has_parts = re.search(r"^\| `[\w.]+` \| `part: \w+` \|$", engine, re.MULTILINE) is not None
+    assert has_parts == (format in ROW_FORMATS)
 
 
 def test_the_page_of_changes_names_every_member():

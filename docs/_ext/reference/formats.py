@@ -146,13 +146,16 @@ def _for_the_engine(format: Format) -> list[str]:
     ]
     if not said and not marked:
         return []
+    parts = [
+        "<details><summary>Parts of a typed row</summary>",
+        markdown.table(["Member", "`json`"], marked),
+        "</details>",
+    ]
     return [
         "## For the engine",
         "What the schema says besides, in [its attribute `json`](../attributes.md): of the format as a whole, and which part of a typed row each member is.",
         schema_text.rules(said),
-        "<details><summary>Parts of a typed row</summary>",
-        markdown.table(["Member", "`json`"], marked),
-        "</details>",
+        *(parts if marked else []),
     ]
 
 

@@ -65,6 +65,7 @@ truncates = false
 partitions = 12
 replication = 3
 parallel = 8
+connect = true
 
 [avro]
 folder = "out"
@@ -91,6 +92,7 @@ table = "@topic"
 zone = "Asia/Shanghai"
 types = { "shop.orders" = { price = "decimal(10,2)" } }
 on_misfit = "reject"
+absent = "null"
 decimals = "string"
 times = "connect"
 binaries = "base64"

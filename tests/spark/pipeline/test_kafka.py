@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cdcavro.spark.pipeline.source_streams import stream_of
 from pyspark.sql import SparkSession
 
 import cdcavro
@@ -18,6 +17,7 @@ from cdcavro import registry
 from cdcavro.errors import JobError
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline, RegistrySettings
+from cdcavro.spark.pipeline.runner import stream_of
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.topic_records import BATCH, JOB
 from cdcavro.sync.reading.kafka_source import KafkaReader

@@ -13,7 +13,7 @@ from cdcavro.errors import MessageError
 from cdcavro.spark.source.line_rows import OperationFinder
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
-from support.messages import shop_debezium
+from support.messages import ROW_FORMATS, shop_debezium
 from support.mutations import mutated
 from support.rows_trial import of_type, shop, with_value
 
@@ -69,7 +69,7 @@ def test_facts_of_any_messages_are_those_of_their_changes(format, seed):
     for first in range(0, len(messages), 64):
         found += told(facts, messages[first : first + 64])
     assert found == [exact(format, message) for message in messages]
-    if COMPILED:
+    if COMPILED and format in ROW_FORMATS:
         assert counts["exact"] < len(messages) * 2 / 3
 
 
