@@ -34,7 +34,7 @@ def test_the_first_command_prints_what_the_readme_shows(tmp_path):
     """The command line as README has it, on the messages that ship; run twice, it asks for --force."""
     done = cdcavro_run("--out", "out", cwd=tmp_path)
     assert done.returncode == 0
-    (shown,) = [block.text for block in blocks(README) if block.language == "text"]
+    (shown,) = [block.text for block in blocks(README) if block.text.startswith("format ")]
     assert matches(shown, done.stdout)
     again = cdcavro_run("--out", "out", cwd=tmp_path)
     said = "Error: out/payloads: expected a new folder, or leave to replace it (--force), got one that exists"
