@@ -131,6 +131,8 @@ class Table:
         columns = tuple(columns)
         settled = self._settled_indexes(columns, source)
         if settled is None:
+            if (whole := self._whole_version(columns, source, given, key)) is not None:
+                return whole
             self._settle(columns, source, given, key, names)
             self.is_stated = True
             digests = self.digests(columns, source, given)
@@ -197,9 +199,28 @@ class Table:
     ) -> TableSchema:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         digests = self.digests(columns, source, given)
-        if digests.resolved not in self._indexes:
-            raise self._contradiction(columns, source, given, key)
-        return self._newest_begun(self._indexes[digests.resolved], key)
+        if digests.resolved in self._indexes:
+            return self._newest_begun(self._indexes[digests.resolved], key)
+        if (whole := self._whole_version(columns, source, given, key)) is not None:
+            return whole
+        raise self._contradiction(columns, source, given, key)
+
+    def _whole_version(
+        self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None
+    ) -> TableSchema | None:
+        """Return the version at a change's time if the change states some of its columns, as they are, and no others.
+
+        None if some version has just the stated columns. A row of which the source logged a part is no statement: no
+        column is dropped by it.
+        """
+        schema = self.versions[last_begun(self.starts, key)]
+        if len(columns) >= len(schema.columns) or not schema.names.issuperset(column.name for column in columns):
+            return None
+        if self.digests(columns, source, given).resolved in self._indexes:
+            return None
+        stated = {signature[:2] for signature in signatures_of(columns, source, given, schema)}
+        is_part = stated <= {signature[:2] for signature in _signatures_of_version(schema)}
+        return schema if is_part else None
 
     def with_known_types(self, columns: tuple[Column, ...], source: Source, key: Key | None) -> tuple[Column, ...]:
         """Return a change's columns with what the version of its time says beyond their types."""

@@ -243,15 +243,15 @@ def test_a_rename_behind_rows_that_have_the_new_name_is_an_alias(number):
     """Written rows of the old name are read under the new one."""
     stream = Stream()
     first = stream.row("id int, a int")
-    stream.row("id int", number=15)
-    second = stream.row("id int, b bigint", {"id": "1", "b": "7"}, number=30)
+    stream.row("id bigint", number=15)
+    second = stream.row("id bigint, b bigint", {"id": "1", "b": "7"}, number=30)
     assert stream.versions == ["t: id a | t: id | t: id b"]
     assert after(first) == {"id": 1, "b": None}
     stream.ddl("ALTER TABLE t RENAME COLUMN a TO b", number=number)
     assert after(first) == {"id": 1, "b": 1}
     assert after(second) == {"id": 1, "b": 7}
     assert stream.tables.tables[0].steps[-1] == ("column 'a' was renamed to 'b'",)
-    assert stream.row("id int, b bigint", number=40).schema.version == 4
+    assert stream.row("id bigint, b bigint", number=40).schema.version == 4
 
 
 def test_renames_behind_rows_are_followed_from_one_to_the_next():

@@ -199,6 +199,20 @@ def test_columns_that_change_without_a_statement_make_a_version():
     assert stream.tables.tables[0].steps[2] == ("column 'a' reads int as long",)
 
 
+def test_a_list_that_is_part_of_the_tables_drops_no_column():
+    """A row of which the source logged a part is no statement; what is listed otherwise makes a version, as ever."""
+    stream = Stream()
+    stream.row("id int, a int, b int")
+    parts = [stream.row(columns, op="UPDATE", before={}) for columns in ("id int, a int", "b int, id int")]
+    assert stream.row("id int, a int, b int").schema.version == 1
+    assert stream.versions == ["t: id a b"]
+    assert [part.schema.version for part in parts] == [1, 1]
+    assert [list(part.absent) for part in parts] == [["b"], ["a"]]
+    stream.row("id int, a bigint")
+    assert stream.row("id int, c int").schema.version == 3
+    assert stream.versions == ["t: id a b | t: id a | t: id c"]
+
+
 @pytest.mark.parametrize("types", [("enum('a')", "enum('a','b')"), ("varchar(5)", "varchar(9)")])
 def test_types_that_are_held_alike_make_a_version_that_says_so(types):
     """Nothing becomes of the rows; a late one goes to the first."""
