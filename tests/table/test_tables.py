@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
-from cdcavro.exact.caching import WeightedCache
+from cdcavro.exact.caching import IdentityCache, WeightedCache
 from cdcavro.lake.typed_rows import write_change
 from cdcavro.table import history, table_schema
 from cdcavro.table import tables as tables_module
@@ -771,6 +771,8 @@ def test_what_a_stream_takes_is_what_is_counted(monkeypatch, kind):
     monkeypatch.setattr(table_schema, "_MADE", WeightedCache(10_000, share=1))
     monkeypatch.setattr(limits, "_REMEMBERED", 20)
     monkeypatch.setattr(tables_module, "_WRITERS", 20)
+    # One for all streams of a process, which is full once and for all.
+    monkeypatch.setattr(history, "_LACK_ARGUMENTS", IdentityCache(history._lack_arguments, 1))
     stream_trial.followed(kind, 20)
     tracemalloc.start()
     try:
