@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.exact import jsontext, jsonvalues
 from cdcavro.exact.jsontext import parse_quickly
+from cdcavro.wire.format import BINARY, CODECS
 from cdcavro.wire.formats import REGISTRY
 from support.messages import golden_files
 from support.roundtrip import assert_round_trip, exact, fast, outcome
@@ -101,6 +102,8 @@ def test_anything_is_sniffed_or_refused(data):
 def test_writing_what_was_parsed_gives_the_payload_of_what_was_sent(format, data):
     """`parse` and `write` are the two halves of the trip: the record comes back by them too."""
     record = REGISTRY[format].parse(data.draw(texts(format)))
+    if format in CODECS:  # as a line of a file has it; with the mark of bytes it would be written as these
+        record.pop(BINARY, None)
     assert exact(cdcavro.decode(REGISTRY[format].write(record), format)) == exact(jsontext.render(record))
 
 
