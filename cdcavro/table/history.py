@@ -151,7 +151,11 @@ class Table:
     def only_version(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> TableSchema | None:
         """Return the only version that fits the columns of a change, whatever its time; None if the time decides."""
         stated = self._completed_everywhere(tuple(columns), source)
-        fitting = () if stated is None else self._indexes.get(self.digests(stated, source, given).resolved, ())
+        if stated is None:
+            return None
+        fitting = self._indexes.get(self.digests(stated, source, given).resolved, ())
+        if not fitting and len(self.versions) == 1:
+            return self._whole_version(stated, source, given, None)
         return self.versions[fitting[0]] if len(fitting) == 1 else None
 
     def _completed_everywhere(self, columns: tuple[Column, ...], source: Source) -> tuple[Column, ...] | None:

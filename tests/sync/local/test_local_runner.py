@@ -12,6 +12,7 @@ from collections import Counter
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -99,6 +100,30 @@ def test_rows_without_their_envelope_are_those_that_their_records_leave(job):
     made.send(record(2, 1, "null"), record(3, 2, '{"id":2,"a":"y","__op":"u"}'), record(2, 3, '{"id":3,"a":"z"}', 1))
     made.run(**own)
     assert made.rows("d.t", "id", "a") == [("2", "y"), ("3", "z")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [4, 1000])
+def test_rows_of_which_a_part_was_logged_keep_what_they_had(job, cut):
+    """Updates list what they state, deletes the key, and a row comes whole at first; however the stream is cut."""
+    made, chance, rows, messages = job(), Random(cut), {}, []
+    for i in range(60):
+        key, names = str(chance.randrange(9)), chance.sample(["a", "b", "c"], chance.randrange(1, 4))
+        if key not in rows and (not i or chance.random() < 0.7):
+            rows[key] = {"id": key, **{name: str(chance.randrange(100)) for name in "abc"}}
+            messages.append(canal("INSERT", [rows[key]], id=i))
+        elif key in rows and chance.random() < 0.2:
+            del rows[key]
+            messages.append(canal("DELETE", [{"id": key}], id=i))
+        else:
+            part = {"id": key, **{name: str(chance.randrange(100)) for name in names}}
+            rows[key] = dict.fromkeys("abc") | rows.get(key, {}) | part
+            messages.append(canal("UPDATE", [part], id=i, old=[dict.fromkeys(names, "0")]))
+    for first in range(0, len(messages), cut):
+        made.send(*messages[first : first + cut])
+        made.run(formats=Formats("canal"))
+    wanted = [tuple(None if row[name] is None else int(row[name]) for name in ("id", *"abc")) for row in rows.values()]
+    assert made.rows("d.t", "id", "a", "b", "c") == sorted(wanted)
 
 
 @pytest.mark.slow
