@@ -131,8 +131,6 @@ class Table:
         columns = tuple(columns)
         settled = self._settled_indexes(columns, source)
         if settled is None:
-            if (whole := self._whole_version(columns, source, given, key)) is not None:
-                return whole
             self._settle(columns, source, given, key, names)
             self.is_stated = True
             digests = self.digests(columns, source, given)
@@ -155,7 +153,7 @@ class Table:
             return None
         fitting = self._indexes.get(self.digests(stated, source, given).resolved, ())
         if not fitting and len(self.versions) == 1:
-            return self._whole_version(stated, source, given, None)
+            return self.whole_version(stated, source, given, None)
         return self.versions[fitting[0]] if len(fitting) == 1 else None
 
     def _completed_everywhere(self, columns: tuple[Column, ...], source: Source) -> tuple[Column, ...] | None:
@@ -203,16 +201,14 @@ class Table:
     ) -> TableSchema:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         digests = self.digests(columns, source, given)
-        if digests.resolved in self._indexes:
-            return self._newest_begun(self._indexes[digests.resolved], key)
-        if (whole := self._whole_version(columns, source, given, key)) is not None:
-            return whole
-        raise self._contradiction(columns, source, given, key)
+        if digests.resolved not in self._indexes:
+            raise self._contradiction(columns, source, given, key)
+        return self._newest_begun(self._indexes[digests.resolved], key)
 
-    def _whole_version(
+    def whole_version(
         self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None
     ) -> TableSchema | None:
-        """Return the version at a change's time if the change states some of its columns, as they are, and no others.
+        """Return the version at a row's time if the row states some of its columns, as they are, and no others.
 
         None if some version has just the stated columns. A row of which the source logged a part is no statement: no
         column is dropped by it.

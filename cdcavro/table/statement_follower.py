@@ -89,17 +89,27 @@ class StatementFollower:
                 self._refusals.release(part)
 
     def _take_key(self, change: Change, start: Key | None) -> None:
-        """Give a table without a key the one that a statement states; one without rows gets it with the first."""
+        """Give a table without a key the one that a statement states; one without rows gets it with the first.
+
+        Raises `SchemaError` for a table that has another key.
+        """
         name, key = table_name_of(change.source), change.key or ()
-        table = None if name is None else self._tables.bearer(name)
-        if name is not None and table is None and self._keys.get(name) != key:
-            self._tables.room.reserve(text_size([name.database, name.schema, name.table, *key]), name.table)
+        if name is None:
+            return
+        table, former = self._tables.bearer(name), self._keys.get(name)
+        if table is None and former != key:
+            room = self._tables.room
+            room.left += 0 if former is None else _size_of_key(name, former)
+            room.reserve(_size_of_key(name, key), name.table)
             self._keys[name] = key
-            self._tables.room.edits += 1
-        elif name is not None and table is not None and table.schema.key is None and table.schema.names.issuperset(key):
+            room.edits += 1
+        elif table is not None and table.schema.key is None and table.schema.names.issuperset(key):
             with self._tables.transaction():
                 self._tables.save(table)
                 self._apply_actions(table, ddl.AlterTable(name, (ddl.AddKey(key),)), change, start)
+        elif table is not None and table.schema.key is not None and {*table.schema.key_names} != {*key}:
+            listed = [", ".join(map(shown, names)) for names in (key, table.schema.key_names)]
+            raise SchemaError(name.table, f"its key is stated as {listed[0]}, and its rows have {listed[1]}")
 
     def _apply(self, part: Change, sent: Change, key: Key | None) -> None:
         """Apply a statement, or what one whose text is not understood says of one of its tables."""
@@ -355,6 +365,11 @@ class StatementFollower:
                 table.add_finding(
                     f"its source removed rows by their partition, which stay here: {shown(change.ddl or '')}"
                 )
+
+
+def _size_of_key(name: ddl.TableName, key: Sequence[str]) -> int:
+    """Return what a key that is stated for a name takes."""
+    return text_size([name.database, name.schema, name.table, *key])
 
 
 def _plain_source(change: Change) -> Source:

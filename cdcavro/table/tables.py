@@ -344,7 +344,8 @@ class Tables:
         if change.columns is None:
             return [(table, table.version_with(names_of_columns(change), key))]
         stated = table.with_known_types(change.columns, change.source, key)
-        return [(table, table.version_fitting(stated, change.source, self._given, key))]
+        whole = table.whole_version(stated, change.source, self._given, key)
+        return [(table, whole or table.version_fitting(stated, change.source, self._given, key))]
 
     @one_at_a_time
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
@@ -387,7 +388,8 @@ class Tables:
         self._catalog.note_spelling(name)
         if columns is not None:
             stated = table.with_known_types(columns, change.source, key)
-            schema = table.take_columns(stated, change.source, self._given, key, change.key)
+            whole = table.whole_version(stated, change.source, self._given, key)
+            schema = whole or table.take_columns(stated, change.source, self._given, key, change.key)
         else:
             schema = table.take_names(names_of_columns(change), change.source, self._given, key)
         table.mark_used(schema)

@@ -145,7 +145,11 @@ class Format:
         """Return a record as a message: JSON text, or bytes if it came so. Raises `StructureError`."""
         codec = CODECS.get(self.name)
         is_binary = codec is not None and type(record) is dict and record.get(BINARY) is True
-        return self._convert_exactly(codec.write, record) if codec is not None and is_binary else render(record)
+        return (
+            self._convert_exactly(partial(_bytes_by, codec), record)
+            if codec is not None and is_binary
+            else render(record)
+        )
 
     def message_in(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return the message in a record: the value of the Kafka record around it, if there is one.
@@ -306,6 +310,19 @@ class Format:
     @cached_property
     def _writer(self) -> MessageWriter:
         return message_writer(self.envelope)
+
+
+def _bytes_by(codec: Codec, record: dict[str, Any]) -> bytes:
+    """Return a record as the bytes of a message. Raises `StructureError`."""
+    try:
+        return codec.write(record)
+    except MessageError:
+        raise
+    # The schema of the JSON lets members hold more than the bytes can: null among columns, a number for a text.
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise StructureError(
+            "a record of which bytes can be made", f"one with members of other types ({error})"
+        ) from error
 
 
 def _to_bytes(payload: bytes) -> bytes:

@@ -14,6 +14,7 @@ from cdcavro.change import Arrival
 from cdcavro.change.model import Change, Source
 from cdcavro.change.order import in_order
 from cdcavro.engine.machine import COMPILED
+from cdcavro.errors import SchemaError
 from cdcavro.lake.learning import Learner
 from cdcavro.table import TypeOverrides
 from cdcavro.table.tables import Tables
@@ -147,10 +148,16 @@ def test_a_table_has_the_key_that_was_stated_before_its_first_row():
 
 
 def test_a_key_is_no_other_table_s_and_replaces_none():
-    """A key whose columns its rows do not have is none."""
+    """A key whose columns its rows do not have is none, and one beside another is refused."""
     tables = Tables()
-    for text in (created("id", table="u"), created("x"), message(data={"id": 1}), created("id"), created("y")):
+    left = tables._room.left
+    for text in (*[created("x"), created("y")] * 9, created("x")):
         tables.add(cdcavro.change.replace(to_changes(text, "aws_dms")[0], place=PLACE))
+    assert left - tables._room.left < 1000
+    for text in (created("id", table="u"), message(data={"id": 1}), created("id"), created("id")):
+        tables.add(cdcavro.change.replace(to_changes(text, "aws_dms")[0], place=PLACE))
+    with pytest.raises(SchemaError, match="its key is stated as 'id', 'y', and its rows have 'id'"):
+        tables.add(cdcavro.change.replace(to_changes(created("id", "y"), "aws_dms")[0], place=PLACE))
     (table,) = tables.tables
     assert [version.key_names for version in table.versions] == [(), ("id",)]
 

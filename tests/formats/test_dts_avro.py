@@ -300,3 +300,24 @@ def test_no_text_is_taken_for_bytes():
     """Of no format."""
     for format in cdcavro.FORMATS:
         assert [one for one in goldens(format) if get_format("dts_avro").text_of(one) is not one] == []
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"fields": [None], "afterImages": {"a": 1}},
+        {"fields": [{"name": "a"}], "afterImages": {"a": "x"}, "afterForms": [{"type": "Character", "charset": 7}]},
+        {"fields": [{"name": "a"}], "afterImages": {"a": "x"}, "afterForms": [{"type": "DateTime", "parts": 7}]},
+        {
+            "fields": [{"name": "a"}],
+            "afterImages": {"a": "1" * 5000},
+            "afterForms": [{"type": "DateTime", "parts": "y"}],
+        },
+    ],
+)
+def test_a_text_that_bytes_cannot_say_is_refused_whatever_its_members_are(members):
+    """It is valid as a text; no other error than the project's comes of it."""
+    text = json.dumps({"operation": "INSERT", "binary": True, **members}).encode()
+    payload = cdcavro.encode(text, "dts_avro")
+    with pytest.raises(StructureError, match="dts_avro"):
+        cdcavro.decode(payload, "dts_avro")

@@ -213,6 +213,34 @@ def test_a_list_that_is_part_of_the_tables_drops_no_column():
     assert stream.versions == ["t: id a b | t: id a | t: id c"]
 
 
+@pytest.mark.parametrize(
+    ("format", "db_type", "type"),
+    [("debezium", "postgresql", "int32"), ("oms_canal", "mysql", "bigint"), ("datahub_blob", None, "DOUBLE")],
+)
+def test_a_part_is_written_where_other_rows_alone_said_the_types(format, db_type, type):
+    """Types are the format's own words, which no statement of the database has."""
+    stream = Stream(Source(format=format, db_type=db_type, database="d"))
+    stream.row(f"id {type}, a {type}, b {type}", {"id": "1", "a": "2", "b": "3"})
+    part = stream.row(f"id {type}, a {type}", {"id": "1", "a": "4"}, op="UPDATE", before={})
+    assert (part.schema.version, list(part.absent)) == (1, ["b"])
+
+
+def test_a_statement_that_lists_fewer_columns_drops_the_others():
+    """Its list is that of the table, and no row's."""
+    stream = Stream(Source(format="debezium", db_type="sqlserver", database="d", schema="dbo"))
+    for kind, columns in (("CREATE", "id int, a int, b int"), ("ALTER", "id int, a int")):
+        stream._add(kind, None, table="t", columns=stated(columns))
+    assert stream.versions == ["t: id a b | t: id a"]
+
+
+def test_a_table_that_is_dropped_without_a_text_is_gone_although_its_key_is_said():
+    """Only what makes a table says its key and nothing else."""
+    stream = Stream()
+    stream.row("id int", key=("id",))
+    stream._add("ERASE", None, table="t", key=("id",))
+    assert stream.tables.tables[0].is_gone
+
+
 @pytest.mark.parametrize("types", [("enum('a')", "enum('a','b')"), ("varchar(5)", "varchar(9)")])
 def test_types_that_are_held_alike_make_a_version_that_says_so(types):
     """Nothing becomes of the rows; a late one goes to the first."""

@@ -292,8 +292,8 @@ class Opener:
             name = getattr(writer.root, "name", "a schema without a name")
             raise PayloadError("a payload of a wire schema", f"one of {shown(name)}, {identifier}")
         if normal_form(writer.json) == normal_form(own.schema.json):
-            return PayloadReader(own.name, own.decode, own.decode_column)
-        decode = partial(own.decode, writer=writer)
+            return PayloadReader(own.name, own.decode_text, own.decode_column)
+        decode = partial(own.decode_text, writer=writer)
         try:
             # An empty payload is an error; a schema that cannot be read is another one.
             with suppress(MessageError):

@@ -75,7 +75,9 @@ def steps_of(change: Change) -> tuple[Step, ...]:
 
 def states_key_only(change: Change) -> bool:
     """Return whether a statement says nothing but which key its table has."""
-    return bool(change.key) and change.op in DDL and (change.ddl, change.columns, change.tables) == (None, None, None)
+    return (
+        bool(change.key) and change.op == "CREATE" and (change.ddl, change.columns, change.tables) == (None, None, None)
+    )
 
 
 def parts_of(change: Change) -> list[Change]:

@@ -208,12 +208,17 @@ def _cell(
     place, primitive = 1 - branches.index("null"), avro if isinstance(avro, str) else avro["type"]
     if column.until is not None:
         return Cell(column.name, None, primitive, place)
-    # What the change does not state is known from a statement, in the database's terms, not the format's.
-    declared = stated or Column(name=column.name, code=None if column.type else column.code)
-    given = column.given or (column.type if stated is None else None)
-    resolved = column_type(declared, source, given=given, zone=zone, modes=modes)
-    if without_attributes(resolved.avro) != without_attributes(avro):
-        raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(resolved.avro)}")
+    if stated is not None:
+        ways = [(stated, column.given)]
+    else:
+        # It is known from a statement, in the database's terms, or from the list of another row, in the format's.
+        of_statement = Column(name=column.name, code=None if column.type else column.code)
+        of_row = Column(name=column.name, type=column.type, code=column.code)
+        ways = [(of_statement, column.given or column.type), (of_row, column.given)]
+    types = [column_type(declared, source, given=given, zone=zone, modes=modes) for declared, given in ways]
+    resolved = next((one for one in types if without_attributes(one.avro) == without_attributes(avro)), None)
+    if resolved is None:
+        raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(types[0].avro)}")
     return Cell(column.name, resolved, primitive, place, str(column.type or primitive))
 
 
