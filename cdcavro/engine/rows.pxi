@@ -405,7 +405,7 @@ cdef int _type_rows(Typing *t, Pattern *p, int32_t message) noexcept nogil:
             return LEFT
         old = r.at
     r.at, r.end = rows.start, rows.end
-    if _read_long(r, &count) or count < 1 or count > MOST_ROWS or left > count:
+    if _read_long(r, &count) or count < 1 or count > MOST_ROWS or (left and left != count):
         return LEFT
     if count > 1 and count > (4 << 20) // (p.weight + t.loose + 1):
         return LEFT

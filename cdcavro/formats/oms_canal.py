@@ -96,8 +96,8 @@ def changes_of(
     )
     rows = record.get("data") or []
     olds = record.get("old") or []
-    if len(olds) > len(rows):
-        raise StructureError(f"at most {len(rows)} rows in old, as in data", f"{len(olds)}", pointer="/old")
+    if olds and len(olds) != len(rows):
+        raise StructureError(f"as many rows in old as in data ({len(rows)})", f"{len(olds)}", pointer="/old")
     if not rows:
         return [as_statement(base) if record.get("isDdl") is True else base]
     check_count(rows, MAX_ROWS, "/data")
@@ -106,7 +106,7 @@ def changes_of(
     if converters is not None:
         converter = converters.of(columns, zone)
         rows, olds = [row and converter.convert(row) for row in rows], [row and converter.convert(row) for row in olds]
-    return [_row(base, row, olds[i] if i < len(olds) else None, i, len(rows)) for i, row in enumerate(rows)]
+    return [_row(base, row, olds[i] if olds else None, i, len(rows)) for i, row in enumerate(rows)]
 
 
 def _commit(tidb: Any) -> int | None:

@@ -395,7 +395,8 @@ def test_a_rename_of_several_tables_names_the_last_only():
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        (flat("UPDATE", data=[{}], old=[{}, {}]), "canal: $.old: expected at most 1 rows in old, as in data, got 2"),
+        (flat("UPDATE", data=[{}], old=[{}, {}]), "canal: $.old: expected as many rows in old as in data (1), got 2"),
+        (flat("UPDATE", data=[{}, {}], old=[{}]), "canal: $.old: expected as many rows in old as in data (2), got 1"),
         (flat(data=[{}], old=[{}]), "canal: $.old[0]: expected no row before the change for INSERT, got some"),
         (
             flat("DELETE", data=[{}], old=[{}]),

@@ -167,10 +167,11 @@ def test_old_belongs_to_data_row_by_row():
     assert [(one.row, one.rows) for one in (first, second)] == [(0, 2), (1, 2)]
 
 
-def test_an_old_longer_than_data_is_refused():
-    """Nothing is invented for it."""
-    text = '{"type":"UPDATE","data":[{"a":1}],"old":[{"a":2},{"a":3}]}'
-    expected = "oms_canal: $.old: expected at most 1 rows in old, as in data, got 2"
+@pytest.mark.parametrize(("olds", "got"), [('{"a":2}', 1), ('{"a":2},{"a":3},null', 3)])
+def test_an_old_of_another_length_than_data_is_refused(olds, got):
+    """Nothing is invented for it, and no row is taken for another's."""
+    text = f'{{"type":"UPDATE","data":[{{"a":1}},{{"a":2}}],"old":[{olds}]}}'
+    expected = f"oms_canal: $.old: expected as many rows in old as in data (2), got {got}"
     assert error_of(to_changes, text, "oms_canal") == expected
 
 

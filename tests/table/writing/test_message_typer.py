@@ -197,8 +197,9 @@ def test_many_rows_and_old_values_come_from_one_message():
     moved = update | {"old": [{"v": "a"}, {"id": "3"}]}
     fewer = update | {"old": [{"v": "a"}]}
     more = update | {"old": [{"v": "a"}, {"v": "b"}, {"v": "c"}]}
-    messages = [canal(**members) for members in (update, update, moved, fewer, more, update)]
-    assert outcomes(messages) == [LEFT, BY_ENGINE, LEFT, BY_ENGINE, "refused", BY_ENGINE]
+    none = update | {"old": []}
+    messages = [canal(**members) for members in (update, update, moved, fewer, more, none, update)]
+    assert outcomes(messages) == [LEFT, BY_ENGINE, LEFT, "refused", "refused", BY_ENGINE, BY_ENGINE]
 
 
 @compiled
