@@ -441,6 +441,8 @@ cdef int _take_old(Typing *t, Pattern *p, const uint8_t **at, int values, bint *
         return OK
     if p.op != 117 or p.before == ROWS:
         return LEFT
+    if at[0] - start == 2:  # an empty one says that nothing is known of the row before
+        return OK
     memcpy(t.before, t.after, p.count * sizeof(Token))
     has_old[0] = True
     return _take_image(t, p, start + 1, at[0], values, t.before)

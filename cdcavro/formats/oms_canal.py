@@ -3,6 +3,7 @@
 Source: OMS data formats, "Canal-compatible JSON message format"; the event types are Alibaba Canal's.
 
 * One message holds many rows: `data[]`, and row by row beside it `old[]`, which has the changed columns only.
+* An empty row in `old` is no row before the change: the columns that changed were not logged as they were.
 * Numbers are JSON numbers and binary values are base64; Alibaba's own messages, all strings, are `canal`.
 * `type` also names the kinds of DDL; `sql` then holds the statement and `isDdl` is true.
 * Many real messages lack `es`, `ts`, `id`, `isDdl` and `sql`.
@@ -137,7 +138,9 @@ def _row(base: Change, row: Row | None, old: Row | None, index: int, count: int)
     before = None if old is None else (row or {}) | old
     changed = None if old is None else tuple(old)
     change = replace(base, before=before, after=row, changed=changed, row=index, rows=count)
-    return check_images(change, "/old", "/data", index)
+    check_images(change, "/old", "/data", index)
+    # Where no changed column is left, the source did not log what they were.
+    return change if old or old is None else replace(change, before=None, changed=None)
 
 
 def records_of(

@@ -345,6 +345,19 @@ def test_null_in_old_was_null_and_is_not_unchanged():
     assert (from_null.after["b1"], from_null.after["v"], from_null.after["js"]) == (1, "", '{"x": 1}')
 
 
+@pytest.mark.parametrize("format", ["canal", "oms_canal"])
+def test_an_update_of_which_no_changed_column_is_left_has_no_row_before_it(format):
+    """Where the source logged the key alone of that row, nothing says what the columns were; the message comes back."""
+    rows, olds = [{"id": "1", "v": "b"}, {"id": "2", "v": "c"}], [{}, {"v": "a"}]
+    text = flat("UPDATE", pkNames=["id"], data=rows, old=olds)
+    found = to_changes(text, format)
+    assert [(one.before, one.after, one.changed) for one in found] == [
+        (None, rows[0], None),
+        ({"id": "2", "v": "a"}, rows[1], ("v",)),
+    ]
+    assert [json.loads(back) for back in from_changes(found, format)] == [json.loads(text)]
+
+
 def test_a_changed_primary_key_is_one_update():
     """Normalised it is a delete of the old key and an insert of the new one."""
     (found,) = changes("update-primary-key")

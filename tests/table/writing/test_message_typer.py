@@ -22,6 +22,7 @@ from cdcavro.wire.formats import FORMATS, get_format
 from support import stream_trial
 from support.messages import ROW_FORMATS
 from support.rows_trial import BY_ENGINE, LEFT, REFUSED, TYPES, VALUES, ZONE, Pair, of_type, shop, trial, trial_of_type
+from support.typed import read
 
 if TYPE_CHECKING:
     from cdcavro.table.tables import TypedChange
@@ -200,6 +201,20 @@ def test_many_rows_and_old_values_come_from_one_message():
     none = update | {"old": []}
     messages = [canal(**members) for members in (update, update, moved, fewer, more, none, update)]
     assert outcomes(messages) == [LEFT, BY_ENGINE, LEFT, "refused", "refused", BY_ENGINE, BY_ENGINE]
+
+
+@compiled
+def test_an_empty_old_makes_no_row_before_an_update():
+    """The key is that of the row after it, and the other rows of the message have their own."""
+    rows = [{"id": "1", "v": "b"}, {"id": "2", "v": "c"}]
+    update = canal(type="UPDATE", data=rows, old=[{}, {"v": "a"}])
+    assert outcomes([canal(), update, update, canal(old=[{}])]) == [LEFT, LEFT, BY_ENGINE, "refused"]
+    typer = MessageTyper("canal", Tables())
+    for line, message in enumerate((canal(), update, update)):
+        typed = typer.add(message, Arrival(file="f", line=line))
+    images = [read(one.payload, one.schema.envelope) for one in typed]
+    assert [one["before"] and one["before"]["v"] for one in images] == [None, "a"]
+    assert [read(one.key, one.schema.key)["id"] for one in typed] == [1, 2]
 
 
 @compiled
