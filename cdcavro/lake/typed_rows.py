@@ -17,7 +17,7 @@ from cdcavro.errors import CdcAvroError, OrderError, SchemaError, StructureError
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.table.ddl.contents import empties
-from cdcavro.table.writing.table_writer import OPERATIONS
+from cdcavro.table.writing.table_writer import OPERATIONS, WHOLE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,6 @@ TRUNCATE: Final = "t"
 DROP: Final = "x"
 # How many columns an error names.
 _SHOWN_COLUMNS: Final = 5
-_WHOLE_ROWS: Final = "binlog_row_image=FULL, REPLICA IDENTITY FULL, LOGALLSUPCOLS"
 
 
 class TypedRow(Struct, frozen=True):
@@ -110,7 +109,7 @@ def check_whole(typed: TypedChange, *, is_half: bool = False) -> None:
         return
     name, more = typed.schema.table, len(lost) - _SHOWN_COLUMNS
     table = ".".join(plain(part) for part in (name.database, name.schema, name.table) if part)
-    expected = f"all columns of {table} in a row that an update puts under another key ({_WHOLE_ROWS} and the like)"
+    expected = f"all columns of {table} in a row that an update puts under another key ({WHOLE_ROWS})"
     listed = ", ".join([*map(shown, lost[:_SHOWN_COLUMNS]), *([f"{more} more"] if more > 0 else [])])
     raise StructureError(expected, f"none for {listed}", format=typed.change.source.format)
 

@@ -41,6 +41,8 @@ OPERATIONS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r
 _MILLISECOND: Final = 1_000
 _PLACE: Final = attrgetter("topic", "partition", "offset", "file", "line")
 NOWHERE: Final = bytes(5)
+# What lets sources log whole rows, for errors.
+WHOLE_ROWS: Final = "binlog_row_image=FULL, REPLICA IDENTITY FULL, LOGALLSUPCOLS and the like"
 _OPERATIONS: Final = {op: bytes([len(word) << 1]) + word.encode() for op, word in OPERATIONS.items()}
 
 
@@ -182,7 +184,8 @@ class TableWriter:
         misfits: dict[str, str] = {}
         for cell in self._key:
             if cell.name not in image:
-                expected = f"the key column {shown(cell.name)}"
+                advice = f" ({WHOLE_ROWS})" if change.op == "UPDATE" else ""
+                expected = f"the key column {shown(cell.name)}{advice}"
                 raise StructureError(expected, "none", pointer="/key", format=self._format)
             value = image[cell.name]
             if not cell.write(out, value):

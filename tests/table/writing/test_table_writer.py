@@ -181,6 +181,14 @@ def test_a_key_without_a_column_is_an_error():
     assert str(caught.value) == "message: $.key: expected the key column 'id', got none"
 
 
+def test_an_update_without_a_column_of_the_key_is_told_what_to_log():
+    """A source that logs a part of a row may leave out the key, of which the message then has nothing."""
+    with pytest.raises(StructureError) as caught:
+        writer().key(change("UPDATE", after={"a": 1}))
+    advice = "binlog_row_image=FULL, REPLICA IDENTITY FULL, LOGALLSUPCOLS and the like"
+    assert str(caught.value) == f"message: $.key: expected the key column 'id' ({advice}), got none"
+
+
 def test_a_misfit_in_a_key_is_text_there_or_an_error():
     """As in the row."""
     made = change(after={"id": "x"})
