@@ -184,7 +184,7 @@ class TableWriter:
         misfits: dict[str, str] = {}
         for cell in self._key:
             if cell.name not in image:
-                advice = f" ({WHOLE_ROWS})" if change.op == "UPDATE" else ""
+                advice = f" ({WHOLE_ROWS})" if change.op in ("UPDATE", "DELETE") else ""
                 expected = f"the key column {shown(cell.name)}{advice}"
                 raise StructureError(expected, "none", pointer="/key", format=self._format)
             value = image[cell.name]

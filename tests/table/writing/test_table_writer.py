@@ -181,10 +181,11 @@ def test_a_key_without_a_column_is_an_error():
     assert str(caught.value) == "message: $.key: expected the key column 'id', got none"
 
 
-def test_an_update_without_a_column_of_the_key_is_told_what_to_log():
-    """A source that logs a part of a row may leave out the key, of which the message then has nothing."""
+@pytest.mark.parametrize("changed", [change("UPDATE", after={"a": 1}), change("DELETE", before={"a": 1})])
+def test_an_update_without_a_column_of_the_key_is_told_what_to_log(changed):
+    """A source that logs a part of a row may leave out the key; a delete is what an update of half the key is, too."""
     with pytest.raises(StructureError) as caught:
-        writer().key(change("UPDATE", after={"a": 1}))
+        writer().key(changed)
     advice = "binlog_row_image=FULL, REPLICA IDENTITY FULL, LOGALLSUPCOLS and the like"
     assert str(caught.value) == f"message: $.key: expected the key column 'id' ({advice}), got none"
 
