@@ -26,11 +26,11 @@ from cdcavro.change.modes import (
 from cdcavro.change.operations import check_operation
 from cdcavro.change.rows import check_repeated, group_rows, is_whole
 from cdcavro.engine.machine import same
-from cdcavro.errors import MessageError, StructureError
+from cdcavro.errors import MessageError, StructureError, shown
 from cdcavro.exact.instants import check_zone
-from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.jsontext import escape, parse, render
 from cdcavro.exact.jsonvalues import ABSENT, differences, same_text
-from cdcavro.exact.numbers import MAX_LONG
+from cdcavro.exact.numbers import MAX_LONG, number_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import (
     PLACEHOLDER,
@@ -93,6 +93,8 @@ def to_changes(
             error.below(f"/{VALUE}")
         error.format = format
         raise
+    if value is not record and target.keys_are_of_rows:
+        _check_key(changes, record, format)
     if members and value is not record:
         all_members = {**(changes[0].members or {}), KAFKA: render(without_value(record)).decode()}
         changes[0] = replace(changes[0], members=all_members)
@@ -205,6 +207,41 @@ def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, 
     return placed
 
 
+def _check_key(changes: Sequence[Change], record: dict[str, Any], format: str) -> None:
+    """Raise `StructureError` for the key of a record that is none of its row's, where a key alone deletes its row.
+
+    Where the converters of key and value send a type as text and as numbers, the two cannot be compared.
+    """
+    sent, pointer = record.get("key"), "/key"
+    if type(sent) is dict and sent.keys() == {"schema", "payload"}:
+        sent, pointer = sent["payload"], "/key/payload"
+    for change in changes:
+        row = change.before if change.after is None else change.after
+        if sent is None or row is None or change.op not in DML:
+            continue
+        if type(sent) is not dict:
+            got = shown(render(sent).decode())
+            raise StructureError("an object of columns as the key", got, format=format, pointer=pointer)
+        for name, value in _key_as_row(sent, change).items():
+            at_column = f"{pointer}/{escape(name)}"
+            if name not in row and name not in (change.unavailable or ()):
+                raise StructureError("a column of the row in the key", shown(name), format=format, pointer=at_column)
+            if name in row and _are_different(value, row[name]):
+                expected, got = (shown(render(one).decode()) for one in (row[name], value))
+                raise StructureError(f"the value of the row, {expected}", got, format=format, pointer=at_column)
+
+
+def _are_different(value: Any, column: Any) -> bool:
+    is_comparable = type(value) is type(column) or not {number_text(value), number_text(column)} & {None}
+    return is_comparable and not same_text(value, column)
+
+
+def _key_as_row(key: Row, change: Change) -> Row:
+    """Return a key with values of Kafka Connect's types read as those of the row are."""
+    is_read = change.columns is not None and has_connect_values(change)
+    return read_row(key, change.columns, change.source.db_type) or {} if is_read else key
+
+
 def _key_in_row(key: Row, prefix: str, change: Change) -> Row:
     """Return the columns of a key as a row spells their names; none if it has one of them twice or not at all."""
     row = change.before if change.after is None else change.after
@@ -240,8 +277,7 @@ def _is_key_of(key: Row, change: Change) -> bool:
     if not key or change.key is not None or change.op not in DML:
         return False
     image = change.before if change.after is None else change.after
-    if change.columns is not None and has_connect_values(change):
-        key = read_row(key, change.columns, change.source.db_type) or {}
+    key = _key_as_row(key, change)
     return image is not None and all(name in image and same_text(key[name], image[name]) for name in key)
 
 

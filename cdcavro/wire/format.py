@@ -286,6 +286,11 @@ class Format:
         return unwraps_records([field_rule(field).name for field in self.envelope.fields])
 
     @property
+    def keys_are_of_rows(self) -> bool:
+        """Whether a record's key has to be that of the row in its value: alone, it deletes the row."""
+        return self.unwraps_records and self.rule.has_tombstones and not self.rule.key
+
+    @property
     def reads_keys(self) -> bool:
         """Whether the key of a Kafka record is part of what it says: one without a value may be a message, too."""
         return self.rule.has_tombstones or bool(self.rule.key) or not self.unwraps_records

@@ -205,9 +205,10 @@ def test_a_record_without_a_value_deletes_the_row_of_its_key(key):
 
 @pytest.mark.parametrize("key", [{"id": 1}, {"schema": {}, "payload": {"id": 1}}])
 def test_the_key_is_that_of_the_record(key):
-    """If the row has its values."""
+    """If the row has its values; another one is refused."""
     assert change({"topic": "t", "key": key, "value": {"id": 1, "__op": "c"}}).key == ("id",)
-    assert change({"topic": "t", "key": key, "value": {"id": 2, "__op": "c"}}).key is None
+    with pytest.raises(StructureError, match=r"key.*id: expected the value of the row, '2', got '1'"):
+        change({"topic": "t", "key": key, "value": {"id": 2, "__op": "c"}})
     assert change({"id": 1, "__op": "c"}).key is None
 
 
@@ -343,4 +344,5 @@ def test_the_key_of_a_record_is_read_by_the_schema_of_its_row(is_wrapped: bool):
     (change,) = cdcavro.to_changes(json.dumps(record), FORMAT)
     assert (change.key, change.after["id"].text) == (("id",), "2.00")
     other = {**record, "key": {"id": "AMk="}}
-    assert cdcavro.to_changes(json.dumps(other), FORMAT)[0].key is None
+    with pytest.raises(StructureError, match=r"key.id: expected the value of the row, '2.00', got '2.01'"):
+        cdcavro.to_changes(json.dumps(other), FORMAT)

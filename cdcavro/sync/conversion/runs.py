@@ -236,7 +236,9 @@ def _texts(part: pa.RecordBatch, topic: str | None, format: str, *, is_told: boo
         return text, None
     is_opened = TEXT in part.schema.names
     records = _records(topic or "", key, text, get_format(format), is_told=is_told, is_opened=is_opened)
-    return (_without_keys(key, text, records), records) if get_format(format).unwraps_records else (records, None)
+    if not get_format(format).unwraps_records:
+        return records, None
+    return _without_keys(key, text, records, are_of_rows=get_format(format).keys_are_of_rows), records
 
 
 def _as_json(texts: pa.Array, format: str) -> pa.Array:
@@ -261,13 +263,18 @@ def _places(numbers: pa.Array, topic: str | None, partition: int | None, file: s
     return pa.StructArray.from_arrays(list(fields.values()), list(fields))
 
 
-def _without_keys(keys: pa.Array, texts: pa.Array, records: pa.Array) -> pa.Array:
+def _without_keys(keys: pa.Array, texts: pa.Array, records: pa.Array, *, are_of_rows: bool) -> pa.Array:
     """Return the values of records that may stand without their keys; an empty text for others.
 
-    Once a table is known, so is its key, which messages like one that was converted have.
+    Once a table is known, so is its key, which messages like one that was converted have. `are_of_rows` says that a
+    key is refused unless its row has it.
     """
+
+    def is_sure(key: bytes | None, text: bytes) -> bool:
+        return _is_plain(key) and (not are_of_rows or key is None or _has_key(text, key))
+
     facts = zip(keys.to_pylist(), texts.to_pylist(), records.is_valid().to_pylist(), strict=True)
-    alone = [(text if text and _is_plain(key) else b"") if is_there else None for key, text, is_there in facts]
+    alone = [(text if text and is_sure(key, text) else b"") if is_there else None for key, text, is_there in facts]
     return pa.array(alone, pa.binary())
 
 
@@ -282,6 +289,17 @@ def _is_plain(key: bytes | None) -> bool:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
     return key == b"{%s}" % b",".join([b'"%s":%s' % (name.encode(), bytes(text)) for name, text in members.items()])
+
+
+def _has_key(text: bytes, key: bytes) -> bool:
+    """Return whether an object has the members of a compact one, in the same words; mostly it begins with them."""
+    if text.startswith(b"%s," % key[:-1]):
+        return True
+    try:
+        row, columns = _MEMBERS.decode(text), _MEMBERS.decode(key)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return all(name in row and bytes(row[name]) == bytes(value) for name, value in columns.items())
 
 
 def _records(

@@ -314,6 +314,33 @@ def test_a_delete_that_was_rejected_is_one_when_it_is_read_again():
     assert summary["counts"]["written"] == 1
 
 
+def test_a_key_that_is_none_of_its_row_is_refused_by_name():
+    """As a key without a value would delete another row; whether the engine knows the table, or it is the first row."""
+    row = FLAT % (1, b"c")
+    good = (b'{"id":1}', row)
+    bad: list[Record] = [
+        (b'{"id":9}', row),
+        (b"7", row),
+        (b'{"zz":1}', row),
+        (b'{"schema":null,"payload":{"id":9}}', row),
+        (b'{"schema":null,"payload":7}', row),
+        (b'{"id":1}', row.replace(b'"id":1', b'"o":{"id":1},"id":2')),
+    ]
+    plain: list[Record] = [(b'{"id":"1"}', row), (b'{"name":"x"}', row), (b"null", row), (b"{}", row), (None, row)]
+    plain.append((b'{"schema":null,"payload":null}', row))
+    for records in (bad + plain, [good] * 3 + bad + plain):
+        rows, summary = flat_rows(records, None)
+        assert [row["reason"].removeprefix("debezium_flat: $.key") for row in rows if row["what"] == REJECT] == [
+            ".id: expected the value of the row, '1', got '9'",
+            ": expected an object of columns as the key, got '7'",
+            ".zz: expected a column of the row in the key, got 'zz'",
+            ".payload.id: expected the value of the row, '1', got '9'",
+            ".payload: expected an object of columns as the key, got '7'",
+            ".id: expected the value of the row, '2', got '1'",
+        ]
+        assert summary["counts"]["written"] == len(records) - len(bad)
+
+
 def key_records(random: Random) -> list[Record]:
     """Return records of rows of several tables and keys, some of them damaged, some deletes."""
     records: list[Record] = []
@@ -330,6 +357,9 @@ def key_records(random: Random) -> list[Record]:
                     (b' {"id":%d}' % i, value),
                     (b'{"id":1,"id":1}', value),
                     (b'{"n":2}', value),
+                    (b'{"n":%d}' % (i % 7), value),
+                    (b'{"zz":2}', value),
+                    (b"7", value),
                 ]
             )
         elif kind < 0.2:
