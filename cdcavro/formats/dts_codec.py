@@ -550,6 +550,10 @@ def _value_of(row: Value, column: Any, form: Value | None, pointer: str) -> tupl
         plain = int(plain)
     text = render(plain).decode() if type(plain) in (dict, list) else plain
     value = _sent(name, text, form)
+    if name == "Character" and form.get("charset") is not None and type(text) is str and value["value"] is None:
+        charset, is_known = shown(form["charset"]), form["charset"].lower() in _CHARSETS
+        expected = f"a text in the charset {charset}" if is_known else f"base64, as the charset {charset} is not known"
+        raise StructureError(expected, shown(text), pointer=f"{pointer}/{column}")
     if any(item is None for item in value.values()):
         raise StructureError(f"a value of the type {name}", shown(str(plain)), pointer=f"{pointer}/{column}")
     return name, value

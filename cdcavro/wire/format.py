@@ -18,7 +18,7 @@ from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
 from cdcavro.engine.machine import Engine, Values
-from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError
+from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
@@ -40,12 +40,15 @@ if TYPE_CHECKING:
     from cdcavro.wire.renaming import Renames
 
 
+# What base64 is like that was damaged, wrapped, or written with the letters of addresses; neither is any record so.
+_LIKE_BASE64: Final = re.compile(rb"[\sA-Za-z0-9+/=_-]{8,}")
 _KEPT: Final = 64
 BINARY: Final = "binary"
 """The member of a message's JSON that is true if the message came as bytes."""
 _IS_BINARY: Final = b'"binary":true'
 # What JSON begins with. No record of DTS does, whose version is small, nor does a message of protobuf.
 _OF_TEXT: Final = b'{["-0123456789tfn'
+_SPACE: Final = b" \t\r\n"
 _BASE64: Final = re.compile(rb"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
@@ -69,9 +72,9 @@ def bytes_of(message: bytes | str) -> bytes | None:
     (None, b'\x00\x01', b'\x00\x01\x02\x03\x04\x05\x06\x07\x08')
     """
     raw = to_bytes(message)
-    if _BASE64.fullmatch(raw):
-        return b64decode(raw)
-    start = raw[:64].lstrip(b" \t\r\n")[:1]
+    if _BASE64.fullmatch(text := raw.strip(_SPACE)):
+        return b64decode(text)
+    start = raw[:64].lstrip(_SPACE)[:1]
     return None if not start or start in _OF_TEXT or isinstance(message, str) else raw
 
 
@@ -129,8 +132,12 @@ class Format:
     def read_bytes(self, message: bytes | str) -> dict[str, Any] | None:
         """Return the record of a message that came as bytes; None for a text. Raises `TextError`."""
         codec = CODECS.get(self.name)
-        raw = None if codec is None else bytes_of(message)
-        return None if codec is None or raw is None else codec.read(raw) | {BINARY: True}
+        if codec is None:
+            return None
+        text, raw = to_bytes(message), bytes_of(message)
+        if _LIKE_BASE64.fullmatch(text) and not _BASE64.fullmatch(text.strip(_SPACE)):
+            raise TextError("base64 in fours, in one piece and of the usual letters", shown(text.decode()))
+        return None if raw is None else codec.read(raw) | {BINARY: True}
 
     def text_of(self, message: bytes | str) -> bytes | str:
         """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""

@@ -229,6 +229,22 @@ def test_bytes_that_only_move_the_offset_on_are_kept():
     assert "a record of DTS in Avro" in error_of(cdcavro.encode, raw[:-1], "dts_avro")
 
 
+@pytest.mark.parametrize("around", [b"%s\r", b" %s ", b"\t%s\r\n"])
+def test_white_space_around_base64_is_none_of_it(around: bytes):
+    """Files of other systems end lines with two characters."""
+    for line in (around % b64encode(INSERT), (around % b64encode(INSERT)).decode()):
+        assert cdcavro.decode(cdcavro.encode(line, "dts_avro"), "dts_avro") == INSERT
+
+
+@pytest.mark.parametrize(
+    "damaged", [b64encode(INSERT)[:-1], b64encode(INSERT)[:8] + b"\n" + b64encode(INSERT)[8:], b"1_-AAAAA"]
+)
+def test_base64_that_is_not_clean_is_told_as_that(damaged: bytes):
+    """And not as a damaged record."""
+    for line in (damaged, damaged.decode()):
+        assert "$: expected base64 in fours, in one piece" in error_of(cdcavro.encode, line, "dts_avro")
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_damaged_bytes_are_refused_or_mean_something(seed):
     """Nothing but the project's errors is raised, and what is read comes back as the same message."""
@@ -255,6 +271,14 @@ def test_damaged_bytes_are_refused_or_mean_something(seed):
         ({"afterForms": []}, "$.afterForms: expected 2 forms, got 0"),
         ({"afterForms": [{"type": "Nothing"}, None]}, "$.afterImages: expected a type of DTS, got 'Nothing'"),
         ({"afterForms": [{"type": "Integer"}, None]}, "$.afterImages.a: expected a value of the type Integer, got '1'"),
+        (
+            {"afterForms": [None, {"type": "Character", "charset": "klingon"}]},
+            "$.afterImages.b: expected base64, as the charset 'klingon' is not known, got 'x'",
+        ),
+        (
+            {"afterForms": [None, {"type": "Character", "charset": "latin1"}], "afterImages": {"a": 1, "b": "中"}},
+            "$.afterImages.b: expected a text in the charset 'latin1', got '\\u4e2d'",
+        ),
         (
             {"afterForms": [{"type": "Float", "value": '{"value":"x"}'}, None]},
             '$.afterImages: expected the members of Float, got \'{"value":"x"}\'',
