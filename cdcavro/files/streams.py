@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 from urllib.parse import unquote, urlsplit
 
-from cdcavro.errors import FileError, shown
+from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.locks import hold, leftovers
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def open_output(path: str, *, force: bool = False) -> Iterator[BinaryIO]:
         with _open_target(path, force=force) as stream:
             yield stream
             stream.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, RegistryError):
         raise
     except OSError as error:
         raise FileError(path, "a file that can be written", _reason(error)) from error

@@ -67,6 +67,7 @@ RUNNERS: Final = ("spark", "local")
 # An interval of Spark's whose length never varies; only seconds may have a fraction.
 _PART: Final = r"(?:[0-9]{1,9}\s+(?:micro|milli)?seconds?|[0-9]{1,9}[.][0-9]{1,9}\s+seconds?|[0-9]{1,6}\s+(?:minute|hour|day|week)s?)"
 _EVERY: Final = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE | re.ASCII)
+_IS_LONG: Final = re.compile("[1-9]")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Reading TOML takes the square of the parts of a key, and a level of Python's stack for each bracket.
 MAX_SIZE: Final = 256 << 10
@@ -135,6 +136,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             guard = timedelta(days=self.guard_days)
         except (ValueError, OverflowError) as error:
             raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
+        if guard < timedelta():
+            raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days))
         return LakeSettings(
             lake,
             is_current=self.current,
@@ -366,7 +369,7 @@ class Config(Struct, forbid_unknown_fields=True):
             raise ValueError(f"run is {' or '.join(RUNNERS)}, not {shown(self.run)}")
         if self.memory < 1:
             raise ValueError(f"memory is a number of MiB, at least 1, not {self.memory}")
-        if _EVERY.fullmatch(self.every) is None:
+        if _EVERY.fullmatch(self.every) is None or not _IS_LONG.search(self.every):
             raise ValueError(f'every is a time such as "10 seconds", not {shown(self.every)}')
 
     def __repr__(self) -> str:
@@ -468,7 +471,7 @@ def _mistake(name: str, text: str, message: str) -> FileError:
         sentence = f"{_section_name(place)} lacks {missing[1]}"
     elif other and place:
         types = " or ".join(_TYPES.get(kind, kind) for kind in other[1].split(" | ") if kind != "null")
-        sentence = f"{place[-1]} in {_section_name(place[:-1])} is {_TYPES.get(other[2], other[2])}, not {types}"
+        sentence = f"{place[-1]} in {_section_name(place[:-1])} must be {types}, got {_TYPES.get(other[2], other[2])}"
     else:
         sentence = f"{reason}, in {_section_name(place)}" if place else reason
     line = _line_of(text, where)

@@ -131,6 +131,8 @@ class GivenTable:
         ('orders', True)
         """
         topic, *parts = (text or "").split(".")
+        if topic.startswith(TOPIC[0]) and topic != TOPIC:
+            raise ValueError(f"{TOPIC}, or a name in quotes that begins so, not {shown(text or '')}")
         if topic != TOPIC:
             return cls() if text is None else cls(parse_table_name(text))
         if parts and (parts[-1] != _PARTS[-1] or parts != [part for part in _PARTS if part in parts]):

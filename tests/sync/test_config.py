@@ -144,7 +144,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
             SIMPLE + "paralel = 3",
             "got line 6: [lake] has no setting 'paralel': did you mean parallel?",
         ),
-        (SIMPLE.replace('"in"', "7"), "got line 3: files in [source] is an integer, not a text"),
+        (SIMPLE.replace('"in"', "7"), "got line 3: files in [source] must be a text, got an integer"),
         (
             SIMPLE.replace("files", "path"),
             "got line 3: [source] has no setting 'path': there are kafka, topics, pattern, ",
@@ -165,6 +165,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         ),
         (SIMPLE.replace('delta = "lake"', "parallel = 1"), "expected either delta or iceberg in [lake], got none"),
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
+        (SIMPLE + "guard_days = -1", "a number of days as guard_days in [lake], got '-1"),
         (SIMPLE + "guard_days = 1e12", "a number of days as guard_days in [lake], got"),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
         (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake], [kafka] and [avro], got several"),
@@ -200,6 +201,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         ('every = "often"\n' + SIMPLE, "every is a time such as \"10 seconds\", not 'often'"),
         ('every = "1 second2 minutes"\n' + SIMPLE, "every is a time such as"),
         ('every = "5\u00a0seconds"\n' + SIMPLE, "every is a time such as"),
+        ('every = "0 seconds"\n' + SIMPLE, "every is a time such as \"10 seconds\", not '0 seconds'"),
         ('every = "1 month"\n' + SIMPLE, "every is a time such as \"10 seconds\", not '1 month'"),
         ('max_rejects = "some"\n' + SIMPLE, "expected a number such as 5 or a share such as 2%, got 'some'"),
         ('rejects_table = "rejects"\n' + SIMPLE, "rejects_table is called database.table, not 'rejects'"),
@@ -257,8 +259,9 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
             "line 1: [lake] has no setting 'detla': did you mean delta?",
         ),
         ("state = 's'\nsource = { fils = 'i' }\n[lake]", "line 2: [source] has no setting 'fils': did you mean files?"),
-        (SIMPLE + 'changelog = "yes"', "line 6: changelog in [lake] is a text, not true or false"),
-        (SIMPLE + "[tables]\ninclude = 'a'", "line 7: include in [tables] is a text, not a list"),
+        (SIMPLE + 'changelog = "yes"', "line 6: changelog in [lake] must be true or false, got a text"),
+        (SIMPLE + "[tables]\nabsent = true", "line 7: absent in [tables] must be a text, got true or false"),
+        (SIMPLE + "[tables]\ninclude = 'a'", "line 7: include in [tables] must be a list, got a text"),
         (SIMPLE + "[registry]\n", "line 6: [registry] lacks url"),
         ('every = "1 parsec"\n' + SIMPLE, 'every is a time such as "10 seconds"'),
     ],
@@ -285,7 +288,7 @@ def test_files_with_what_is_of_kafka_is_refused(tmp_path: Path, more: str):
 def test_a_section_that_is_none_is_said(tmp_path: Path):
     """Also where options say something of it."""
     path = written(tmp_path, 'state = "s"\nsource = "in"\n[lake]\ndelta = "lake"\n')
-    with pytest.raises(FileError, match="got line 2: source in it is a text, not a section"):
+    with pytest.raises(FileError, match="got line 2: source in it must be a section, got a text"):
         read_config(path, {"source": {}, "lake": {}})
 
 

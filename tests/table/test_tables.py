@@ -1026,6 +1026,14 @@ def test_parts_of_a_topic_end_in_the_table_and_are_in_order(given):
         Tables(table=given)
 
 
+def test_what_begins_like_a_topic_is_no_table_unless_it_is_quoted():
+    """A slip of the pen is not the name of a table."""
+    for text in ("@topics", "@topics.database.table"):
+        with pytest.raises(ValueError, match=f"@topic, or a name in quotes that begins so, not '{text}'"):
+            Tables(table=text)
+    assert Tables(table='"@topics"').given_table.name == TableName(None, None, "@topics")
+
+
 def test_tables_with_a_given_table_go_to_another_process():
     """Whatever was given goes along."""
     tables = pickle.loads(pickle.dumps(Tables(table="d.t")))

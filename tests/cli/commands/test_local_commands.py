@@ -111,7 +111,7 @@ def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str):
         ('run = "local"', 'run = "locl"', "run is spark or local, not 'locl'"),
         ("delta =", "dleta =", "line 8: [lake] has no setting 'dleta': did you mean delta?"),
         ("[lake]", "[lakes]", "it has no setting 'lakes': did you mean lake?"),
-        ('files = "in"', 'files = ["in"]', "line 6: files in [source] is a list, not a text"),
+        ('files = "in"', 'files = ["in"]', "line 6: files in [source] must be a text, got a list"),
     ],
 )
 def test_a_mistake_in_a_file_is_a_sentence_with_its_line(text: str, instead: str, said: str):

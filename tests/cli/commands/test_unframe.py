@@ -119,3 +119,12 @@ def test_what_cannot_be_opened_is_a_reject(schemas: str, tmp_path: Path, line: A
     assert said in done.stderr
     assert json.loads(rejects.read_text())["line"] == 2
     assert len(done.stdout.splitlines()) == 2
+
+
+def test_a_registry_that_is_not_there_is_named(tmp_path: Path):
+    """And not the file that is written, which is none then."""
+    out = tmp_path / "out.jsonl"
+    done = run(f"file:{tmp_path}/nothere", "--out", str(out), records=[record(registry.frame(CHANGE, 1))])
+    assert f"registry file:{tmp_path}/nothere: there is no registry in this folder" in done.stderr
+    assert "a file that can be written" not in done.stderr
+    assert not out.exists()
