@@ -10,7 +10,9 @@ Source: Alibaba Cloud, "Data formats of a Kafka cluster" of Data Transmission Se
 * Of MySQL's sources the order is the number of the log's file, the offset in it, and `id`; other sources state no order
   that is known, so arrival is theirs.
 * The text in place of a row after the change is that of a statement.
-* The key is what `pk_uk_info` calls PRIMARY. Tables are the physical ones, also where tags name the logical ones.
+* The key is what `pk_uk_info` calls PRIMARY; a change of another format gets such a tag. JSON that states no table or key
+  is read by its `objectName` and its tag, as bytes are.
+* Tables are the physical ones, also where tags name the logical ones.
 * `sourceTxid` is no transaction where it is 0. `bornTimestamp` is seconds or milliseconds, so no change has it.
 * A record of 48 bytes that is no record only moves the consumer's offset on, and is kept as it is.
 """
@@ -22,8 +24,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, replace
 from cdcavro.change.operations import statement_kind
+from cdcavro.exact.jsontext import render
 from cdcavro.exact.jsonvalues import string_at
 from cdcavro.formats.bridge import Bridge, schema_bridge
+from cdcavro.formats.dts_codec import KEYS, stated_names
 from cdcavro.wire.format import BINARY
 
 if TYPE_CHECKING:
@@ -40,7 +44,8 @@ _NUMBERS: Final = 3
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
     """Return the change of a record."""
-    (change,) = _PLAIN.to_changes(record, zone)
+    stated = {name: value for name, value in stated_names(record).items() if "table" not in record or name == "key"}
+    (change,) = _PLAIN.to_changes(stated | record, zone)
     if change.op == "QUERY" and change.ddl is not None:
         change = replace(change, op=statement_kind(change.ddl))
     return [replace(change, position=_position(record))]
@@ -66,6 +71,8 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
             place = f"{position[1]}@{position[0]}"
             record.update({"sourcePosition": place, "offset": position[1], "id": position[2]})
         record.update({BINARY: True} | ({"objectName": name} if name else {}))
+        if change.key and change.source.table is not None:
+            record["tags"] = {KEYS: render({"PRIMARY": list(change.key)}).decode()}
     return records
 
 

@@ -23,7 +23,7 @@ from cdcavro.engine.machine import Decoder
 from cdcavro.errors import PayloadError, StructureError, TextError, shown
 from cdcavro.exact.instants import SECOND, from_text, to_utc
 from cdcavro.exact.jsontext import parse, render
-from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.jsonvalues import base64_bytes, string_at
 from cdcavro.exact.numbers import ExactNumber, is_number, number, plain_text
 from cdcavro.wire.format import Codec
 
@@ -95,6 +95,8 @@ _TIME: Final = re.compile(
     re.ASCII,
 )
 _PLACE: Final = re.compile(r"([0-9]{1,18})@([0-9]{1,18})", re.ASCII)
+KEYS: Final = "pk_uk_info"
+"""The tag that has the keys of a table."""
 _DOT: Final = "\\u002E"
 _NO_OPERATION: Final = 48
 _DOUBLE: Final = struct.Struct("<d")
@@ -232,19 +234,26 @@ def _row(fields: list[Value], values: list[tuple[str, Value]], *, is_mysql: bool
 
 def _stated(record: Value) -> Value:
     """Return what stands in texts of a record, as members of their own."""
-    stated: Value = {}
-    names = [name.replace(_DOT, ".") for name in record["objectName"].split(".")] if record.get("objectName") else []
-    has_schema = record["source"]["sourceType"] in _WITH_SCHEMAS
-    places = {1: ("database",), 2: ("schema" if has_schema else "database", "table")}
-    stated |= dict(zip(places.get(len(names), ("database", "schema", "table")), names, strict=False))
-    key = _key(record["tags"].get("pk_uk_info", ""))
-    if key and "table" in stated:
-        stated["key"] = key
+    stated = stated_names(record)
     place = _PLACE.fullmatch(record["sourcePosition"])
     if place is not None:
         stated["offset"] = int(place[1])
     if record["sourceTxid"] not in ("", "0"):
         stated["transaction"] = record["sourceTxid"]
+    return stated
+
+
+def stated_names(record: Value) -> Value:
+    """Return the names of a table and its key that stand in texts of a record, as members of their own."""
+    stated: Value = {}
+    kind, tags = string_at(record, "source", "sourceType"), record.get("tags") or {}
+    names = [name.replace(_DOT, ".") for name in record["objectName"].split(".")] if record.get("objectName") else []
+    has_schema = kind in _WITH_SCHEMAS
+    places = {1: ("database",), 2: ("schema" if has_schema else "database", "table")}
+    stated |= dict(zip(places.get(len(names), ("database", "schema", "table")), names, strict=False))
+    key = _key(tags.get(KEYS, ""))
+    if key and "table" in stated:
+        stated["key"] = key
     return stated
 
 

@@ -189,7 +189,9 @@ def test_a_change_of_another_format_becomes_a_record():
         str((change.before, change.after))
         == "({'id': 1, 'n': ExactNumber('1.10')}, {'id': 1, 'n': ExactNumber('1.20')})"
     )
-    assert (change.source.database, change.source.table) == ("d", "t")
+    assert (change.source.database, change.source.table, change.key) == ("d", "t", ("id",))
+    sent = json.loads(text)
+    assert {name: text_of(raw)[name] for name in sent} == sent
     assert all(loss.reason for loss in losses)
     (statement,) = cdcavro.transcode(
         '{"type":"ALTER","database":"d","table":"t","id":1,"isDdl":true,"data":null,"sql":"ALTER TABLE t ADD c INT"}',
@@ -197,6 +199,22 @@ def test_a_change_of_another_format_becomes_a_record():
         "dts_avro",
     ).texts
     assert cdcavro.to_changes(statement, "dts_avro")[0].op == "ALTER"
+
+
+def test_text_without_what_other_members_state_is_read_as_the_bytes_are():
+    """The table and the key are read from the name and the tag, as of bytes; what is stated counts."""
+    one = {"operation": "INSERT", "objectName": "d.t", "afterImages": {"a": 1}, "source": {"sourceType": "MySQL"}}
+    one |= {"tags": {"pk_uk_info": '{"PRIMARY":["a"]}'}}
+    (change,) = cdcavro.to_changes(json.dumps(one), "dts_avro")
+    assert (change.source.database, change.source.table, change.key) == ("d", "t", ("a",))
+    (back,) = cdcavro.from_changes([change], "dts_avro")
+    assert json.loads(back) == one
+    (change,) = cdcavro.to_changes(json.dumps(one | {"table": "x", "key": ["b"]}), "dts_avro")
+    assert (change.source.table, change.key) == ("x", ("b",))
+    typer = MessageTyper("dts_avro", Tables())
+    texts = [json.dumps(one | {"objectName": name}) for name in ("d.t", "d.t", "d.u", "d.u", "d.t")]
+    assert [row.schema.table.table for text in texts for row in typer.add(text)] == ["t", "t", "u", "u", "t"]
+    assert typer.taken == (2 if COMPILED else 0)
 
 
 def test_blocks_of_arrays_in_another_cut_are_the_same_value():
