@@ -1,6 +1,6 @@
 """What a run of the tests draws: the printed seed repeats it, and each set of parameters of a test function is drawn by itself.
 
-`--sample slow=0.25,jvm=0.08` runs a quarter of the tests that are slow and an eighth of those that start Java, and others
+`--sample slow=0.25,jvm=0.05` runs a quarter of the tests that are slow and a twentieth of those that start Java, and others
 each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, as does
 `pytest` alone, which names no test and no file: a developer has a minute. Whatever is named runs whole, and so does all
 in tox where it does not say otherwise.

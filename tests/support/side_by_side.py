@@ -30,7 +30,8 @@ def commands(sessions: int, options: list[str]) -> dict[str, list[str]]:
     return {
         "types": [sys.executable, "-P", "-m", "mypy"],
         "tests": [*pytest, "-n", "2", "--dist", "worksteal", "-m", "not jvm", *options],
-        "spark": [*pytest, *java, "-m", "jvm", *options],
+        # Which of them took longest is what a slow run is asked first.
+        "spark": [*pytest, *java, "-m", "jvm", "--durations", "12", *options],
     }
 
 
