@@ -246,12 +246,12 @@ def _stated(record: Value) -> Value:
 def stated_names(record: Value) -> Value:
     """Return the names of a table and its key that stand in texts of a record, as members of their own."""
     stated: Value = {}
-    kind, tags = string_at(record, "source", "sourceType"), record.get("tags") or {}
-    names = [name.replace(_DOT, ".") for name in record["objectName"].split(".")] if record.get("objectName") else []
+    kind, object_name = string_at(record, "source", "sourceType"), string_at(record, "objectName")
+    names = [name.replace(_DOT, ".") for name in object_name.split(".")] if object_name else []
     has_schema = kind in _WITH_SCHEMAS
     places = {1: ("database",), 2: ("schema" if has_schema else "database", "table")}
     stated |= dict(zip(places.get(len(names), ("database", "schema", "table")), names, strict=False))
-    key = _key(tags.get(KEYS, ""))
+    key = _key(string_at(record, "tags", KEYS) or "")
     if key and "table" in stated:
         stated["key"] = key
     return stated
