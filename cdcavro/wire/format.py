@@ -332,9 +332,8 @@ def _bytes_by(codec: Codec, record: dict[str, Any]) -> bytes:
         raise
     # The schema of the JSON lets members hold more than the bytes can: null among columns, a number for a text.
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
-        raise StructureError(
-            "a record of which bytes can be made", f"one with members of other types ({error})"
-        ) from error
+        got = f"one with members of other types ({shown(str(error))})"
+        raise StructureError("a record of which bytes can be made", got) from error
 
 
 def _to_bytes(payload: bytes) -> bytes:
