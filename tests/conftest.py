@@ -32,6 +32,9 @@ settings.register_profile(
 settings.load_profile("cdcavro")
 
 let_programs_heed_signals()
+# All that is collected stays: there is nothing to look for meanwhile.
+gc.disable()
+
 
 pytest_plugins = ["support.limits", "support.sampling"]
 
@@ -64,9 +67,10 @@ def _is_of(item: pytest.Item, name: str) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the thousands of collected tests from garbage collection."""
+    """Exclude the thousands of collected tests from garbage collection, which begins here."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ import cdcavro
 from cdcavro.cli import main
 from cdcavro.formats import BRIDGES
 from cdcavro.wire.formats import REGISTRY
+from reference import sources
 from support.messages import SAMPLES, canal
 from support.pages import all_pages, blocks, prose
 from support.places import README, ROOT, TESTS
@@ -87,10 +88,15 @@ HOMES: dict[str, str | tuple[str, ...]] = {
 SOURCES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 
 
-@cache
 def _tree(source: str) -> ast.Module:
     """Parse a module of the package, whose path within it is given."""
-    return ast.parse((PACKAGE / source).read_text(encoding="utf-8"))
+    return sources.tree(_module(source))
+
+
+@cache
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    """Return all nodes of a module, which most rules look at."""
+    return [*ast.walk(tree)]
 
 
 def _offenders(offences: Callable[[str], Any]) -> dict[str, Any]:
@@ -106,7 +112,7 @@ def _folder(source: str) -> str:
 def _imported(tree: ast.Module) -> list[str]:
     """Return the dotted names of all that a module imports, within functions and for type checkers too."""
     names = []
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -212,7 +218,7 @@ def _docstrings(tree: ast.Module) -> set[ast.AST]:
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef)
     return {
         node.body[0].value
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, owners) and node.body and isinstance(node.body[0], ast.Expr)
     }
 
@@ -220,7 +226,7 @@ def _docstrings(tree: ast.Module) -> set[ast.AST]:
 def _formats_known_to(source: str) -> set[str]:
     """Return the names of formats in a module's strings, and what it imports of their modules."""
     tree = _tree(source)
-    texts = {node for node in ast.walk(tree) if isinstance(node, ast.Constant)} - _docstrings(tree)
+    texts = {node for node in _nodes(tree) if isinstance(node, ast.Constant)} - _docstrings(tree)
     modules = tuple(f"cdcavro.formats.{name}" for name in REGISTRY)
     return {node.value for node in texts if isinstance(node.value, str)} & set(REGISTRY) | {
         name for name in _imported(tree) if name.startswith(modules)
@@ -310,7 +316,7 @@ OF_THE_JVM = {"_jvm", "_jdf", "_jsc", "_jc", "_jsparkSession", "sparkContext", "
 
 
 def _uses_of_the_jvm(source: str) -> set[str]:
-    attributes = {node.attr for node in ast.walk(_tree(source)) if isinstance(node, ast.Attribute)}
+    attributes = {node.attr for node in _nodes(_tree(source)) if isinstance(node, ast.Attribute)}
     return attributes & OF_THE_JVM if source.startswith("spark/") else set()
 
 
@@ -484,7 +490,7 @@ def _ends_in_raise(match: ast.Match, after: list[ast.stmt]) -> bool:
 
 def _open_ended(source: str) -> list[int]:
     found = []
-    for node in ast.walk(_tree(source)):
+    for node in _nodes(_tree(source)):
         for body in (getattr(node, part, None) for part in ("body", "orelse", "finalbody")):
             for i, statement in enumerate(body if isinstance(body, list) else []):
                 if isinstance(statement, ast.Match) and not _ends_in_raise(statement, body[i + 1 :]):

@@ -23,16 +23,23 @@ def modules() -> list[str]:
     return [".".join(file.parts).removesuffix(".__init__") for file in files]
 
 
+def text(module: str) -> str:
+    """Return a module's source."""
+    file = _PACKAGE.parent / module.replace(".", "/")
+    source = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    return source.read_text(encoding="utf-8")
+
+
 @cache
 def tree(module: str) -> ast.Module:
     """Return a module's source, parsed."""
-    file = _PACKAGE.parent / module.replace(".", "/")
-    source = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
-    return ast.parse(source.read_text(encoding="utf-8"))
+    return ast.parse(text(module))
 
 
 def exported(module: str) -> list[str]:
     """Return what a module says with `__all__` is public in it; nothing if it does not say."""
+    if "__all__" not in text(module):
+        return []
     assigned = (node for node in tree(module).body if isinstance(node, ast.Assign) and "__all__" in _targets(node))
     return next((list(ast.literal_eval(node.value)) for node in assigned), [])
 

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
 
+HERE = Path(__file__).parent
+
 
 @pytest.fixture(params=["delta", "iceberg"])
 def sink(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Sink:
@@ -21,14 +23,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what another pair of a sink and a producer shows; with CDCAVRO_EVERY_MESSAGE, nothing."""
     if os.environ.get("CDCAVRO_EVERY_MESSAGE"):
         return
-    left = [item for item in items if _is_shown_by_another(item)]
-    items[:] = [item for item in items if not _is_shown_by_another(item)]
-    config.hook.pytest_deselected(items=left)
+    left = {item for item in items if item.path.parent == HERE and _is_shown_by_another(item)}
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=[*left])
 
 
 def _is_shown_by_another(item: pytest.Item) -> bool:
-    is_here = Path(__file__).parent in item.path.parents and hasattr(item, "callspec")
-    params = item.callspec.params if is_here and isinstance(item, pytest.Function) else {}
+    params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     sink, producer, name = (params.get(param) for param in ("sink", "producer", "name"))
     if producer is not None and name is None:
         # Batches between which tables change: each sink, and each producer.
