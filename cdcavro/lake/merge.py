@@ -16,7 +16,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
-from cdcavro.errors import OrderError, SchemaError
+from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.table.table_schema import avro_of, column_name
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from cdcavro.table.table_schema import TableSchema
 
 NO_FLOOR: Final = b""
+# What is said of a table that has no current state.
+NO_KEY: Final = "no primary key is known: only a changelog is written"
 # Avro writes both in the same way.
 _INTEGERS: Final = ("int", "long")
 
@@ -161,6 +163,19 @@ def kind_of_rows(rows: Iterable[TypedRow], kind: str | None, name: str) -> str |
         listed = sorted(kinds, key=KINDS.index, reverse=True)
         raise OrderError(None, name or None, " and some with ".join(["some with " + listed[0], *listed[1:]]))
     return next(iter(kinds), None)
+
+
+def changelog_reason(versions: Sequence[TableSchema]) -> str | None:
+    """Return why a table has no current state, but a changelog: a version of it has no key. None if all have one."""
+    if all(schema.key is not None for schema in versions):
+        return None
+    names, had_key = versions[-1].key_names, versions[0].key is not None
+    if not names or had_key:
+        return NO_KEY
+    return (
+        f"its key, {', '.join(map(shown, names))}, was stated behind rows without it: only a changelog is written;"
+        " for a current state, begin again with another state and lake at rows that state the key"
+    )
 
 
 def check_keys(versions: Sequence[TableSchema]) -> None:

@@ -228,6 +228,11 @@ class Table:
             return columns
         return complete_types(columns, self.version_with([one.name for one in columns if one.name], key), source)
 
+    def takes_key(self, names: Sequence[str]) -> bool:
+        """Return whether a table that never had a key has the columns of one, if any are named."""
+        is_new = bool(names) and self.schema.key is None and self.schema.names.issuperset(names)
+        return is_new and all(version.key is None for version in self.versions)
+
     def has_exactly(self, columns: Sequence[Column], source: Source, given: TypeOverrides) -> bool:
         """Return whether the newest version has exactly these columns."""
         return self.digests(columns, source, given) == digests_of_version(self.schema)

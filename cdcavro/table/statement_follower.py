@@ -52,7 +52,7 @@ class StatementFollower:
         self._tables, self._given = tables, given
         self._deliveries = Deliveries()
         self._refusals = _Refusals(tables)
-        # The keys of tables that have no rows yet.
+        # The keys of tables that have no rows yet, or none with the columns of their key.
         self._keys: dict[ddl.TableName, tuple[str, ...]] = {}
         self._appliers: dict[type, Callable[..., None]] = {
             ddl.CreateTable: self._on_create,
@@ -89,27 +89,38 @@ class StatementFollower:
                 self._refusals.release(part)
 
     def _take_key(self, change: Change, start: Key | None) -> None:
-        """Give a table without a key the one that a statement states; one without rows gets it with the first.
+        """Give a table without a key the one that a statement states.
 
-        Raises `SchemaError` for a table that has another key.
+        One whose rows do not have its columns so far gets it with the first that has them. Raises `SchemaError` for a table that has another key.
         """
         name, key = table_name_of(change.source), change.key or ()
         if name is None:
             return
         table, former = self._tables.bearer(name), self._keys.get(name)
-        if table is None and former != key:
+        is_early = table is None or (table.schema.key is None and not table.schema.names.issuperset(key))
+        if is_early and former != key:
             room = self._tables.room
             room.left += 0 if former is None else _size_of_key(name, former)
             room.reserve(_size_of_key(name, key), name.table)
             self._keys[name] = key
             room.edits += 1
-        elif table is not None and table.schema.key is None and table.schema.names.issuperset(key):
-            with self._tables.transaction():
-                self._tables.save(table)
-                self._apply_actions(table, ddl.AlterTable(name, (ddl.AddKey(key),)), change, start)
-        elif table is not None and table.schema.key is not None and {*table.schema.key_names} != {*key}:
+        elif is_early or table is None:
+            return
+        elif table.schema.key is None:
+            self.add_key(table, key, change, start)
+        elif {*table.schema.key_names} != {*key}:
             listed = [", ".join(map(shown, names)) for names in (key, table.schema.key_names)]
             raise SchemaError(name.table, f"its key is stated as {listed[0]}, and its rows have {listed[1]}")
+
+    def key_of(self, change: Change, name: TableName) -> Sequence[str]:
+        """Return the key that a row states, or else the one that was stated for the name of its table."""
+        return change.key or self._keys.get(name, ())
+
+    def add_key(self, table: Table, key: Sequence[str], change: Change, start: Key | None) -> None:
+        """Begin a version of a table with a key, which it did not have. Raises `SchemaError`."""
+        with self._tables.transaction():
+            self._tables.save(table)
+            self._apply_actions(table, ddl.AlterTable(table.schema.table, (ddl.AddKey(tuple(key)),)), change, start)
 
     def _apply(self, part: Change, sent: Change, key: Key | None) -> None:
         """Apply a statement, or what one whose text is not understood says of one of its tables."""
@@ -140,8 +151,7 @@ class StatementFollower:
             names = [Column(name=column) for column in names_of_columns(change)]
             listed = names if change.columns is None else change.columns
             with self._tables.transaction():
-                key = change.key or self._keys.get(name, ())
-                table = self._tables.create(name, listed, key, change.source, start)
+                table = self._tables.create(name, listed, self.key_of(change, name), change.source, start)
                 table.unexplained = table.unexplained.with_differences(None, table.schema)
                 table.room.reserve(table.unexplained.size, name.table)
         return table

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Column, Row
     from cdcavro.change.modes import Modes
+    from cdcavro.change.order import Key
     from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
 
@@ -153,15 +154,15 @@ def _converted_row(row: Row, converters: Mapping[str, Callable[[Any], Any] | Non
 class _LastChange:
     """The table and version of a change, which hold for the next similar change as long as no table is edited."""
 
-    __slots__ = ("_columns", "_edits", "_source", "table_version")
+    __slots__ = ("_columns", "_edits", "_key", "_source", "table_version")
 
     def __init__(self, change: Change, edits: int, table_version: TableVersion) -> None:
-        self._source, self._columns, self._edits = change.source, change.columns, edits
+        self._source, self._columns, self._key, self._edits = change.source, change.columns, change.key, edits
         self.table_version = table_version
 
     def is_for(self, change: Change, edits: int) -> bool:
-        """Return whether a change has an equal source and the identical column list, with no edit in between."""
-        is_same = self._edits == edits and self._columns is change.columns
+        """Return whether a change has an equal source and key and the identical column list, with no edit in between."""
+        is_same = self._edits == edits and self._columns is change.columns and self._key == change.key
         return is_same and (self._source is change.source or self._source == change.source)
 
 
@@ -310,7 +311,7 @@ class Tables:
         change = self.with_given_table(change)
         name = self._name(change.source) if change.op in DML else None
         table = None if name is None else self._catalog.only_bearer(name)
-        if table is None:
+        if table is None or name is None or table.takes_key(self._follower.key_of(change, name)):
             return None
         schema = table.schema if len(table.versions) == 1 else None
         if change.columns is not None and is_all_learned:
@@ -341,6 +342,8 @@ class Tables:
         self._follower.check(change, name, table, key)
         if table is None:
             raise SchemaError(name.table, "the table is not known")
+        if table.takes_key(names := self._follower.key_of(change, name)):
+            raise SchemaError(name.table, f"the key {', '.join(map(shown, names))} is not known of it")
         if change.columns is None:
             return [(table, table.version_with(names_of_columns(change), key))]
         stated = table.with_known_types(change.columns, change.source, key)
@@ -378,7 +381,8 @@ class Tables:
         columns = change.columns
         table = self._catalog.only_bearer(name)
         settled = None if table is None or columns is None else table.settled_version(columns, change.source)
-        if table is not None and settled is not None:
+        names = self._follower.key_of(change, name)
+        if table is not None and settled is not None and not table.takes_key(names):
             self._last = _LastChange(change, self._room.edits, (table, settled))
             return table, settled
         table, key = self._catalog.bearer_and_time(name, change)
@@ -386,14 +390,22 @@ class Tables:
         if table is None:
             table = self._follower.begin(change, name, key)
         self._catalog.note_spelling(name)
-        if columns is not None:
-            stated = table.with_known_types(columns, change.source, key)
-            whole = table.whole_version(stated, change.source, self._given, key)
-            schema = whole or table.take_columns(stated, change.source, self._given, key, change.key)
-        else:
-            schema = table.take_names(names_of_columns(change), change.source, self._given, key)
+        schema = self._take_columns(change, table, key)
+        if table.takes_key(names):
+            # Rows before it were written without, so it is that of a new version.
+            table.mark_used(schema)
+            self._follower.add_key(table, names, change, key)
+            schema = self._take_columns(change, table, key)
         table.mark_used(schema)
         return table, schema
+
+    def _take_columns(self, change: Change, table: Table, key: Key | None) -> TableSchema:
+        """Return the version of a row, adding one if none has its columns. Raises `SchemaError`."""
+        if change.columns is None:
+            return table.take_names(names_of_columns(change), change.source, self._given, key)
+        stated = table.with_known_types(change.columns, change.source, key)
+        whole = table.whole_version(stated, change.source, self._given, key)
+        return whole or table.take_columns(stated, change.source, self._given, key, change.key)
 
     def _tables_to_empty(self, change: Change) -> list[TableVersion]:
         """Return the tables that a TRUNCATE empties, each with its version."""

@@ -162,6 +162,16 @@ def test_a_key_is_no_other_table_s_and_replaces_none():
     assert [version.key_names for version in table.versions] == [(), ("id",)]
 
 
+def test_a_key_whose_column_the_first_rows_lack_is_known_with_the_first_row_that_has_it():
+    """Whether it is stated before the first row, or behind it."""
+    for texts in ([created("id"), message(data={"a": 1})], [message(data={"a": 1}), created("id")]):
+        tables = Tables()
+        for text in (*texts, message(data={"id": 1, "a": 2}), message(data={"id": 2})):
+            tables.add(cdcavro.change.replace(to_changes(text, "aws_dms")[0], place=PLACE))
+        (table,) = tables.tables
+        assert (table.versions[0].key_names, table.schema.key_names) == ((), ("id",))
+
+
 def test_a_key_counts_for_rows_of_other_partitions_that_come_before_it():
     """Control records have a partition of their own, so nothing says which of them comes first."""
     places = [Arrival(topic="t", partition=number, offset=9 - number) for number in range(2)]

@@ -10,8 +10,8 @@ import pytest
 
 from cdcavro.errors import FileError
 from cdcavro.lake.job_state import JobState
+from cdcavro.lake.merge import NO_KEY
 from cdcavro.sync.batches import BatchReport
-from cdcavro.sync.native.native_tables import NO_KEY
 from cdcavro.sync.settings import Formats
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
@@ -29,6 +29,12 @@ def debezium(id: int, position: int, op: str = "c") -> bytes:
     source = {"connector": "mysql", "name": "s", "ts_ms": 1, "db": "d", "table": "t", "file": "b.1", "pos": position}
     after = None if op == "t" else {"id": id, "a": 1}
     return json.dumps({"before": None, "after": after, "source": {**source, "row": 0}, "op": op, "ts_ms": 1}).encode()
+
+
+LATE_KEY = (
+    "its key, 'id', was stated behind rows without it: only a changelog is written; for a current state, begin again with"
+    " another state and lake at rows that state the key"
+)
 
 
 def tables(job: PipelineJob, reports: list[BatchReport]) -> list[Table]:
@@ -166,8 +172,34 @@ def test_a_table_that_gets_its_key_later_has_a_changelog(job):
     )
     reports = made.run()
     assert [report.waiting for report in reports] == [{}, {}]
-    assert [report.steps for report in reports] == [[f"d.t: {NO_KEY}"], []]
+    assert [report.steps for report in reports] == [[f"d.t: {NO_KEY}"], [f"d.t: {LATE_KEY}"]]
     assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_key_that_only_later_rows_state_is_known_from_there_on_and_no_row_before_it_is_lost(job, *, is_cut: bool):
+    """Of the rows before it there is no current state, which is said with what to do; rows behind it need not state it."""
+    made = job()
+    messages = [
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1, pkNames=None),
+        canal("INSERT", [{"id": "2", "a": "1"}], id=2),
+        canal("UPDATE", [{"id": "2", "a": "5"}], id=3, old=[{"a": "1"}], pkNames=None),
+    ]
+    for some in [[one] for one in messages] if is_cut else [messages]:
+        made.send(*some)
+    reports = made.run()
+    said = [NO_KEY, LATE_KEY] if is_cut else [LATE_KEY]
+    assert [step for report in reports for step in report.steps] == [f"d.t: {one}" for one in said]
+    assert [report.waiting for report in reports] == [{}] * len(reports)
+    assert sum(report.counts["written"] for report in reports) == 3
+    rows = made.rows("d.t", "id", "_cdc_op", "_cdc_version", "_cdc_key", suffix="changes")
+    found = [(id, op, version, key is not None) for id, op, version, key in rows]
+    assert found == [(1, "c", 1, False), (2, "b", 2, True), (2, "c", 2, True), (2, "u", 2, True)]
+    # A run that goes on knows the same, and says it again.
+    made.send(canal("INSERT", [{"id": "3", "a": "1"}], id=4))
+    (report,) = made.run()
+    assert report.steps == [f"d.t: {LATE_KEY}"]
+    assert [version.key_names for version in tables(made, [report])[0].versions] == [(), ("id",)]
 
 
 def test_a_state_whose_checkpoint_is_gone_is_refused(job):

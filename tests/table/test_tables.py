@@ -150,6 +150,42 @@ def test_a_key_is_known_as_soon_as_a_change_says_it_with_new_columns():
     assert stream.row("id int, a int", key=("id",)).schema.key_names == ("id",)
 
 
+@pytest.mark.parametrize("columns", ["id int, a int", None])
+def test_a_key_that_later_rows_state_is_that_of_a_new_version(columns):
+    """It is learned of a row that states it, and rows behind that one have it, stated or not; those before it have none."""
+    stream, values = Stream(), {"id": 1, "a": 2}
+    first = stream.row(columns, values)
+    stated_ = Change(op="INSERT", source=CANAL, key=("id",), columns=stream.changes[0].columns, after=values)
+    assert stream.tables.lasting_writer(stated_, is_all_learned=True) is None
+    rows = [stream.row(columns, values, key=key) for key in (("id",), None, ("a",), ("x",))]
+    assert (first.key, [row.schema.version for row in rows]) == (None, [2] * 4)
+    assert [read(row.key, row.schema.key)["id"] for row in rows] == [1 if columns else "1"] * 4
+    assert [version.key_names for version in first.table.versions] == [(), ("id",)]
+    assert first.table.steps[1] == ("the key is 'id'",)
+    for change, row in zip(stream.changes, [first, *rows], strict=True):
+        assert stream.tables.find(change) == [(row.table, row.schema)]
+
+
+def test_a_row_whose_key_is_not_learned_is_not_found():
+    """Whoever asks learns it; a key of columns that the table does not have is none, and needs no learning."""
+    stream = Stream()
+    stream.row("id int")
+    (row,) = [replace(change, key=("id",)) for change in stream.changes]
+    with pytest.raises(SchemaError, match="schema t: the key 'id' is not known of it"):
+        stream.tables.find(row)
+    other = replace(row, key=("x",))
+    assert [schema.version for _, schema in stream.tables.find(other)] == [1]
+    assert stream.tables.lasting_writer(other, is_all_learned=True) is not None
+
+
+def test_a_late_row_does_not_bring_back_a_key_that_a_statement_dropped():
+    """It states the key that its table had then."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    stream.ddl("ALTER TABLE t DROP PRIMARY KEY")
+    assert stream.row("id int, a int", key=("id",)).table.schema.key is None
+
+
 def test_rows_without_a_statement_make_their_table():
     """Of the columns that they state, or of those that they have."""
     stream = Stream()

@@ -33,6 +33,7 @@ from cdcavro.lake.lakes import (
     adopts,
     foreign_table_error,
 )
+from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
 from cdcavro.lake.typed_rows import facts_of_parts
 from cdcavro.spark.lake.changelog import Changelog
@@ -80,8 +81,6 @@ _REFUSALS: Final = (
 _ROWS: Final = "version int, operation string, `order` binary, key binary, payload binary"
 # Up to how many bytes of a batch are collected and written by this process, where it can do that.
 COLLECTED: Final = 128 << 20
-# What is said of a table that has no current state.
-NO_KEY: Final = "no primary key is known: only a changelog is written"
 
 
 def spark_lake(lake: DeltaLake | IcebergLake) -> Sink:
@@ -180,6 +179,8 @@ class LakeTables:
     _sinks: dict[TableName, Sink] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
+    # Why tables have no current state, as it was said last.
+    _reasons: dict[TableName, str | None] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
     _known: dict[TableName, LakeTableCache] = field(default_factory=dict)
     _readings: dict[TableName, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
@@ -258,16 +259,16 @@ class LakeTables:
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior = LENIENT if table.is_gone else self.settings.behavior
         try:
-            # A table that got its key later has rows without one, of which there is no current state.
-            is_keyed = all(schema.key is not None for schema in table.versions)
-            if self.settings.is_current and is_keyed:
+            reason = changelog_reason(table.versions)
+            if self.settings.is_current and reason is None:
                 known = self._known.setdefault(name, LakeTableCache())
                 state = CurrentState(sink, name, behavior, self.settings.guard, known)
                 retry(lambda: self._merge(spark, state, table, waiting, steps))
-            if self.settings.is_changelog or not is_keyed:
+            if self.settings.is_changelog or reason is not None:
                 log = Changelog(sink, name, behavior)
-                if self.settings.is_current and (log.table, "log") not in self._prepared:
-                    steps += [] if is_keyed else [NO_KEY]
+                if self.settings.is_current and self._reasons.get(name) != reason:
+                    self._reasons[name] = reason
+                    steps += [] if reason is None else [reason]
                 self._append(spark, log, table, waiting, steps)
         except _REFUSALS as error:
             # Somebody may mend the lake table.

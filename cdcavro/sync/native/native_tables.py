@@ -19,6 +19,7 @@ from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import CHANGE, OWNER, SUFFIXES, adopted_properties, adopted_until, adopts, name_property
+from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER
 from cdcavro.lake.typed_rows import DROP, facts_of_parts
 from cdcavro.sync.native.native_columns import prepare
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
 
-# What is said of a table that has no current state.
-NO_KEY: Final = "no primary key is known: only a changelog is written"
 # How large a table may be.
 MOST_BYTES: Final = 1 << 30
 # Before any batch: the history of a table is looked through from its beginning.
@@ -103,6 +102,8 @@ class NativeTables:
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
     _known: dict[TableName, NativeCache] = field(default_factory=dict)
+    # Why tables have no current state, as it was said last.
+    _reasons: dict[TableName, str | None] = field(default_factory=dict)
 
     @property
     def has_changes(self) -> bool:
@@ -161,15 +162,15 @@ class NativeTables:
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior = LENIENT if table.is_gone else self.behavior
         try:
-            # A table that got its key later has rows without one, of which there is no current state.
-            is_keyed = all(schema.key is not None for schema in table.versions)
-            if self.is_current and is_keyed:
+            reason = changelog_reason(table.versions)
+            if self.is_current and reason is None:
                 known = self._known.setdefault(name, NativeCache())
                 self._merge(NativeState(lake, name, behavior, self.guard, known), table, waiting, steps)
-            if self.is_changelog or not is_keyed:
+            if self.is_changelog or reason is not None:
                 log = NativeChangelog(lake, name, behavior)
-                if self.is_current and (name, "log") not in self._prepared:
-                    steps += [] if is_keyed else [NO_KEY]
+                if self.is_current and self._reasons.get(name) != reason:
+                    self._reasons[name] = reason
+                    steps += [] if reason is None else [reason]
                 self._append(log, table, waiting, steps)
         except CdcAvroError as error:
             # Somebody may mend the lake table.

@@ -224,7 +224,7 @@ def test_tombstones_and_keys_of_records_count():
     """A key that Debezium's format reads has to be JSON; for other formats it says nothing."""
     value = b'{"op":"c","before":null,"after":{"id":1},"source":{"connector":"mysql","db":"d","table":"t","file":"b.1","pos":4,"row":0}}'
     records: list[Record] = [(b'{"id":1}', value), (b'{"id":1}', None), (b"Struct{id=1}", value), (None, value)]
-    knowledge = known(value, format="debezium")
+    knowledge = known(b'{"key":{"id":1},"value":%b}' % value, format="debezium")
     rows, summary = converted(knowledge, batch_of(records))
     assert summary["counts"] == {"read": 4, "tombstones": 1, "written": 2, "left out": 0, "rejected": 1}
     (reject,) = [row for row in rows if row["what"] == REJECT]

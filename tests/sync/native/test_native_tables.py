@@ -17,13 +17,14 @@ from cdcavro.change.model import replace as replace_change
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
 from cdcavro.lake.lakes import NAME, OWNER, Attempt
+from cdcavro.lake.merge import NO_KEY
 from cdcavro.lake.sql_statements import ORDER
 from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.sync.native import row_images
 from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.native_state import NativeState, facts_of
 from cdcavro.sync.native.native_table import Mark
-from cdcavro.sync.native.native_tables import NO_KEY, NativeChangelog, NativeTables, TableResult, rows_not_held
+from cdcavro.sync.native.native_tables import NativeChangelog, NativeTables, TableResult, rows_not_held
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.keyed_changes import change
@@ -135,7 +136,7 @@ def test_a_fault_of_a_table_keeps_only_its_own_rows_waiting(tmp_path: Path, monk
 
 
 def test_a_table_without_a_key_has_a_changelog_only_which_is_said_once(tmp_path: Path):
-    """Also if it gets its key later."""
+    """Its rows are all appended."""
     pipeline = Pipeline(tmp_path)
     keyless = [canal("INSERT", [{"id": "1"}], id=n, pkNames=[]) for n in (1, 2)]
     assert [pipeline.write(one)[0].steps for one in keyless] == [[NO_KEY], []]
