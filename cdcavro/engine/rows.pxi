@@ -184,12 +184,17 @@ cdef int _put_absent(Typing *t, const Pattern *p, const Token *tokens, int absen
 
 
 cdef int _put_key(Typing *t, const Pattern *p, int values, const Token *tokens) noexcept nogil:
-    """Put out the key of a row."""
+    """Put out the key of a row. One with null in it is left: a current state refuses it."""
+    cdef const Cell *cell
+    cdef Py_ssize_t start
     cdef int i
     for i in range(p.key_count):
+        cell, start = p.cells + p.key[i], t.keys.size
         if tokens[p.key[i]].row != t.row:
             return LEFT
-        if _put_cell(t.run, t.keys, p.cells + p.key[i], t.run.code + values, tokens + p.key[i], &p.facts):
+        if _put_cell(t.run, t.keys, cell, t.run.code + values, tokens + p.key[i], &p.facts):
+            return LEFT
+        if t.keys.out[start] == <uint8_t>cell.null:
             return LEFT
     return _put(t.keys, 0)
 

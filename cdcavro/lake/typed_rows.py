@@ -84,18 +84,32 @@ def rows_of_message(
 def write_change(tables: Tables, change: Change, has_state: HasState | None = None) -> list[TypedChange]:
     """Return what `Tables.write` makes of a change that is learned; nothing if the change is no row.
 
-    Raises as `Tables.find` and `Tables.write` do, and of a table that `has_state`, as `check_whole` does.
+    Raises as `Tables.find` and `Tables.write` do, and of a table that `has_state`, as `check_whole` does, and
+    `StructureError` for a row with NULL in its key: all such rows would be one.
     """
     own = change
     if change.half is not None:
         # The row before an update goes and the one after it comes, whatever message brings them.
         own = replace(change, op="DELETE" if change.half == "BEFORE" else "INSERT", half=None)
     typed = tables.write(own, tables.find(own)) if own.op in DML or empties(own) else []
-    if has_state is not None and change.op == "UPDATE":
-        for one in typed:
-            if one.change.op == "INSERT" and has_state(one.table):
-                check_whole(one, is_half=change.half is not None)
+    for one in typed if has_state is not None else ():
+        nulls = _nulls_of_key(one)
+        is_put = change.op == "UPDATE" and one.change.op == "INSERT"
+        if (nulls or is_put) and has_state is not None and has_state(one.table):
+            if nulls:
+                expected = f"no NULL in the key of {_label(one)}, which tells its rows apart"
+                got = f"null for {_listed(nulls)}"
+                raise StructureError(expected, got, pointer="/key", format=one.change.source.format)
+            check_whole(one, is_half=change.half is not None)
     return typed
+
+
+def _nulls_of_key(typed: TypedChange) -> list[str]:
+    """Return the columns of a row's key that are null."""
+    image = typed.change.before if typed.change.before is not None else typed.change.after
+    if typed.key is None or image is None:
+        return []
+    return [name for name in typed.schema.key_names if image[name] is None]
 
 
 def check_whole(typed: TypedChange, *, is_half: bool = False) -> None:
@@ -107,11 +121,18 @@ def check_whole(typed: TypedChange, *, is_half: bool = False) -> None:
     lost = [*typed.absent, *(() if is_half else _unexplained_drops(typed))]
     if typed.key is None or not lost:
         return
-    name, more = typed.schema.table, len(lost) - _SHOWN_COLUMNS
-    table = ".".join(plain(part) for part in (name.database, name.schema, name.table) if part)
-    expected = f"all columns of {table} in a row that an update puts under another key ({WHOLE_ROWS})"
-    listed = ", ".join([*map(shown, lost[:_SHOWN_COLUMNS]), *([f"{more} more"] if more > 0 else [])])
-    raise StructureError(expected, f"none for {listed}", format=typed.change.source.format)
+    expected = f"all columns of {_label(typed)} in a row that an update puts under another key ({WHOLE_ROWS})"
+    raise StructureError(expected, f"none for {_listed(lost)}", format=typed.change.source.format)
+
+
+def _label(typed: TypedChange) -> str:
+    name = typed.schema.table
+    return ".".join(plain(part) for part in (name.database, name.schema, name.table) if part)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    more = len(columns) - _SHOWN_COLUMNS
+    return ", ".join([*map(shown, columns[:_SHOWN_COLUMNS]), *([f"{more} more"] if more > 0 else [])])
 
 
 def _unexplained_drops(typed: TypedChange) -> list[str]:
@@ -162,7 +183,7 @@ class Batch(NamedTuple):
 class TypedRows:
     """Turns batches of changes into typed rows; `tables` (`Tables`) follows their tables, and `clock` the lanes.
 
-    What `check_whole` refuses is a reject where a table `has_state`: a function that is called with the `Table`.
+    What `write_change` refuses is a reject where a table `has_state`: a function that is called with the `Table`.
 
     A row waits for nothing: its own columns and its place in the order say which version it is of, once its batch is
     learned. So it does not matter where a stream is cut into batches, even between a statement and the rows around it.

@@ -173,6 +173,26 @@ def test_a_row_that_moves_and_is_stated_in_part_is_a_reject_where_a_table_has_a_
     assert TypedRows(Tables()).of_batch(messages).rejects == []
 
 
+def test_a_row_with_null_in_its_key_is_a_reject_where_a_table_has_a_state():
+    """So is one that leaves such a key, or comes to one, and each half; an emptied table has no row."""
+    whole, null = replace(insert(1), after={"id": 1, "a": 1}), {"id": None, "a": 1}
+    changes = [
+        whole,
+        replace(whole, after=null),
+        replace(whole, op="DELETE", before=null, after=None),
+        replace(whole, op="UPDATE", before=null),
+        replace(whole, op="UPDATE", before=whole.after, after=null),
+        replace(whole, op="UPDATE", half="AFTER", after=null),
+    ]
+    messages = [message(number, change) for number, change in enumerate(changes)]
+    found = TypedRows(Tables(), has_state=lambda table: table.schema.table.table == "t").of_batch(messages)
+    assert [row.operation for row in found.rows] == ["c"]
+    assert [(change.place.offset, error.got) for change, error in found.rejects] == [
+        (number, "null for 'id'") for number in range(1, 6)
+    ]
+    assert TypedRows(Tables()).of_batch(messages).rejects == []
+
+
 def test_a_column_that_a_list_of_columns_has_dropped_is_lacked_by_a_moved_row_until_a_statement_drops_it():
     """Some sources list nothing but the columns that a row states; a row of an older version lacks nothing newer."""
     lists = COLUMNS, (*COLUMNS, Column(name="b", type="int")), (COLUMNS[0], Column(name="c", type="int"))

@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -210,6 +211,43 @@ def test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_
     (folder / "completed.json").write_text(json.dumps(reject | {"raw": b64encode(whole).decode()}) + "\n")
     assert [report.counts["written"] for report in made.run(**own)] == [1]
     assert made.rows("d.t", "id", "n", "note") == [("8", "5", "long")]
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_row_with_null_in_its_key_is_a_reject_of_a_current_state(job, *, has_state: bool):
+    """All rows with NULL there would be one row; a changelog has them all. Rows beside them are written."""
+    made = job(is_current=has_state, is_changelog=True)
+    keys: dict[str, Any] = {"pkNames": ["id", "part"]}
+    rows: list[dict[str, Any]] = [{"id": "1", "part": str(n), "a": "1"} for n in range(3)]
+    nulls = [{"id": "1", "part": None, "a": str(n)} for n in range(3)]
+    messages = [canal("INSERT", [row], id=i, **keys) for i, row in enumerate(rows[:2], 1)]
+    messages += [canal("INSERT", [row], id=i, **keys) for i, row in enumerate(nulls, 3)]
+    messages += [
+        canal("UPDATE", [nulls[1]], id=6, old=[{"a": "0"}], **keys),
+        canal("DELETE", [nulls[1]], id=7, **keys),
+        canal("UPDATE", [rows[0]], id=8, old=[{"part": None}], **keys),
+        canal("INSERT", [rows[2]], id=9, **keys),
+    ]
+    made.send(*messages)
+    (report,) = made.run()
+    assert (report.counts["written"], report.counts["rejected"]) == ((3, 6) if has_state else (9, 0))
+    log = made.rows("d.t", "part", "a", suffix="changes")
+    assert len([row for row in log if row[0] is None]) == (0 if has_state else 7)
+    if has_state:
+        assert made.rows("d.t", "part", "a") == [(0, 1), (1, 1), (2, 1)]
+        (reason,) = report.rejects
+        sentence = "expected no NULL in the key of d.t, which tells its rows apart, got null for 'part'"
+        assert (reason.path, reason.count, reason.example) == ("$.key", 6, sentence)
+
+
+def test_rows_with_null_in_a_key_that_came_late_are_in_the_changelog(job):
+    """Their table has no current state."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1, pkNames=None), canal("INSERT", [{"id": "2"}], id=2))
+    null: dict[str, Any] = {"id": None}
+    made.send(canal("INSERT", [null], id=3))
+    assert [report.counts["rejected"] for report in made.run()] == [0, 0]
+    assert made.rows("d.t", "id", suffix="changes") == [(None,), (1,), (2,)]
 
 
 def test_rejects_of_a_batch_that_is_not_done_are_not_read_again(job):

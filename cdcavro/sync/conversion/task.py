@@ -195,7 +195,7 @@ class _Task:
             unavailable=own.unavailable,
             dropped=own.dropped,
             is_of_one_topic=is_of_one_topic,
-            has_state=self._output.is_wanted if own.has_states else None,
+            has_state=self._output.has_state if own.has_states else None,
         )
 
     def _replay(self, batch: pa.RecordBatch) -> None:
@@ -416,9 +416,9 @@ class TaskOutput:
         marks = self._questions.marks
         return [marks.get(table.number, str(table.number)) for table in self._knowledge.tables.tables]
 
-    def is_wanted(self, table: Table) -> bool:
-        """Return whether the rows of a table are wanted."""
-        return table.number not in self._left_out()
+    def has_state(self, table: Table) -> bool:
+        """Return whether a table is wanted, and all its versions have keys: it has no current state without."""
+        return table.number not in self._left_out() and _is_keyed(table)
 
     def _left_out(self) -> frozenset[int]:
         """Return the numbers of the tables that are not wanted; each new table is looked at once."""
@@ -432,4 +432,8 @@ class TaskOutput:
         """Return the numbers of tables of which the last change of each key is enough: all their versions have keys."""
         numbers = self._facts.tables if self._knowledge.is_reduced else ()
         tables = self._knowledge.tables.tables
-        return [one for one in numbers if all(schema.key is not None for schema in tables[one].versions)]
+        return [one for one in numbers if _is_keyed(tables[one])]
+
+
+def _is_keyed(table: Table) -> bool:
+    return all(schema.key is not None for schema in table.versions)
