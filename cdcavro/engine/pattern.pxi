@@ -76,6 +76,7 @@ cdef struct Pattern:
     int after
     uint8_t op
     bint bare_transaction  # an empty transaction is none
+    int64_t latest  # the greatest first number of its messages
     bint fills  # columns that the row after a change does not have are null
     Py_ssize_t weight
     int32_t *index  # of cells by name, an open table
@@ -301,7 +302,7 @@ cdef void _fill(Pattern *p, tuple parts, program):
     p.position, p.before, p.after = program.position, program.before, program.after
     p.order, p.phase, p.is_batched = program.order, program.phase, program.is_batched
     p.op, p.bare_transaction, p.weight = program.operation, program.is_empty_none, program.weight
-    p.fills = program.fills_absent
+    p.fills, p.latest = program.fills_absent, program.latest
     p.index_room = 8
     while p.index_room < <uint32_t>(2 * p.count + 1):
         p.index_room *= 2

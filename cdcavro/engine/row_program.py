@@ -9,6 +9,8 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Final
 
+from cdcavro.exact.numbers import MAX_LONG
+
 OPERATIONS: Final = (
     *("gone", "whole", "double", "single", "flag", "decimal", "unscaled"),
     *("string", "json", "anything", "digits"),
@@ -62,6 +64,8 @@ class RowProgram:
     phase: int = 0
     # Whether numbers without a time are those of batches.
     is_batched: bool = False
+    # The greatest first number that a message of the pattern has; behind it, its rows may be of another version.
+    latest: int = MAX_LONG
     # How many characters each row repeats of its message, roughly.
     weight: int = 0
 

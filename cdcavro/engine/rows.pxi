@@ -319,6 +319,8 @@ cdef int _put_row(Typing *t, Pattern *p, int values, int64_t number, bint has_be
     """Put out the key and the envelope of a row, whose tokens were taken."""
     cdef const Token *tokens = t.before if has_before else t.after
     cdef int i
+    if t.number_count > 0 and t.numbers[0] > p.latest:
+        return LEFT
     if has_before and has_after:
         _keep_key(t, p)
         for i in range(p.same_count):

@@ -84,6 +84,8 @@ class Table:
     _declared: dict[bytes, None] = field(default_factory=dict)
     # The names of the columns that any version has as unsigned.
     _unsigned: frozenset[str | None] = _NONE
+    # What `last_number` returned since the last edit, by the indexes of versions.
+    _extended: dict[tuple[int, ...], int | None] = field(default_factory=dict)
     # The number of the last edit among all tables: it never comes again, even after edits that were undone.
     _edit: int = 0
 
@@ -153,7 +155,7 @@ class Table:
             return None
         fitting = self._indexes.get(self.digests(stated, source, given).resolved, ())
         if not fitting and len(self.versions) == 1:
-            return self.whole_version(stated, source, given, None)
+            return self.whole_version(stated, source, given, None, is_update=False)
         return self.versions[fitting[0]] if len(fitting) == 1 else None
 
     def _completed_everywhere(self, columns: tuple[Column, ...], source: Source) -> tuple[Column, ...] | None:
@@ -205,19 +207,43 @@ class Table:
             raise self._contradiction(columns, source, given, key)
         return self._newest_begun(self._indexes[digests.resolved], key)
 
+    def last_number(self, columns: _Columns, source: Source, given: TypeOverrides) -> int | None:
+        """Return the first number of the order beyond which an update with these columns may state a part of its table.
+
+        They are those of a version to which a statement of that number added others. None if there is no such version.
+        """
+        indexes = self._indexes.get(self.digests(columns, source, given).resolved, ()) if len(self.versions) > 1 else ()
+        if indexes and indexes not in self._extended:
+            numbers = [start[3][0] for start in self._extensions(indexes[0], len(self.versions)) if start[3]]
+            self._extended[indexes] = min(numbers, default=None)
+        return self._extended[indexes] if indexes else None
+
+    def _extensions(self, index: int, until: int) -> list[Any]:
+        """Return the beginnings of versions behind one, and before another, in which a statement added columns to it."""
+        names, later = self.versions[index].names, range(index + 1, until)
+        return [
+            self.starts[i]
+            for i in later
+            if isinstance(self.starts[i], StatementTime) and self.versions[i].names > names
+        ]
+
     def whole_version(
-        self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None
+        self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, *, is_update: bool
     ) -> TableSchema | None:
         """Return the version at a row's time if the row states some of its columns, as they are, and no others.
 
-        None if some version has just the stated columns. A row of which the source logged a part is no statement: no
-        column is dropped by it.
+        None if some version has just the stated columns, unless an update is made behind the statement that added
+        others. A row of which the source logged a part is no statement: no column is dropped by it.
         """
-        schema = self.versions[last_begun(self.starts, key)]
+        place = last_begun(self.starts, key)
+        schema = self.versions[place]
         if len(columns) >= len(schema.columns) or not schema.names.issuperset(column.name for column in columns):
             return None
-        if self.digests(columns, source, given).resolved in self._indexes:
-            return None
+        indexes = self._indexes.get(self.digests(columns, source, given).resolved)
+        if indexes is not None:
+            own = max((index for index in indexes if index <= place), default=place)
+            if not is_update or not any(is_made_behind(key, start) for start in self._extensions(own, place + 1)):
+                return None
         stated = {signature[:2] for signature in signatures_of(columns, source, given, schema)}
         is_part = stated <= {signature[:2] for signature in _signatures_of_version(schema)}
         return schema if is_part else None
@@ -303,6 +329,7 @@ class Table:
         return self.room.recall(SETTLED, self._edit, columns, source) if self.is_used else None
 
     def _count_edit(self) -> None:
+        self._extended.clear()
         self.room.edits += 1
         self._edit = self.room.edits
 
@@ -505,6 +532,11 @@ def is_made_before(key: Key | None, start: Any) -> bool:
     return is_before(key, start) or (
         key is not None and isinstance(start, StatementTime) and began_before(key, cast("Key", start))
     )
+
+
+def is_made_behind(key: Key | None, start: StatementTime) -> bool:
+    """Return whether a row is known to come behind a statement, and began in a later second: it is not sent again."""
+    return key is not None and precedes(start, key) is True and began_before(start, key)
 
 
 def is_in_second(key: Key, start: Any) -> bool:

@@ -305,8 +305,8 @@ class Tables:
         """Return the table and writer of a row change, and the completed change, if they hold for all changes like it.
 
         A change is like it if it has the same source, operation, key and columns (or, if none are stated, has values
-        for columns of the version only), at whatever time. They hold until a table is edited. If all is learned, they are
-        what `find` finds.
+        for columns of the version only), at whatever time, but for `last_number`. They hold until a table is edited. If
+        all is learned, they are what `find` finds.
         """
         change = self.with_given_table(change)
         name = self._name(change.source) if change.op in DML else None
@@ -322,6 +322,12 @@ class Tables:
             return None
         completed = self._complete(change, schema)
         return table, self._writer(table, schema, completed), completed
+
+    def last_number(self, table: Table, change: Change) -> int | None:
+        """Return the greatest first number of the order for which `lasting_writer` holds; None if it holds for all."""
+        if change.op != "UPDATE" or change.columns is None:
+            return None
+        return table.last_number(change.columns, change.source, self._given)
 
     @one_at_a_time
     def find(self, change: Change) -> list[TableVersion]:
@@ -347,7 +353,7 @@ class Tables:
         if change.columns is None:
             return [(table, table.version_with(names_of_columns(change), key))]
         stated = table.with_known_types(change.columns, change.source, key)
-        whole = table.whole_version(stated, change.source, self._given, key)
+        whole = table.whole_version(stated, change.source, self._given, key, is_update=change.op == "UPDATE")
         return [(table, whole or table.version_fitting(stated, change.source, self._given, key))]
 
     @one_at_a_time
@@ -380,9 +386,12 @@ class Tables:
     def _row(self, change: Change, name: TableName) -> TableVersion:
         columns = change.columns
         table = self._catalog.only_bearer(name)
-        settled = None if table is None or columns is None else table.settled_version(columns, change.source)
         names = self._follower.key_of(change, name)
-        if table is not None and settled is not None and not table.takes_key(names):
+        settled = None
+        if table is not None and columns is not None and not table.takes_key(names):
+            is_clear = table.last_number(columns, change.source, self._given) is None
+            settled = table.settled_version(columns, change.source) if is_clear else None
+        if table is not None and settled is not None:
             self._last = _LastChange(change, self._room.edits, (table, settled))
             return table, settled
         table, key = self._catalog.bearer_and_time(name, change)
@@ -404,7 +413,7 @@ class Tables:
         if change.columns is None:
             return table.take_names(names_of_columns(change), change.source, self._given, key)
         stated = table.with_known_types(change.columns, change.source, key)
-        whole = table.whole_version(stated, change.source, self._given, key)
+        whole = table.whole_version(stated, change.source, self._given, key, is_update=change.op == "UPDATE")
         return whole or table.take_columns(stated, change.source, self._given, key, change.key)
 
     def _tables_to_empty(self, change: Change) -> list[TableVersion]:

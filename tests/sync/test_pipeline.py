@@ -213,6 +213,24 @@ def test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_
     assert made.rows("d.t", "id", "n", "note") == [("8", "5", "long")]
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_part_of_a_row_that_looks_like_one_from_before_a_column_was_added_leaves_that_column(job, *, is_cut: bool):
+    """With `binlog_row_image` NOBLOB, by the engine and exactly; rows before the statement are as they were."""
+    made = job()
+    messages = [
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        *[canal("UPDATE", [{"id": "1", "a": str(n)}], id=n, old=[{"a": str(n - 1)}]) for n in range(2, 5)],
+        canal("ALTER", [], id=5, isDdl=True, sql="ALTER TABLE t ADD b INT DEFAULT 7"),
+        canal("UPDATE", [{"id": "1", "a": "4", "b": "9"}], id=6, old=[{"b": "7"}]),
+        *[canal("UPDATE", [{"id": "1", "a": str(n)}], id=n, old=[{"a": "0"}]) for n in range(7, 11)],
+        canal("INSERT", [{"id": "2", "a": "1"}], id=11),
+    ]
+    for some in [[one] for one in messages] if is_cut else [messages]:
+        made.send(*some)
+    assert sum(report.counts["written"] for report in made.run()) == len(messages) - 1
+    assert made.rows("d.t", "id", "a", "b") == [(1, 10, 9), (2, 1, 7)]
+
+
 @pytest.mark.parametrize("has_state", [True, False])
 def test_a_row_with_null_in_its_key_is_a_reject_of_a_current_state(job, *, has_state: bool):
     """All rows with NULL there would be one row; a changelog has them all. Rows beside them are written."""

@@ -249,6 +249,38 @@ def test_a_list_that_is_part_of_the_tables_drops_no_column():
     assert stream.versions == ["t: id a b | t: id a | t: id c"]
 
 
+def test_an_update_behind_the_statement_that_added_a_column_is_no_row_of_the_version_before_it():
+    """It was logged in part, so the column keeps its value; a row that may be older, and an INSERT, are of that version."""
+    stream = CanalFile()
+    stream.ddl("CREATE TABLE t (id INT PRIMARY KEY, a INT)", number=1)
+    old = stream.row("id int, a int", op="UPDATE", before={}, number=1)
+    stream.ddl("ALTER TABLE t ADD b INT DEFAULT 7", number=5)
+    stream.row("id int, a int, b int", number=6)
+    part, insert, again, same = (
+        stream.row("id int, a int", op=op, before={} if op == "UPDATE" else None, number=number)
+        for op, number in (("UPDATE", 7), ("INSERT", 8), ("UPDATE", 4), ("UPDATE", 5))
+    )
+    assert [row.schema.version for row in (old, part, insert, again, same)] == [1, 2, 1, 1, 1]
+    assert (part.absent, stream.versions) == (("b",), ["t: id a | t: id a b"])
+    assert [stream.tables.find(change) for change in stream.changes if change.op in ("INSERT", "UPDATE")] == [
+        [(row.table, row.schema)] for row in (old, stream.tables.add(stream.changes[3])[0], part, insert, again, same)
+    ]
+    assert [stream.tables.last_number(old.table, change) for change in stream.changes[3:6]] == [None, 5000, None]
+
+
+def test_an_update_is_of_the_version_that_a_later_statement_left_with_its_columns():
+    """A column was added and dropped; and of one that was renamed, no update has a part."""
+    stream = CanalFile()
+    for number, text in enumerate(
+        ("CREATE TABLE t (id INT, a INT)", "ALTER TABLE t ADD b INT", "ALTER TABLE t DROP b"), 1
+    ):
+        stream.ddl(text, number=number)
+    assert stream.row("id int, a int", op="UPDATE", before={}, number=5).schema.version == 3
+    stream.ddl("ALTER TABLE t RENAME COLUMN a TO c", number=6)
+    stream.ddl("ALTER TABLE t ADD d INT", number=7)
+    assert stream.row("id int, a int", op="UPDATE", before={}, number=9).schema.version == 3
+
+
 @pytest.mark.parametrize(
     ("format", "db_type", "type"),
     [("debezium", "postgresql", "int32"), ("oms_canal", "mysql", "bigint"), ("datahub_blob", None, "DOUBLE")],

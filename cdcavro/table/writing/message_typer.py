@@ -22,6 +22,7 @@ from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_stretches
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.exact.locks import one_at_a_time
+from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.tables import TypedPayload
 from cdcavro.table.writing.table_writer import NOWHERE, OPERATIONS, encoded_place
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
@@ -279,9 +280,12 @@ class MessageTyper:
         position = self._parts.position(change.source.db_type, message)
         if settled is None or not self._is_clear(message, change, settled[2]):
             return None
-        _, writer, completed = settled
+        table, writer, completed = settled
         key = writer.schema.key_names if completed.key is None else completed.key
         program = writer.row_program(key, is_sent=self._is_sent(change, completed))
+        latest = self._tables.last_number(table, change)
+        if program is not None and latest is not None:
+            program.latest = max(MIN_LONG, min(latest, MAX_LONG))
         return None if program is None else self._fill_program(program, writer, completed, position)
 
     def _is_clear(self, message: bytes, change: Change, _completed: Change) -> bool:
