@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from cdcavro.change.model import DDL
-from cdcavro.errors import FileError, visible
+from cdcavro.errors import FileError, number_of, visible
 from cdcavro.lake.job_state import replace_file
 from cdcavro.table.history import time_of
 
@@ -58,6 +58,23 @@ class RejectReason(Struct, array_like=True):
     example: str = ""
 
 
+class Unparsed(Struct):
+    """Values that their columns' types cannot carry: how many are kept as text, and one with its table and column."""
+
+    count: int = 0
+    example: str = ""
+
+    def __add__(self, other: Unparsed) -> Unparsed:
+        """Return both together, with the first example."""
+        return Unparsed(self.count + other.count, self.example or other.example)
+
+    @property
+    def sentence(self) -> str:
+        """A sentence about them, empty if there are none."""
+        kept = number_of(self.count, "value that its type cannot carry is/values that their types cannot carry are")
+        return f"{kept} text in unparsed, such as {self.example}" if self.count else ""
+
+
 class Version(Struct):
     """A version of a table. Times are in seconds since the epoch."""
 
@@ -94,6 +111,7 @@ class BatchFacts(Struct):
     waiting: dict[str, str] = {}
     rejects: list[RejectReason] = []
     versions: list[Version] = []
+    unparsed: Unparsed = field(default_factory=Unparsed)
 
 
 class Point(Struct):
@@ -143,6 +161,7 @@ class Account(Struct):
     # Tables whose rows wait, and why; and how many there are.
     waiting: dict[str, str] = {}
     waiting_count: int = 0
+    unparsed: Unparsed = field(default_factory=Unparsed)
     # What a lag counts.
     unit: str = "messages"
 
@@ -167,6 +186,7 @@ class Account(Struct):
         _thin_out(self.points)
         self._add_versions(facts.versions)
         self._add_rejects(facts.rejects, facts.counts.get("rejected", 0))
+        self.unparsed += Unparsed(facts.unparsed.count, bound_text(facts.unparsed.example))
         self.note_written(facts.number, facts.steps, facts.waiting)
 
     def note_written(self, batch: int, steps: list[str], waiting: dict[str, str]) -> None:

@@ -194,6 +194,8 @@ def _tables(account: Account) -> str:
     more = f"<p>{len(ordered) - _TABLES:,} more tables have {left:,} rows.</p>" if len(ordered) > _TABLES else ""
     if account.other_rows:
         more += f"<p>{sum(account.other_rows.values()):,} rows are of tables beyond the first {len(ordered):,}.</p>"
+    if account.unparsed.count:
+        more += f"<p>{text(account.unparsed.sentence)}</p>"
     return f"<h2>Rows by table</h2><ul class=legend>{legend}</ul>{shown}{more}"
 
 

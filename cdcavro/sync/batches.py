@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from cdcavro.change.clock import Clock
 from cdcavro.errors import FileError, JobError, plain
 from cdcavro.files.rejects import is_all_rejected
-from cdcavro.lake.account import BatchFacts, NewVersions
+from cdcavro.lake.account import BatchFacts, NewVersions, Unparsed
 from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from cdcavro.table.tables import Tables
 
 # What the account has of a report.
-_ACCOUNTED: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects")
+_ACCOUNTED: Final = ("counts", "operations", "seconds", "steps", "waiting", "rejects", "unparsed")
+# What the facts of a report have of it as it is, and of its rejects.
+_FACTS: Final = ("counts", "operations", "steps", "waiting", "seconds", "notes")
+_OF_REJECTS: Final = ("format", "path", "reason", "count", "place")
 # How many reasons an error about too many rejects names.
 _EXAMPLES: Final = 3
 _LOOKED_AT: Final = 20
@@ -67,6 +70,7 @@ class BatchReport:
     * `lag` (Lag or None): how much was left to read behind the batch.
     * `look` (str or None): the format that the messages look like, if all were rejected and it is another one.
     * `notes` (list[str]): what is to be said of files.
+    * `unparsed` (Unparsed): values that their columns' types cannot carry, and that are kept as text.
     """
 
     number: int
@@ -79,6 +83,16 @@ class BatchReport:
     lag: Lag | None = None
     look: str | None = None
     notes: list[str] = field(default_factory=list)
+    unparsed: Unparsed = field(default_factory=Unparsed)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the batch did, as a value of JSON."""
+        facts = {name: getattr(self, name) for name in _FACTS}
+        rejects = [{name: getattr(one, name) for name in _OF_REJECTS} for one in self.rejects]
+        lag = None if self.lag is None else {self.lag.unit: self.lag.left}
+        unparsed = {"count": self.unparsed.count, "example": self.unparsed.example or None}
+        return {"batch": self.number, **facts, "rejects": rejects, "lag": lag, "unparsed": unparsed}
 
 
 class BatchMessages(Protocol):
@@ -110,6 +124,8 @@ class Batches:
         self._names = LakeNames()
         self._totals: Counter[str] = Counter()
         self._versions = NewVersions()
+        # How many findings of each table were said.
+        self._said: dict[int, int] = {}
         self._rows = TableRows(writer, WaitingRows(state.folder.parent / WAITING), settings.merge_every)
         self.failure: Exception | None = None
 
@@ -134,6 +150,7 @@ class Batches:
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
             report.notes = [*outcomes.notes, *messages.marks(_files_of(outcomes.lanes))]
+            report.unparsed = Unparsed(outcomes.counts["unparsed"], outcomes.misfit)
             self._check(report, outcomes)
             maker.clock = _merge_clock(maker.clock, outcomes.clock)
             tables = maker.tables.tables
@@ -156,6 +173,7 @@ class Batches:
                 self._reject(outcomes, report, since)
             with _measure_time(seconds, "write"):
                 written = self._rows.write(outcomes, number, tables, self._names, since)
+            self._tell_findings(report, tables)
             self._tell(report, written, tables)
             self._totals, self._next = totals, number + 1
             report.operations = {name: dict(operations) for name, operations in rows.items()}
@@ -176,6 +194,7 @@ class Batches:
             self._names = LakeNames.of(facts.get("names", []))
             self._totals = Counter(facts.get("totals", {}))
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
+            self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}
         return self._maker
 
     def _first_attempt(self, number: int) -> datetime | None:
@@ -242,6 +261,15 @@ class Batches:
             report.steps += [f"{name}: {step}" for step in one.steps]
             if one.error is not None:
                 report.waiting[name] = one.error
+
+    def _tell_findings(self, report: BatchReport, tables: Sequence[Table]) -> None:
+        """Add what the batch's statements left open, such as a text that is not understood, and how that was decided."""
+        for table in tables:
+            new = table.findings[self._said.get(table.number, 0) :]
+            if new and self._settings.chosen.has(table.schema.table):
+                name = self._names.label(table)
+                report.steps += [f"{name}: {finding}" for finding in new]
+            self._said[table.number] = len(table.findings)
 
     def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:
         """Return the rows by operation of each lake table, which several tables may have had one after another."""

@@ -259,6 +259,11 @@ class Tables:
         """How often tables were edited."""
         return self._room.edits
 
+    @property
+    def misfit_count(self) -> int:
+        """How many values went into `unparsed` as text in this process."""
+        return self._room.counted
+
     @one_at_a_time
     def add(self, change: Change) -> list[TypedChange]:
         """Process the next change of the stream and return it as typed changes.

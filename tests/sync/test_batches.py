@@ -12,7 +12,7 @@ from cdcavro.errors import FileError
 from cdcavro.lake.job_state import JobState
 from cdcavro.lake.merge import NO_KEY
 from cdcavro.sync.batches import BatchReport
-from cdcavro.sync.settings import Formats
+from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.jobs import PipelineJob
@@ -107,6 +107,33 @@ def test_statements_without_a_text_are_learned(job):
     assert reports[0].counts["statements"] == 1
     found = [(table.schema.table.table, table.schema.key_names) for table in tables(made, reports)]
     assert found == [("t", ("id",)), ("u", ("id",))]
+
+
+def test_a_statement_whose_text_is_not_understood_is_said_once_with_what_was_decided(job):
+    """Its table is as the message says that it became; of tables that are left out nothing is said."""
+    made, own = job(), {"formats": Formats("debezium"), "chosen": Chosen(exclude=("u",))}
+    column = {"name": "id", "jdbcType": 4, "typeName": "INT", "typeExpression": "INT", "position": 1, "optional": False}
+    for number, table in enumerate("tu"):
+        content = {"primaryKeyColumnNames": ["id"], "columns": [column]}
+        change = {"type": "CREATE", "id": f'"d"."{table}"', "table": content}
+        source = {
+            "connector": "mysql",
+            "name": "s",
+            "ts_ms": 1,
+            "db": "d",
+            "table": table,
+            "file": "b.1",
+            "pos": number,
+        }
+        said = {"databaseName": "d", "ddl": f"FROBNICATE {table} {'x' * 500}", "tableChanges": [change]}
+        made.send(json.dumps({"source": source | {"row": 0}, "ts_ms": 1, **said}).encode())
+    reports = made.run(**own)
+    (step,) = [step for report in reports for step in report.steps]
+    assert step.startswith("d.t: a text is not understood, and what its table became counts: 'FROBNICATE t xxx")
+    assert len(step) < 300
+    assert sum(report.counts["statements"] for report in reports) == 2
+    made.send(debezium(1, 10))
+    assert [step for report in made.run(**own) for step in report.steps] == []
 
 
 @pytest.mark.parametrize("is_cut", [False, True])

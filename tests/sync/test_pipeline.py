@@ -21,7 +21,7 @@ import pytest
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
-from cdcavro.lake.account import read_account
+from cdcavro.lake.account import Unparsed, read_account
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.lakes import DeltaLake
 from cdcavro.sync.batches import Batches
@@ -211,6 +211,29 @@ def test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_
     (folder / "completed.json").write_text(json.dumps(reject | {"raw": b64encode(whole).decode()}) + "\n")
     assert [report.counts["written"] for report in made.run(**own)] == [1]
     assert made.rows("d.t", "id", "n", "note") == [("8", "5", "long")]
+
+
+def test_values_that_are_kept_as_text_are_counted_and_one_is_shown(job):
+    """Those of tables that are wanted, once, however often their messages are converted; the account has them all."""
+    made, own = job(), {"chosen": Chosen(exclude=("u",)), "formats": Formats("canal")}
+    long = "9" * 500
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "x"}], id=1, table="u"),
+        canal("INSERT", [{"id": "1", "a": "5"}], id=2),
+        canal("INSERT", [{"id": "2", "a": f"it's {long}"}, {"id": "3", "a": "y"}], id=3),
+        canal("ALTER", [], id=4, isDdl=True, sql="ALTER TABLE t ADD b INT"),
+        canal("UPDATE", [{"id": "3", "a": "z", "b": "1"}], id=5, old=[{"a": "y"}]),
+    )
+    made.send(
+        canal("INSERT", [{"id": "9", "a": "w", "b": "1"}], id=6),
+        canal("INSERT", [{"id": "8", "a": "1", "b": "1"}], id=7),
+    )
+    first, second = made.run(**own)
+    assert (first.unparsed.count, second.unparsed) == (4, Unparsed(1, "d.t.a: 'w'"))
+    assert first.unparsed.example.startswith("d.t.a: \"it's 999")
+    assert len(first.unparsed.example) < 200
+    assert read_account(made.folder / "state").unparsed == Unparsed(5, first.unparsed.example)
+    assert made.rows("d.t", "id", "a") == [(1, 5), (2, None), (3, None), (8, 1), (9, None)]
 
 
 @pytest.mark.parametrize("is_cut", [False, True])

@@ -27,6 +27,7 @@ from cdcavro.files.streams import check_folder, local_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cdcavro.lake.account import Unparsed
     from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.config import Config
     from cdcavro.sync.pipeline import Pipeline
@@ -321,16 +322,6 @@ def _show(state: str | None, page: str | None, config: Config | None) -> None:
         click.echo(line and plain(line))
 
 
-def _facts_of(report: BatchReport) -> dict[str, Any]:
-    """Return what a batch did, as a value of JSON."""
-    facts = {name: getattr(report, name) for name in ("counts", "operations", "steps", "waiting", "seconds", "notes")}
-    rejects = [
-        {name: getattr(one, name) for name in ("format", "path", "reason", "count", "place")} for one in report.rejects
-    ]
-    lag = None if report.lag is None else {report.lag.unit: report.lag.left}
-    return {"batch": report.number, **facts, "rejects": rejects, "lag": lag}
-
-
 _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", "t": "truncates", "x": "drops"}
 # How many tables, steps and reasons are listed, or kept.
 _MOST: Final = 200
@@ -362,6 +353,7 @@ class BatchLines:
         self._waiting: dict[str, str] = {}
         self._steps: list[str] = []
         self._step_count = 0
+        self._unparsed: Unparsed | None = None
         self._look: str | None = None
         self._last: int | None = None
 
@@ -379,7 +371,7 @@ class BatchLines:
             self._count(report)
             self._last = report.number
             if self._is_json:
-                say(json.dumps(_facts_of(report), ensure_ascii=False))
+                say(json.dumps(report.facts, ensure_ascii=False))
                 self._waiting = report.waiting
                 self._write_page()
                 return
@@ -477,6 +469,8 @@ class BatchLines:
             click.echo(f"read {counts.get('read', 0):,} = {' + '.join(others)}")
             if counts["rejected"]:
                 say(f"rejected messages are in {rejects}, with the reason of each")
+            if self._unparsed is not None and self._unparsed.count:
+                say(plain(self._unparsed.sentence))
             if counts.get("left out") and not any(counts[name] for name in ("written", "rejected")):
                 say("all rows were left out: no table is one of those that include and exclude in [tables] choose")
             if self.is_all_rejected and self._look is not None:
@@ -487,6 +481,7 @@ class BatchLines:
     def _count(self, report: BatchReport) -> None:
         self._counts.update(report.counts)
         self._look = report.look or self._look
+        self._unparsed = report.unparsed if self._unparsed is None else self._unparsed + report.unparsed
         self._steps = [*self._steps, *report.steps][-_MOST:]
         self._step_count += len(report.steps)
         for name, operations in report.operations.items():

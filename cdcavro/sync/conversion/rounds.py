@@ -174,6 +174,8 @@ class Outcomes(NamedTuple):
     begun: dict[str, dict[str, Any]]
     # What is to be said of files.
     notes: list[str]
+    # A value that is kept as text, with its table and column.
+    misfit: str = ""
 
     def with_numbers(self, marks: Mapping[int, str] | None) -> Outcomes | None:
         """Return the same with numbers for new tables; `marks` has their marks by number.
@@ -217,9 +219,9 @@ def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcome
             _add(tables.setdefault(name, {"floor": "", "begins": [], "partial": 0, "keyless": 0, "ops": {}}), facts)
     numbers = {int(name): name for name in tables if name.isdecimal()}
     known = {number: tables.pop(name) for number, name in numbers.items()}
-    return Outcomes(
-        store, counts, [[*lane, *ends] for lane, ends in lanes.items()], clock, known, numbers, tables, sentences
-    )
+    read = [[*lane, *ends] for lane, ends in lanes.items()]
+    misfit = min((one for note in notes if (one := note.get("misfit"))), default="")
+    return Outcomes(store, counts, read, clock, known, numbers, tables, sentences, misfit)
 
 
 def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from cdcavro.change.clock import Clock, LaneTime, lane_at, place_before
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.change.operations import check_operation
-from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, shown
+from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, plain, shown
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, group_by_table, rows_batch
@@ -39,9 +39,10 @@ from cdcavro.sync.conversion.outcome_rows import (
     row_batches,
 )
 from cdcavro.sync.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
+from cdcavro.table.writing.table_writer import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
@@ -236,6 +237,7 @@ class _Task:
             "tables": self._output.tables,
             "notes": self.notes,
             "bytes": self._output.size,
+            "misfit": self._output.misfit,
         }
         return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=SCHEMA)
 
@@ -272,6 +274,7 @@ class _Task:
         placed: Sequence[Change],
         own: Message,
     ) -> None:
+        before = self._knowledge.tables.misfit_count
         try:
             rows = placing.rows(message, changes, own.place, own.alike)
         except CdcAvroError as error:
@@ -285,6 +288,9 @@ class _Task:
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.
             self._current.others += self._questions.ask(placed, own, {})
+        kept = self._knowledge.tables.misfit_count - before
+        if kept:
+            self._output.note_misfits(kept, rows, placed)
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
         else:
@@ -346,6 +352,8 @@ class TaskOutput:
         self._seen, self._unwanted = len(knowledge.tables.tables), knowledge.left_out
         # How many bytes were handed over.
         self.size = 0
+        # A value that is kept as text, with its table and column.
+        self.misfit = ""
 
     @property
     def counts(self) -> Counter[str]:
@@ -377,6 +385,22 @@ class TaskOutput:
         self.current.counts["left out"] += count - wanted
         if rows.num_rows:
             self.current.rows.append(rows)
+
+    def note_misfits(self, count: int, rows: Sequence[TypedRow], changes: Sequence[Change]) -> None:
+        """Note how many values of a message's changes are kept as text, and the first one in the task."""
+        tables, left_out = self._knowledge.tables, self._left_out()
+        wanted = [tables.tables[row.table] for row in rows if row.table not in left_out]
+        if wanted:
+            self.current.counts["unparsed"] += count
+        for table in [] if self.misfit else wanted:
+            names: Collection[str] = tables.misfits.get(table.number, {})
+            images = [image for change in changes for image in (change.after, change.before) if image is not None]
+            found = ((name, image[name]) for image in images for name in image if name in names)
+            name, value = next(found, ("", None))
+            if name:
+                own = table.schema.table
+                parts = [part for part in (own.database, own.schema, own.table, name) if part]
+                self.misfit = f"{'.'.join(map(plain, parts))}: {shown(text_of(value))}"
 
     def keep_statement(self, rows: Sequence[TypedRow]) -> None:
         """Keep the rows of a statement, each of which ends all rows of a table so far."""

@@ -39,13 +39,14 @@ class SharedLimits:
     * `left` (int), how many bytes may still be kept
     * `edits` (int), how often a table, its versions or its name were changed
     * `remembered` (`WeightedCache`), facts of lists of columns, as long as there is room
+    * `counted` (int), how many names were counted in this process
     """
 
-    __slots__ = ("_taken", "edits", "left", "remembered")
+    __slots__ = ("_taken", "counted", "edits", "left", "remembered")
 
     def __init__(self) -> None:
         self.left = MAX_KEPT
-        self.edits = 0
+        self.edits = self.counted = 0
         self._taken = _UNCOUNTED
         self.remembered = WeightedCache(_REMEMBERED)
 
@@ -102,6 +103,7 @@ class SharedLimits:
         for name in names:
             known = name if name in counts or self._has_room(name) else OTHERS
             counts[known] += 1
+            self.counted += 1
 
     def _has_room(self, name: str) -> bool:
         size = _COUNT + text_size([name])

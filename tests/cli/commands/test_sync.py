@@ -69,6 +69,21 @@ def test_a_folder_of_files_becomes_lake_tables(made: LocalJob, *, is_configured:
     assert (again.returncode, again.stdout, again.stderr) == (0, "read 0 = written 0 + rejected 0\n", "")
 
 
+@pytest.mark.slow
+def test_values_that_are_kept_as_text_are_in_the_summary_and_the_report(made: LocalJob):
+    """And in the line of their batch."""
+    made.send(canal("INSERT", [{"id": "4", "a": "it's"}, {"id": "5", "a": "y"}], id=4))
+    done = sync(*FLAGS, "--once", "--report", "report.html", "--log", "json", cwd=made.folder)
+    said = '2 values that their types cannot carry are text in unparsed, such as d.t.a: "it\'s"'
+    *lines, last = done.stderr.splitlines()
+    assert last == said
+    assert [json.loads(line)["unparsed"] for line in lines if line.startswith("{")] == [
+        {"count": 2, "example": 'd.t.a: "it\'s"'}
+    ]
+    page = (made.folder / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"<p><bdi>2 values .* text in unparsed, such as d[.]t[.]a: .*</bdi></p>", page)
+
+
 def test_each_batch_is_a_line_of_json(made: LocalJob):
     """Nothing else is among them but what is said at the end."""
     made.send(canal("INSERT", [{"id": "4", "a": "2", "b": "1"}], id=4))
