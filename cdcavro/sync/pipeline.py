@@ -84,6 +84,18 @@ class Pipeline:
         """How many tables have rows that wait."""
         return len(WaitingRows(Path(self.state) / WAITING).tables())
 
+    @property
+    def unmatched(self) -> list[str]:
+        """Sentences on what the settings say of tables and columns that there have not been in any batch so far.
+
+        None before the first batch. Raises `FileError`.
+        """
+        state = JobState(Path(self.state) / BATCHES)
+        last = max(state.batches(), default=None)
+        if last is None:
+            return []
+        return self.settings.unmatched(state.resume(last + 1, self.settings.tables()).tables.tables)
+
     def check_free(self) -> None:
         """Check that no other job uses the state, before anything that takes a while. Raises `FileError`."""
         with self.redaction.errors(), lock_state(Path(self.state)):

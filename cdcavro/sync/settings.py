@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cdcavro.errors import JobError, RegistryError
+from cdcavro.errors import JobError, RegistryError, plain, shown
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.lake.escaped_names import TABLE_NAME, check_topic_template
 from cdcavro.registry import connect
@@ -15,17 +16,21 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT, FRAMINGS, HEADERS
 from cdcavro.registry.subjects import STRATEGIES, parse_level
+from cdcavro.table.columns.column_type import ALL
+from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.registry import Registry
     from cdcavro.registry.subjects import Strategy
+    from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.history import Table
     from cdcavro.table.tables import TableOptions
 
 
@@ -78,6 +83,48 @@ class Chosen:
     def has(self, table: TableName) -> bool:
         """Return whether a table is wanted."""
         return (not self.include or _fits(table, self.include)) and not _fits(table, self.exclude)
+
+
+def _unmatched_patterns(chosen: Chosen, names: Collection[TableName]) -> list[str]:
+    """Return sentences on the patterns that none of some names fits."""
+    known = sorted({one for name in names for one in _names_of(name)})
+    return [
+        f"{setting} in [tables]: no table fits {shown(pattern)} so far{_hint(pattern, known)}"
+        for setting, patterns in (("include", chosen.include), ("exclude", chosen.exclude))
+        for pattern in patterns
+        if not any(_fits(name, (pattern,)) for name in names)
+    ]
+
+
+def _unmatched_types(given: TypeOverrides, tables: Sequence[Table]) -> list[str]:
+    """Return sentences on the tables and columns of given types that there are not."""
+    columns: dict[str, set[str]] = {ALL: set()}
+    for schema in (schema for table in tables for schema in table.versions):
+        for name in (*_names_of(schema.table), ALL):
+            columns.setdefault(name, set()).update(schema.names)
+    sentences = []
+    for table, types in given.tables.items():
+        if table not in columns:
+            near = _hint(table, columns)
+            sentences.append(f"[tables.types]: no table is called {shown(table)} so far{near}")
+            continue
+        folded, of = {name.casefold() for name in columns[table]}, "any table" if table == ALL else shown(table)
+        sentences += [
+            f"[tables.types]: no column of {of} is called {shown(name)} so far{_hint(name, columns[table])}"
+            for name in types
+            if name.casefold() not in folded
+        ]
+    return sentences
+
+
+def _names_of(table: TableName) -> list[str]:
+    """Return the names under which types are given for a table."""
+    return [table.table, *([] if table.database is None else [f"{table.database}.{table.table}"])]
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f": did you mean {plain(near[0])}?" if near else ""
 
 
 def _fits(table: TableName, patterns: tuple[str, ...]) -> bool:
@@ -134,6 +181,12 @@ class Settings:
     def has_id_headers(self) -> bool:
         """Whether the headers of records have the ids of schemas."""
         return self.framed is not None and self.framed.framing == HEADERS
+
+    def unmatched(self, tables: Sequence[Table]) -> list[str]:
+        """Return sentences on patterns of tables, and on types of columns, that nothing in some tables ever had."""
+        names = {schema.table: None for table in tables for schema in table.versions}
+        types = _unmatched_types(self.options.get("given", NONE_GIVEN), tables)
+        return [*_unmatched_patterns(self.chosen, names), *types]
 
     def tables(self) -> Tables:
         """Return tables that know nothing yet."""

@@ -12,6 +12,7 @@ import re
 import shutil
 from base64 import b64decode, b64encode
 from dataclasses import replace
+from datetime import UTC
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from cdcavro.sync.outputs.sink_settings import LakeSettings
 from cdcavro.sync.pipeline import job_of
 from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.sync.sources import Files
+from cdcavro.table.columns.column_type import TypeOverrides
 from support.messages import canal
 from support.moved_keys import moving
 from support.roundtrip import error_of
@@ -211,6 +213,38 @@ def test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_
     (folder / "completed.json").write_text(json.dumps(reject | {"raw": b64encode(whole).decode()}) + "\n")
     assert [report.counts["written"] for report in made.run(**own)] == [1]
     assert made.rows("d.t", "id", "n", "note") == [("8", "5", "long")]
+
+
+def test_patterns_and_types_that_nothing_had_are_told(job):
+    """A table that is left out, was renamed, or is gone has fitted; so has a column of an older version."""
+    types = {
+        "d.t": {"a": "bigint", "A": "int", "b": "int", "amuont": "int"},
+        "old": {"id": "int"},
+        "d.tt": {"a": "int"},
+        "*": {"a": "int", "nono": "int"},
+    }
+    own = {
+        "chosen": Chosen(include=("d.*", "d.t", "shop.*", "it's"), exclude=("u", "v*")),
+        "options": {"zone": UTC, "given": TypeOverrides.from_mapping(types)},
+    }
+    made = job()
+    assert made.pipeline(**own).unmatched == []
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1, table="old"),
+        canal("RENAME", [], id=2, isDdl=True, sql="RENAME TABLE old TO new", table="new"),
+        canal("INSERT", [{"id": "1", "a": "1", "b": "1"}], id=3),
+        canal("ALTER", [], id=4, isDdl=True, sql="ALTER TABLE t DROP b"),
+        canal("INSERT", [{"id": "1"}], id=5, table="u"),
+    )
+    made.run(**own)
+    assert made.pipeline(**own).unmatched == [
+        "include in [tables]: no table fits 'shop.*' so far",
+        'include in [tables]: no table fits "it\'s" so far',
+        "exclude in [tables]: no table fits 'v*' so far",
+        "[tables.types]: no column of 'd.t' is called 'amuont' so far",
+        "[tables.types]: no table is called 'd.tt' so far: did you mean d.t?",
+        "[tables.types]: no column of any table is called 'nono' so far",
+    ]
 
 
 def test_values_that_are_kept_as_text_are_counted_and_one_is_shown(job):

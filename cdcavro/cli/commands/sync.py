@@ -197,6 +197,8 @@ def _account(config: Config, pipeline: Pipeline, progress: BatchLines) -> Iterat
     finally:
         # A stream without an end is stopped by Ctrl-C, or by an error that no message caused.
         progress.finish(config.redaction.of(pipeline.rejects), is_whole=is_whole)
+    for sentence in pipeline.unmatched:
+        say(config.redaction.of(sentence))
 
 
 def _say_checked(config: Config, pipeline: Pipeline) -> None:

@@ -84,6 +84,16 @@ def test_values_that_are_kept_as_text_are_in_the_summary_and_the_report(made: Lo
     assert re.search(r"<p><bdi>2 values .* text in unparsed, such as d[.]t[.]a: .*</bdi></p>", page)
 
 
+@pytest.mark.slow
+def test_patterns_that_nothing_fits_are_told_at_the_end(made: LocalJob):
+    """As a pattern of files is; not with `--check`, which reads nothing."""
+    (made.folder / "sync.toml").write_text(FILE + '[tables]\ninclude = ["d.t", "ordesr"]\n')
+    done = sync("--config", "sync.toml", "--once", cwd=made.folder)
+    assert done.stderr.splitlines()[-1] == "include in [tables]: no table fits 'ordesr' so far", done.stderr
+    assert done.returncode == 0
+    assert "ordesr" not in sync("--config", "sync.toml", "--check", cwd=made.folder).stderr
+
+
 def test_each_batch_is_a_line_of_json(made: LocalJob):
     """Nothing else is among them but what is said at the end."""
     made.send(canal("INSERT", [{"id": "4", "a": "2", "b": "1"}], id=4))
