@@ -246,6 +246,23 @@ class Engine:
     decode_column = encode_column
 
 
+class ImageReader:
+    """The reader of records whose columns and values are arrays beside each other, which leaves all of them."""
+
+    __slots__ = ()
+
+    def __init__(self, program: Program, *facts: Any) -> None:
+        """Take what the compiled one is told of records, which nothing reads here."""
+
+    def text(self, raw: bytes) -> bytes | None:  # noqa: ARG002
+        """Return the JSON text of a record; None where it is left to the exact way, as whatever is faulty is."""
+        return None
+
+    def column(self, column: Slices, first: int, base: int, most: int) -> tuple[bytes, bytes, int]:  # noqa: ARG002
+        """Return the texts of a column's records as `Engine.decode_column` does, without how values were sent."""
+        return b"", b"", first
+
+
 def encode_places(fields: tuple[Any, ...], count: int) -> tuple[bytes, bytes]:  # noqa: ARG001
     """Return places as a column of the encoded fields of `source`: the bytes, and where each ends, from 0 on.
 

@@ -58,6 +58,7 @@ include "to_text.pxi"
 include "values.pxi"
 include "decoder.pxi"
 include "engine.pxi"
+include "images.pxi"
 
 # Messages to typed rows.
 include "pattern.pxi"

@@ -14,7 +14,6 @@ from cdcavro.formats import (
     debezium,
     debezium_flat,
     dts_avro,
-    dts_codec,
     goldengate,
     maxwell,
     oms_canal,
@@ -48,4 +47,4 @@ BRIDGES: Final[dict[str, Bridge]] = {
         canal_protobuf,
     )
 }
-CODECS.update({dts_avro.FORMAT: dts_codec.CODEC, canal_protobuf.FORMAT: canal_codec.CODEC})
+CODECS.update({dts_avro.FORMAT: dts_avro.CODEC, canal_protobuf.FORMAT: canal_codec.CODEC})

@@ -20,15 +20,29 @@ Source: Alibaba Cloud, "Data formats of a Kafka cluster" of Data Transmission Se
 from __future__ import annotations
 
 import re
+from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import DDL, replace
 from cdcavro.change.operations import statement_kind
-from cdcavro.exact.jsontext import render
+from cdcavro.engine.machine import ImageReader
+from cdcavro.engine.program import Program
+from cdcavro.exact.jsontext import MAX_LENGTH, render
 from cdcavro.exact.jsonvalues import string_at
 from cdcavro.formats.bridge import Bridge, schema_bridge
-from cdcavro.formats.dts_codec import KEYS, stated_names
-from cdcavro.wire.format import BINARY
+from cdcavro.formats.dts_codec import (
+    CHARSETS,
+    KEYS,
+    MAX_ITEMS,
+    NAMES,
+    NUMBERED,
+    OPERATIONS,
+    SOURCES,
+    read_record,
+    stated_names,
+    write_record,
+)
+from cdcavro.wire.format import BINARY, Codec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,3 +91,67 @@ def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[
 
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)
+
+
+# Bytes to text by the engine: the members of a record in their order, and the types of values, as `read_record` has them.
+
+_LAYOUT: Final = (
+    ("int", b'{"version":'),
+    ("long", b',"id":'),
+    ("long", b',"sourceTimestamp":'),
+    ("place", b',"sourcePosition":'),
+    ("string", b',"safeSourcePosition":'),
+    ("transaction", b',"sourceTxid":'),
+    ("source", b',"source":{"sourceType":'),
+    ("string", b',"version":'),
+    ("operation", b'},"operation":'),
+    ("name", b',"objectName":'),
+    ("longs", b',"processTimestamps":'),
+    ("tags", b',"tags":'),
+    ("fields", b',"fieldsText":', b',"fields":'),
+    ("images", b',"beforeText":', b',"beforeImages":', b',"beforeForms":'),
+    ("images", b',"afterText":', b',"afterImages":', b',"afterForms":'),
+    ("last", b',"bornTimestamp":'),
+)
+_KINDS: Final = {
+    "null": "null",
+    "Integer": "integer",
+    "Character": "text",
+    "Decimal": "decimal",
+    "Float": "double",
+    "Timestamp": "instant",
+    "DateTime": "parts",
+    "BinaryGeometry": "binary",
+    "TextGeometry": "string",
+    "BinaryObject": "binary",
+    "TextObject": "string",
+    "EmptyObject": "empty",
+}
+
+
+def _values() -> list[tuple[bytes | str, ...]]:
+    """Return what the engine knows of each type of values, and the beginning of its form; of an empty one, the forms."""
+    empty = [b'{"type":"EmptyObject","symbol":"%s"}' % symbol for symbol in (b"NULL", b"NONE")]
+    forms = {name: [b'{"type":"%s"' % name.encode()] for name in NAMES} | {"EmptyObject": empty}
+    return [(_KINDS.get(name, "others"), *forms[name]) for name in NAMES]
+
+
+def _stated(source: int, name: bytes | None, key: bytes | None) -> bytes:
+    """Return what stands in the name and the key of a source's records, as members behind others."""
+    tags = {} if key is None else {KEYS: key.decode()}
+    record = {"source": {"sourceType": SOURCES[source]}, "tags": tags}
+    text = render(stated_names(record if name is None else record | {"objectName": name.decode()}))
+    return b"," + text[1:-1] if len(text) > len(b"{}") else b""
+
+
+def _codec() -> Codec:
+    sources, operations = ([render(word) for word in words] for words in (SOURCES, OPERATIONS))
+    numbered = [render(word) for word in NUMBERED]
+    charsets = [name.encode() for name, codec in CHARSETS.items() if codec == "utf-8"]
+    program = Program(-1, array("i"), array("i"), array("i"), b"", (0, MAX_ITEMS, MAX_LENGTH))
+    words = (sources, operations, numbered)
+    reader = ImageReader(program, _LAYOUT, _values(), words, charsets, KEYS.encode(), _stated)
+    return Codec(read_record, write_record, reader.text, reader.column)
+
+
+CODEC: Final = _codec()

@@ -25,7 +25,6 @@ from cdcavro.exact.instants import SECOND, from_text, to_utc
 from cdcavro.exact.jsontext import parse, render
 from cdcavro.exact.jsonvalues import base64_bytes, string_at
 from cdcavro.exact.numbers import ExactNumber, is_number, number, plain_text
-from cdcavro.wire.format import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +43,8 @@ SOURCES: Final = (
 )
 # Sources of which the first of two names is that of a schema.
 _WITH_SCHEMAS: Final = frozenset({"Oracle", "SQLServer", "PostgreSQL", "DB2", "PPAS"})
-_MYSQL: Final = frozenset({"MySQL", "DRDS"})
+# Sources of which the numbers of columns are those of MySQL's types.
+NUMBERED: Final = frozenset({"MySQL", "DRDS"})
 _PARTS: Final = "yMdHmsf"
 # The types of values in the order of the union, with their members.
 _NAMED_TEXT: Final = (("type", "string"), ("value", "string"))
@@ -64,7 +64,7 @@ _TYPES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "TextObject": _NAMED_TEXT,
     "EmptyObject": (("symbol", "symbol"),),
 }
-_NAMES: Final = tuple(_TYPES)
+NAMES: Final = tuple(_TYPES)
 _EMPTY: Final = ("NULL", "NONE")
 # The members of a type that its form has under the same name, and the one that it has under another.
 _OF_FORMS: Final = {"precision": "precision", "scale": "scale", "charset": "charset", "timezone": "timezone"} | {
@@ -72,7 +72,7 @@ _OF_FORMS: Final = {"precision": "precision", "scale": "scale", "charset": "char
     "symbol": "symbol",
 }
 # Character sets of the databases as Python has them; bytes of any other one are base64.
-_CHARSETS: Final = {
+CHARSETS: Final = {
     **dict.fromkeys(("", "utf8", "utf8mb3", "utf8mb4", "utf-8", "al32utf8"), "utf-8"),
     **dict.fromkeys(("ascii", "us7ascii"), "ascii"),
     **dict.fromkeys(("latin1", "cp1252", "we8mswin1252"), "cp1252"),
@@ -139,7 +139,7 @@ def _record(source: Decoder) -> Value:
         record["processTimestamps"] = _items(source, Decoder.read_long)
     record["tags"] = _tags(source)
     fields = _text_or_array(source, record, "fields", "fieldsText", _field)
-    number = record["source"]["sourceType"] in _MYSQL
+    number = record["source"]["sourceType"] in NUMBERED
     for side in ("before", "after"):
         values = _text_or_array(source, record, f"{side}Images", f"{side}Text", _value)
         if values is not None:
@@ -188,7 +188,7 @@ def _field(source: Decoder) -> Value:
 
 
 def _value(source: Decoder) -> tuple[str, Value]:
-    name = _NAMES[source.read_index(len(_NAMES), "a type of value")]
+    name = NAMES[source.read_index(len(NAMES), "a type of value")]
     value: Value = {}
     for member, read in _READERS[name]:
         value[member] = read(source)
@@ -321,7 +321,7 @@ def _plain(name: str, value: Value, code: int | None) -> Any:
 
 def _decoded(raw: bytes, charset: str) -> str:
     """Return the text of bytes in a character set, or base64 if it is not known or the bytes are none in it."""
-    codec = _CHARSETS.get(charset.lower())
+    codec = CHARSETS.get(charset.lower())
     try:
         return raw.decode(codec) if codec is not None else b64encode(raw).decode()
     except UnicodeDecodeError:
@@ -368,7 +368,7 @@ def _sent(name: str, plain: Any, form: Value) -> Value:
 
 
 def _encoded(text: str, charset: str) -> bytes | None:
-    codec = _CHARSETS.get(charset.lower())
+    codec = CHARSETS.get(charset.lower())
     try:
         return base64_bytes(text) if codec is None else text.encode(codec)
     except UnicodeEncodeError:
@@ -560,7 +560,7 @@ def _value_of(row: Value, column: Any, form: Value | None, pointer: str) -> tupl
     text = render(plain).decode() if type(plain) in (dict, list) else plain
     value = _sent(name, text, form)
     if name == "Character" and form.get("charset") is not None and type(text) is str and value["value"] is None:
-        charset, is_known = shown(form["charset"]), form["charset"].lower() in _CHARSETS
+        charset, is_known = shown(form["charset"]), form["charset"].lower() in CHARSETS
         expected = f"a text in the charset {charset}" if is_known else f"base64, as the charset {charset} is not known"
         raise StructureError(expected, shown(text), pointer=f"{pointer}/{column}")
     if any(item is None for item in value.values()):
@@ -569,7 +569,7 @@ def _value_of(row: Value, column: Any, form: Value | None, pointer: str) -> tupl
 
 
 def _write_value(out: Buffer, name: str, value: Value, pointer: str) -> None:
-    out.write_long(_NAMES.index(name))
+    out.write_long(NAMES.index(name))
     for member, kind in _TYPES[name]:
         item = value[member]
         if kind in ("int", "long"):
@@ -591,6 +591,3 @@ def _checked_parts(parts: Any, pointer: str) -> list[int | None]:
     if type(parts) is not list or len(parts) != len(_PARTS):
         raise StructureError(f"{len(_PARTS)} parts of a time", shown(str(parts)), pointer=pointer)
     return parts
-
-
-CODEC: Final = Codec(read_record, write_record)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
 from cdcavro.engine.machine import Engine, Values
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError, TextError, shown
-from cdcavro.exact.jsontext import kind, loads, parse, parse_fast, render, to_bytes
+from cdcavro.exact.jsontext import MAX_LENGTH, kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, is_tombstone, unwraps_records
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.resources.abc import Traversable
 
-    from cdcavro.engine.arrow_column import Slices
+    from cdcavro.engine.arrow_column import Batch, Slices
     from cdcavro.engine.program import Program
     from cdcavro.wire.message_reader import MessageReader
     from cdcavro.wire.message_writer import MessageWriter
     from cdcavro.wire.renaming import Renames
 
+T = TypeVar("T")
 
 # What base64 is like that was damaged, wrapped, or written with the letters of addresses; neither is any record so.
 _LIKE_BASE64: Final = re.compile(rb"[\sA-Za-z0-9+/=_-]{8,}")
@@ -49,7 +50,17 @@ _IS_BINARY: Final = b'"binary":true'
 # What JSON begins with. No record of DTS does, whose version is small, nor does a message of protobuf.
 _OF_TEXT: Final = b'{["-0123456789tfn'
 _SPACE: Final = b" \t\r\n"
+# What most messages that are bytes begin with, and no text.
+_OF_BYTES: Final = frozenset(bytes([byte]) for byte in range(32) if byte not in _SPACE)
 _BASE64: Final = re.compile(rb"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
+def _leave(_raw: bytes) -> None:
+    return None
+
+
+def _leave_column(_column: Slices, first: int, _base: int, _most: int) -> tuple[bytes, bytes, int]:
+    return b"", b"", first
 
 
 class Codec(NamedTuple):
@@ -59,6 +70,10 @@ class Codec(NamedTuple):
     read: Callable[[bytes], dict[str, Any]]
     # Returns the bytes of a message. Raises `StructureError` for JSON that has none.
     write: Callable[[dict[str, Any]], bytes]
+    # Returns the JSON of what is plain as text, with `BINARY`, and None for any other message.
+    text: Callable[[bytes], bytes | None] = _leave
+    # Returns the texts of a column's messages, up to one that is left to `text`: without what no row has.
+    column: Batch = _leave_column
 
 
 CODECS: Final[dict[str, Codec]] = {}
@@ -117,7 +132,7 @@ class Format:
         payload = self._engine.encode(message)
         return self._convert_exactly(self._encode_left, message) if payload is None else payload
 
-    def _convert_exactly(self, convert: Callable[[Any], bytes], given: Any) -> bytes:
+    def _convert_exactly(self, convert: Callable[[Any], T], given: Any) -> T:
         """Convert exactly; errors name the format."""
         try:
             return convert(given)
@@ -126,27 +141,26 @@ class Format:
             raise
 
     def _encode_left(self, message: bytes | str) -> bytes:
-        record = self.read_bytes(message)
-        return self._write(_object(parse_fast(message)) if record is None else record)
+        codec = CODECS.get(self.name)
+        if codec is not None:
+            text = _text_by(codec, message)
+            if text is not message:
+                return self.encode(text)
+        return self._write(_object(parse_fast(message)))
 
     def read_bytes(self, message: bytes | str) -> dict[str, Any] | None:
         """Return the record of a message that came as bytes; None for a text. Raises `TextError`."""
         codec = CODECS.get(self.name)
-        if codec is None:
+        raw = None if codec is None else _sent_bytes(message)
+        if codec is None or raw is None:
             return None
-        text, raw = to_bytes(message), bytes_of(message)
-        if _LIKE_BASE64.fullmatch(text) and not _BASE64.fullmatch(text.strip(_SPACE)):
-            raise TextError("base64 in fours, in one piece and of the usual letters", shown(text.decode()))
-        return None if raw is None else codec.read(raw) | {BINARY: True}
+        text = codec.text(raw)
+        return codec.read(raw) | {BINARY: True} if text is None else parse_fast(text)
 
     def text_of(self, message: bytes | str) -> bytes | str:
         """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""
-        try:
-            record = self.read_bytes(message)
-        except MessageError as error:
-            error.format = self.name
-            raise
-        return message if record is None else render(record)
+        codec = CODECS.get(self.name)
+        return message if codec is None else self._convert_exactly(partial(_text_by, codec), message)
 
     def render(self, record: Any) -> bytes:
         """Return a record as a message: JSON text, or bytes if it came so. Raises `StructureError`."""
@@ -322,6 +336,25 @@ class Format:
     @cached_property
     def _writer(self) -> MessageWriter:
         return message_writer(self.envelope)
+
+
+def _sent_bytes(message: bytes | str) -> bytes | None:
+    """Return the bytes of a message, as `bytes_of`. Raises `TextError` for base64 that was damaged."""
+    if type(message) is bytes and message[:1] in _OF_BYTES and len(message) <= MAX_LENGTH:
+        return message
+    text, raw = to_bytes(message), bytes_of(message)
+    if _LIKE_BASE64.fullmatch(text) and not _BASE64.fullmatch(text.strip(_SPACE)):
+        raise TextError("base64 in fours, in one piece and of the usual letters", shown(text.decode()))
+    return raw
+
+
+def _text_by(codec: Codec, message: bytes | str) -> bytes | str:
+    """Return a message as JSON text, itself if it came so. Raises `TextError`."""
+    raw = _sent_bytes(message)
+    if raw is None:
+        return message
+    text = codec.text(raw)
+    return render(codec.read(raw) | {BINARY: True}) if text is None else text
 
 
 def _bytes_by(codec: Codec, record: dict[str, Any]) -> bytes:

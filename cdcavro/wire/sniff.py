@@ -112,7 +112,7 @@ def _format_of_bytes(message: bytes | str) -> str:
         return ""
     for name in CODECS:
         with suppress(MessageError):
-            REGISTRY[name].read_bytes(message)
+            REGISTRY[name].text_of(message)
             return name
     return ""
 

@@ -6,8 +6,8 @@ The baseline is what one would write for a single known table: `json.loads`, the
 column to the types that fastavro expects (Decimal, datetime), and `fastavro.schemaless_writer` with the same
 envelope. It checks nothing. Each figure is the median of rounds in which the two sides take turns.
 
-The last rows are Debezium's messages in Kafka Connect's Avro, of 8 columns: to JSON, from JSON to typed rows, and both,
-a column at a time. Beside them is fastavro, which only reads the same payloads as dicts.
+The last rows are Debezium's messages in Kafka Connect's Avro, and records of Alibaba DTS, of 8 columns: to JSON, from
+JSON to typed rows, and both, a column at a time. Beside them is fastavro, which only reads the same bytes as dicts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from cdcavro.engine.arrow_column import Slices, pack
 from cdcavro.formats.connect_avro import ConnectReader
 from cdcavro.table import MessageTyper
 from cdcavro.table.writing.table_writer import encoded_place
+from cdcavro.wire.format import CODECS
+from cdcavro.wire.formats import get_format
 from support.connect_envelopes import DECIMAL, MICROSECONDS, envelope, envelope_of, plain, written
+from support.dts_records import SCHEMA, instant, packed, record, value
 from support.wire import field
 
 if TYPE_CHECKING:
@@ -251,47 +254,53 @@ def rows(columns: int) -> list[str]:
     return lines
 
 
-class Connect:
-    """Debezium's messages as Kafka Connect's Avro has them, from payloads to JSON and on to payloads of their table."""
+class Binary:
+    """Messages that are bytes, from these to JSON and on to payloads of their table, a column at a time."""
 
-    def __init__(self, count: int) -> None:
-        declared = envelope_of(
-            field("id", "long"),
-            *[
-                {"name": name, "type": ["null", type], "default": None}
-                for name, type in (("n", "int"), ("name", "string"), ("price", DECIMAL), ("at", MICROSECONDS))
-            ],
-            *[{"name": name, "type": ["null", type]} for name, type in (("nothing", "int"), ("part", "double"))],
-            field("code", "string"),
-        )
-        self._schema = fastavro.parse_schema(plain(declared))
-        self._reader = ConnectReader(cdcavro.parse_schema(json.dumps(declared)))
-        self.payloads = [
-            written(declared, envelope("u" if i % 3 else "c", _row(i), _row(i - 1) if i % 3 else None, pos=i))
-            for i in range(count)
-        ]
-        self._texts = column_of(list(map(self._reader.text, self.payloads)))
-        self._typer = MessageTyper("debezium", cdcavro.Tables(zone=UTC))
-        for payload in self.payloads[:3]:
-            self._typer.add(self._reader.text(payload))
+    def __init__(self, schema: Any, raw: list[bytes], format: str, text: Any, batch: Any, first: bytes = b"") -> None:
+        self.raw, self._schema, self._text, self._batch = raw, schema, text, batch
+        self._texts = self._read()
+        self._typer = MessageTyper(format, cdcavro.Tables(zone=UTC))
+        for message in ([first] if first else []) + [text for i in range(6) if (text := self._texts.get(i))]:
+            self._typer.add(message)
 
-    def by_fastavro(self, payload: bytes) -> Any:
-        """Return a payload as a dict."""
-        return fastavro.schemaless_reader(io.BytesIO(payload), self._schema, None)
+    def _read(self) -> Slices:
+        made = pack(column_of(self.raw), self._text, batch=self._batch)
+        return Slices(made.data, made.offsets, None, 0, len(self.raw))
+
+    def by_fastavro(self, raw: bytes) -> Any:
+        """Return a message as a dict."""
+        return fastavro.schemaless_reader(io.BytesIO(raw), self._schema, None)
 
     def take(self, *, reads: bool = True, types: bool = True) -> float:
         """Return the microseconds per message of a column that is read, or that is typed, or both."""
-        payloads, texts = column_of(self.payloads), self._texts
         start = time.process_time()
-        if reads:
-            made = pack(payloads, self._reader.text, batch=self._reader.column)
-            texts = Slices(made.data, made.offsets, None, 0, payloads.count)
+        texts = self._read() if reads else self._texts
         if types:
             taken, _ = self._typer.take_column(texts, None, 0, 1 << 30)
             self._typer.pop_rows()
             if taken != texts.count:
                 raise SystemExit("nothing is compiled, so columns go message by message")
-        return (time.process_time() - start) / payloads.count * 1e6
+        return (time.process_time() - start) / texts.count * 1e6
+
+
+def connect(count: int) -> Binary:
+    """Return messages of Debezium as Kafka Connect's Avro has them."""
+    declared = envelope_of(
+        field("id", "long"),
+        *[
+            {"name": name, "type": ["null", type], "default": None}
+            for name, type in (("n", "int"), ("name", "string"), ("price", DECIMAL), ("at", MICROSECONDS))
+        ],
+        *[{"name": name, "type": ["null", type]} for name, type in (("nothing", "int"), ("part", "double"))],
+        field("code", "string"),
+    )
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(declared)))
+    raw = [
+        written(declared, envelope("u" if i % 3 else "c", _row(i), _row(i - 1) if i % 3 else None, pos=i))
+        for i in range(count)
+    ]
+    return Binary(fastavro.parse_schema(plain(declared)), raw, "debezium", reader.text, reader.column)
 
 
 def _row(i: int) -> dict[str, Any]:
@@ -300,17 +309,49 @@ def _row(i: int) -> dict[str, Any]:
     return {**facts, "nothing": None, "part": i + 0.5, "code": "0123456789"}
 
 
-def connect_rows() -> list[str]:
-    """Measure Debezium's messages in Avro, as many as a task opens at once, and return their rows of the table."""
-    ours = Connect(1000)
-    size = sum(map(len, ours.payloads)) // len(ours.payloads)
+DTS_COLUMNS = {"id": 8, "n": 3, "name": 253, "price": 246, "made": 12, "at": 7, "part": 5, "nothing": 253}
+
+
+def dts(count: int) -> Binary:
+    """Return records of Alibaba DTS, of a table that a statement made."""
+    made = (
+        "id BIGINT PRIMARY KEY, n INT, name VARCHAR(20), price DECIMAL(10,2), made DATETIME, at TIMESTAMP, part DOUBLE"
+    )
+    statement = packed(record(operation="DDL", objectName="shop", afterImages=f"CREATE TABLE t ({made}, nothing CHAR)"))
+    facts = {"objectName": "shop.t", "tags": {"pk_uk_info": '{"PRIMARY":["id"]}', "thread_id": "163931"}}
+    raw = []
+    for i in range(count):
+        sides = {"beforeImages": _values(i, i - 1) if i % 3 else None, "afterImages": _values(i, i)}
+        place = {"operation": "UPDATE" if i % 3 else "INSERT", "id": i, "sourcePosition": f"{i}@78"}
+        raw.append(packed(record(DTS_COLUMNS, **facts, **place, **sides)))
+    format = get_format("dts_avro")
+    return Binary(SCHEMA, raw, format.name, format.text_of, CODECS[format.name].column, statement)
+
+
+def _values(key: int, i: int) -> list[Any]:
+    """Return the values of a row as DTS sends them."""
+    return [
+        value("Integer", precision=8, value=str(key)),
+        value("Integer", precision=4, value=str(i)),
+        value("Character", charset="utf8mb4", value=f"text {i}".encode()),
+        value("Decimal", value=f"{i}.20", precision=10, scale=2),
+        value("DateTime", **instant(2023, 1, 2, 3, 4, i % 60, 0)),
+        value("Timestamp", timestamp=1_700_000_000 + i, millis=0),
+        value("Float", value=i + 0.5, precision=0, scale=0),
+        None,
+    ]
+
+
+def binary_rows(name: str, ours: Binary) -> list[str]:
+    """Measure messages that are bytes, as many as a task opens at once, and return their rows of the table."""
+    size = sum(map(len, ours.raw)) // len(ours.raw)
     lines = []
     for step, parts in (
-        ("Avro to JSON", {"types": False}),
+        (f"{name} to JSON", {"types": False}),
         ("JSON to payloads", {"reads": False}),
-        ("Avro to payloads", {}),
+        (f"{name} to payloads", {}),
     ):
-        own, other = paired(partial(ours.take, **parts), partial(timed, ours.by_fastavro, ours.payloads))
+        own, other = paired(partial(ours.take, **parts), partial(timed, ours.by_fastavro, ours.raw))
         lines.append(f"{8:>7}{size:>7}  {step:20}{own:>8.1f}{other:>9.1f}{other / own:>7.2f}")
     return lines
 
@@ -320,7 +361,8 @@ def main() -> None:
     print(f"{'columns':>7}{'bytes':>7}  {'step':20}{'µs':>8}{'by hand':>9}{'ratio':>7}")
     for columns in (8, 16, 64):
         print("\n".join(rows(columns)))
-    print("\n".join(connect_rows()))
+    for name, made in (("Avro", connect), ("DTS", dts)):
+        print("\n".join(binary_rows(name, made(1000))))
 
 
 if __name__ == "__main__":

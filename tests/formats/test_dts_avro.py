@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from itertools import pairwise
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 import cdcavro
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.avro.binary import Buffer
 from cdcavro.change.model import Change
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError, StructureError, TextError
+from cdcavro.exact.jsontext import MAX_LENGTH, parse, render
+from cdcavro.formats.dts_avro import CODEC
+from cdcavro.formats.dts_codec import read_record
 from cdcavro.lake.learning import Learner
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import ROW
@@ -23,13 +29,15 @@ from cdcavro.wire.format import validate
 from cdcavro.wire.formats import get_format
 from support.dts_records import any_value, instant, packed, record, value
 from support.messages import goldens
-from support.roundtrip import assert_golden, error_of, golden_cases
+from support.roundtrip import assert_golden, error_of, golden_cases, outcome
 from support.task_batches import batch_of, converted
 from support.typed import read
 
 COLUMNS = {"a": 8, "b": 253}
 ROW_1 = [value("Integer", precision=8, value="123456789"), value("Character", charset="utf8mb4", value="té".encode())]
 INSERT = packed(record(COLUMNS, afterImages=ROW_1))
+# What a column of texts does not have.
+UNSTATED = ("fields", "beforeForms", "afterForms")
 DDL = packed(
     record(operation="DDL", objectName="mydb", afterImages="create table t1(a bigint primary key, b varchar(100))")
 )
@@ -328,14 +336,87 @@ def test_rows_that_do_not_fit_their_columns_are_refused(one, sentence):
         cdcavro.encode(packed(one), "dts_avro")
 
 
-def test_a_record_has_a_bounded_number_of_columns(monkeypatch):
+def test_a_record_has_a_bounded_number_of_columns():
     """More would take a hundred times the memory of their bytes."""
-    monkeypatch.setattr("cdcavro.formats.dts_codec.MAX_ITEMS", 3)
-    columns = {f"c{i}": 8 for i in range(4)}
-    assert "expected a record of DTS in Avro: at most 3 columns, got 4" in error_of(
+    columns = {f"c{i}": 8 for i in range(65_537)}
+    assert "expected a record of DTS in Avro: at most 65536 columns, got 65537" in error_of(
         cdcavro.encode, packed(record(columns)), "dts_avro"
     )
-    assert cdcavro.encode(packed(record(COLUMNS, afterImages=ROW_1)), "dts_avro")
+    columns.popitem()
+    assert cdcavro.encode(packed(record(columns)), "dts_avro")
+
+
+def damaged_record(random: Random) -> bytes:
+    """Return the bytes of a record at random, every second one damaged."""
+    names = {f"c{i}": random.choice([8, 10, 11, 12, 13, 253]) for i in range(random.randrange(6))}
+    rows = [random.choice([None, "text", [any_value(random) for _ in names]]) for _ in range(2)]
+    facts = {
+        "source": {"sourceType": random.choice(["MySQL", "PostgreSQL", "OTHER"]), "version": ""},
+        "objectName": random.choice([None, "d.t", "d", "a.b.c", "d\\u002Ee.t", ""]),
+        "sourcePosition": random.choice(["4@3", "007@1", "lsn:2", "", "1@", "@1", "1" * 19 + "@1", "1@2@"]),
+    }
+    facts |= random.choice([{}, {"processTimestamps": [1, -2]}, {"tags": {}, "sourceTxid": "tx"}, {"sourceTxid": ""}])
+    raw = bytearray(packed(record(names, beforeImages=rows[0], afterImages=rows[1], **facts)))
+    for _ in range(random.choice([0, random.randrange(1, 3)])):
+        at = random.randrange(len(raw))
+        raw[at : at + random.randrange(2)] = random.randbytes(random.randrange(3))
+    return bytes(raw)
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing else reads records")
+def test_the_engine_writes_the_text_of_the_exact_way_or_none():
+    """Byte for byte, and of damaged records none."""
+    count = 0
+    for seed in range(1_200):
+        raw = damaged_record(Random(seed))
+        text = CODEC.text(raw)
+        count += text is not None
+        assert text in (None, exact_text(raw)), raw
+    assert count > 400
+    assert all(CODEC.text(one) == exact_text(one) for one in (INSERT, DDL))
+
+
+def exact_text(raw: bytes) -> bytes | None:
+    """Return the JSON text of a record by the exact way, None for what is no record."""
+    try:
+        return render(read_record(raw) | {"binary": True})
+    except MessageError:
+        return None
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing else reads columns")
+def test_a_column_of_records_becomes_texts_that_have_what_rows_have():
+    """Without columns and forms; it stops at what may be a text, and at what the exact way is for."""
+    values = [INSERT, None, DDL, INSERT, b64encode(INSERT), INSERT[:-3], b"", b" \x00"]
+    column = slices_of(pa.array(values, pa.binary()))
+    texts, ends, stop = CODEC.column(column, 0, 7, 1 << 30)
+    assert stop == 4
+    places = [0, *(end - 7 for end in memoryview(ends).cast("i"))]
+    whole = [{} if one is None else text_of(one) for one in values[:4]]
+    for one in whole:
+        for member in UNSTATED:
+            one.pop(member, None)
+    assert [json.loads(texts[start:end] or b"{}") for start, end in pairwise(places)] == whole
+    assert [CODEC.column(column, i, 0, 1 << 30)[2] for i in range(4, 8)] == [4, 5, 6, 7]
+    assert CODEC.column(column, 0, 0, len(texts) - 1)[2] == 3
+    assert CODEC.text(b"\0" * (MAX_LENGTH + 1)) is None
+    with pytest.raises(ValueError, match="31 bits"):
+        CODEC.column(column, 9, 0, 1)
+
+
+def test_rows_are_the_same_without_how_values_were_sent():
+    """Those of any record, by the exact way."""
+    for seed in range(200):
+        text = exact_text(damaged_record(Random(seed)))
+        if text is not None:
+            brief = {name: value for name, value in parse(text).items() if name not in UNSTATED}
+            whole, short = (outcome(MessageError, bare_changes, one) for one in (text, render(brief)))
+            assert str(whole) == str(short)
+
+
+def bare_changes(text: bytes) -> list[Change]:
+    """Return the changes of a text, without what only the same format can use."""
+    return cdcavro.to_changes(text, "dts_avro", members=False)
 
 
 def test_no_text_is_taken_for_bytes():

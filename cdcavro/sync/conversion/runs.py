@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,9 +13,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.arrow.arrays import convert_values
 from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
-from cdcavro.exact.jsontext import parse
+from cdcavro.exact.jsontext import parse, to_bytes
 from cdcavro.files.streams import plain_path
 from cdcavro.registry.framing import FRAMED_KEYS
 from cdcavro.sync.conversion.framed_messages import KEY, OPENED, TEXT
@@ -245,12 +247,13 @@ def _as_json(texts: pa.Array, format: str) -> pa.Array:
     """Return messages as JSON, which the engine types; those of formats that are bytes become it, if they can be read."""
     if format not in CODECS:
         return texts
-    wire_format, made = get_format(format), texts.to_pylist()
-    for i, message in enumerate(made):
-        if message is not None:
-            with suppress(MessageError):
-                made[i] = wire_format.text_of(message)
-    return pa.array(made, pa.binary())
+    return convert_values(texts, partial(_text_of, get_format(format)), batch=CODECS[format].column)
+
+
+def _text_of(format: Format, message: bytes) -> bytes:
+    with suppress(MessageError):
+        return to_bytes(format.text_of(message))
+    return message
 
 
 def _places(numbers: pa.Array, topic: str | None, partition: int | None, file: str | None) -> pa.Array:
