@@ -210,10 +210,11 @@ cdef int _put_two_ints(Run *r, Run *forms) noexcept nogil:
 cdef int _put_binary_value(Run *r, const Extent *raw) noexcept nogil:
     """Put out bytes in base64."""
     cdef const uint8_t *at = r.at
+    cdef const uint8_t *end = r.end
     cdef int left
-    r.at = raw.start
+    r.at, r.end = raw.start, raw.start + raw.size
     left = _render_bytes(r, raw.size) if raw.size <= INT32_MAX else LEFT
-    r.at = at
+    r.at, r.end = at, end
     return left
 
 

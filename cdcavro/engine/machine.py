@@ -263,6 +263,12 @@ class ImageReader:
         return b"", b"", first
 
 
+class ProtobufReader(ImageReader):
+    """The reader of messages of protobuf, which leaves all of them."""
+
+    __slots__ = ()
+
+
 def encode_places(fields: tuple[Any, ...], count: int) -> tuple[bytes, bytes]:  # noqa: ARG001
     """Return places as a column of the encoded fields of `source`: the bytes, and where each ends, from 0 on.
 

@@ -59,6 +59,7 @@ include "values.pxi"
 include "decoder.pxi"
 include "engine.pxi"
 include "images.pxi"
+include "protobuf.pxi"
 
 # Messages to typed rows.
 include "pattern.pxi"

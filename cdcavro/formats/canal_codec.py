@@ -11,12 +11,16 @@ Source: Canal, `CanalProtocol.proto` and `EntryProtocol.proto`; Protocol Buffers
 
 from __future__ import annotations
 
+from array import array
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.engine.machine import ProtobufReader
+from cdcavro.engine.program import Program
 from cdcavro.errors import StructureError, TextError, shown
+from cdcavro.exact.jsontext import MAX_LENGTH, loads, render
 from cdcavro.exact.jsonvalues import base64_bytes
-from cdcavro.wire.format import Codec
+from cdcavro.wire.format import BINARY, Codec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,7 +147,8 @@ def read_packet(raw: bytes) -> Value:
     if packet["type"] != "MESSAGES" or packet.get("compression") not in PLAIN_COMPRESSIONS or "body" not in packet:
         return packet
     body = packet.pop("body")
-    return packet | {"entries": []} | _Reader(base64_bytes(body) or b"").message("Messages", 0, None)
+    messages = _Reader(base64_bytes(body) or b"").message("Messages", 0, None)
+    return packet | messages if "entries" in messages else packet | messages | {"entries": []}
 
 
 class _Reader:
@@ -161,7 +166,7 @@ class _Reader:
         end = len(self._raw) if end is None else end
         self._left -= 1
         if self._left < 0:
-            raise TextError(f"at most {MAX_MESSAGES} messages in a packet of Canal", "more")
+            raise _too_many()
         while self._at < end:
             tag = self._varint(end, kind)
             field = fields.get(tag >> 3)
@@ -318,4 +323,67 @@ def _write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-CODEC: Final = Codec(read_packet, write_packet)
+# Bytes to text by the engine.
+
+
+def _too_many() -> TextError:
+    return TextError(f"at most {MAX_MESSAGES} messages in a packet of Canal", "more")
+
+
+def _reader() -> ProtobufReader:
+    """Return the engine's reader, which has the same fields, and the same messages in bytes, as `_Reader`."""
+    kinds, enums = [*_MESSAGES], [*_ENUMS]
+    bodies = {("Packet", "body"): 0, ("Entry", "storeValue"): 1}
+
+    def of(kind: str, field: _Field) -> tuple[str, int]:
+        if (kind, field.name) in bodies:
+            return "body", bodies[kind, field.name]
+        if field.type in _MESSAGES:
+            return "message", kinds.index(field.type)
+        return ("enum", enums.index(field.type)) if field.type in _ENUMS else (field.type, 0)
+
+    def symbols(enum: str) -> list[bytes]:
+        known = _ENUMS[enum]
+        return [render(known[i]) if i in known else b"" for i in range(max(known) + 1)]
+
+    def number(enum: str, name: str) -> int:
+        return next(number for number, known in _ENUMS[enum].items() if known == name)
+
+    fields = [
+        [(i, *of(kind, one), one.is_repeated, render(one.name) + b":") for i, one in _MESSAGES[kind].items()]
+        for kind in kinds
+    ]
+    plain = [i for i, name in _ENUMS["Compression"].items() if name in PLAIN_COMPRESSIONS]
+    stored = {
+        number("EntryType", type): (render(member) + b":", kinds.index(kind))
+        for type, (member, kind) in _STORED.items()
+    }
+    messages = {number("PacketType", "MESSAGES"): (b"", kinds.index("Messages"))}
+    facts = [
+        (3, -1, 4, plain, messages, 2, b',"entries":[]'),
+        (2, number("EntryType", "ROWDATA"), 0, (), stored, 0, b""),
+    ]
+    program = Program(-1, array("i"), array("i"), array("i"), b"", (0, 0, MAX_LENGTH))
+    # A packet is a message, too.
+    return ProtobufReader(
+        program, fields, [symbols(enum) for enum in enums], facts, 3, b',"binary":true}', MAX_MESSAGES + 1
+    )
+
+
+_READER: Final = _reader()
+
+
+def _text(raw: bytes) -> bytes | None:
+    try:
+        return _READER.text(raw)
+    except OverflowError as error:
+        raise _too_many() from error
+
+
+def _read(raw: bytes) -> Value:
+    """Return the JSON of a packet; that of the engine has no numbers but those of 64 bits, and no member twice."""
+    text = _text(raw)
+    return read_packet(raw) | {BINARY: True} if text is None else loads(text)
+
+
+CODEC: Final = Codec(_read, write_packet, _text, _READER.column)

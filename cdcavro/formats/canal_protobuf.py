@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
+    _Stated = tuple[str, str | None, int | None]
+
 FORMAT: Final = "canal_protobuf"
 _FILE: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
 _MARKS: Final = {"TRANSACTIONBEGIN": "TRANSACTION_BEGIN", "TRANSACTIONEND": "TRANSACTION_END"}
@@ -47,10 +49,11 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     """Return the changes of a packet. Raises `StructureError` for a body that is compressed."""
     if record.get("compression") not in PLAIN_COMPRESSIONS:
         raise StructureError("a body without compression", shown(str(record["compression"])), pointer="/compression")
+    entries = [entry or {} for entry in record.get("entries") or ()]
+    _check_rows(entries)
     changes: list[Change] = []
-    for i, entry in enumerate(record.get("entries") or ()):
-        changes += _changes(entry or {}, f"/entries/{i}", zone)
-        check_count(changes, MAX_ROWS, "/entries")
+    for i, entry in enumerate(entries):
+        changes += _changes(entry, f"/entries/{i}", zone)
     if not changes:
         word = string_at(record, "type") or ""
         is_heartbeat = word in ("MESSAGES", "HEARTBEAT")
@@ -58,9 +61,24 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     return [replace(change, row=row, rows=len(changes)) for row, change in enumerate(changes)]
 
 
+def _check_rows(entries: list[dict[str, Any]]) -> None:
+    """Raise `StructureError` for more rows than a message has, before the first of them is read."""
+    count = 0
+    for i, entry in enumerate(entries):
+        rows = _stored(entry).get("rowDatas") or ()
+        check_count(rows, MAX_ROWS, f"/entries/{i}/rowChange/rowDatas")
+        count += max(1, len(rows))
+    check_count(range(count), MAX_ROWS, "/entries")
+
+
+def _stored(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what an entry holds."""
+    return entry.get("rowChange") or entry.get("transactionBegin") or entry.get("transactionEnd") or {}
+
+
 def _changes(entry: dict[str, Any], pointer: str, zone: tzinfo | None) -> Iterator[Change]:
     header, kind = entry.get("header") or {}, string_at(entry, "entryType") or "ROWDATA"
-    stored = entry.get("rowChange") or entry.get("transactionBegin") or entry.get("transactionEnd") or {}
+    stored = _stored(entry)
     word = string_at(stored, "eventType") or "UPDATE" if kind == "ROWDATA" else kind
     op = read_operation(word, OPERATIONS if kind == "ROWDATA" else _OTHERS)
     is_statement = stored.get("isDdl") is True or op in DDL
@@ -81,7 +99,6 @@ def _changes(entry: dict[str, Any], pointer: str, zone: tzinfo | None) -> Iterat
         ddl=string_at(stored, "sql") or None,
     )
     rows = stored.get("rowDatas") or []
-    check_count(rows, MAX_ROWS, f"{pointer}/rowChange/rowDatas")
     if not rows:
         yield change if is_statement or kind != "ROWDATA" or change.ddl else replace(change, op="OTHER")
     for i, row in enumerate(rows):
@@ -99,17 +116,20 @@ def _position(header: dict[str, Any]) -> tuple[int, ...] | None:
 def _row(change: Change, row: dict[str, Any], zone: tzinfo | None) -> Change:
     sides = [[column or {} for column in row.get(side) or ()] for side in ("beforeColumns", "afterColumns")]
     listed = sides[1] or sides[0]
-    columns = tuple(
-        Column(name=string_at(one, "name") or "", type=string_at(one, "mysqlType"), code=_code(one.get("sqlType")))
-        for one in listed
-    )
-    before, after = (_reader(columns, zone).convert(_plain(side)) if side else None for side in sides)
+    stated = tuple([(_text(one, "name") or "", _text(one, "mysqlType"), _code(one.get("sqlType"))) for one in listed])
+    columns = _columns(stated)
+    before, after = (_reader(stated, zone).convert(_plain(side)) if side else None for side in sides)
     marks = {
         mark: tuple(column.name or "" for column, one in zip(columns, listed, strict=True) if one.get(mark) is True)
         for mark in ("isKey", "updated")
     }
     changed = marks["updated"] if before is not None and after is not None else None
     return replace(change, columns=columns, key=marks["isKey"] or None, before=before, after=after, changed=changed)
+
+
+def _text(one: dict[str, Any], name: str) -> str | None:
+    value = one.get(name)
+    return value if type(value) is str else None
 
 
 def _code(value: Any) -> int | None:
@@ -119,17 +139,24 @@ def _code(value: Any) -> int | None:
 def _plain(columns: list[dict[str, Any]]) -> Row:
     """Return a row as Canal's flat messages have it. Raises `StructureError` for a column that stands twice."""
     row = {
-        string_at(one, "name") or "": None if one.get("isNull") is True else string_at(one, "value") or ""
-        for one in columns
+        _text(one, "name") or "": None if one.get("isNull") is True else _text(one, "value") or "" for one in columns
     }
     if len(row) != len(columns):
         raise StructureError("each column once", "one twice", pointer="/entries")
     return row
 
 
+# Columns as packets state them: the name, the type, and its number.
+
+
 @lru_cache(maxsize=64)
-def _reader(columns: tuple[Column, ...], zone: tzinfo | None) -> CanalRowReader:
-    return CanalRowReader([(one.name or "", parse_sql_type(one.type)) for one in columns if one.type is not None], zone)
+def _columns(stated: tuple[_Stated, ...]) -> tuple[Column, ...]:
+    return tuple(Column(name=name, type=type, code=code) for name, type, code in stated)
+
+
+@lru_cache(maxsize=64)
+def _reader(stated: tuple[_Stated, ...], zone: tzinfo | None) -> CanalRowReader:
+    return CanalRowReader([(name, parse_sql_type(type)) for name, type, _ in stated if type is not None], zone)
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:

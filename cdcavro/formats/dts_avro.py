@@ -27,7 +27,7 @@ from cdcavro.change.model import DDL, replace
 from cdcavro.change.operations import statement_kind
 from cdcavro.engine.machine import ImageReader
 from cdcavro.engine.program import Program
-from cdcavro.exact.jsontext import MAX_LENGTH, render
+from cdcavro.exact.jsontext import MAX_LENGTH, parse_fast, render
 from cdcavro.exact.jsonvalues import string_at
 from cdcavro.formats.bridge import Bridge, schema_bridge
 from cdcavro.formats.dts_codec import (
@@ -151,7 +151,12 @@ def _codec() -> Codec:
     program = Program(-1, array("i"), array("i"), array("i"), b"", (0, MAX_ITEMS, MAX_LENGTH))
     words = (sources, operations, numbered)
     reader = ImageReader(program, _LAYOUT, _values(), words, charsets, KEYS.encode(), _stated)
-    return Codec(read_record, write_record, reader.text, reader.column)
+
+    def read(raw: bytes) -> dict[str, Any]:
+        text = reader.text(raw)
+        return read_record(raw) | {BINARY: True} if text is None else parse_fast(text)
+
+    return Codec(read, write_record, reader.text, reader.column)
 
 
 CODEC: Final = _codec()

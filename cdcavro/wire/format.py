@@ -55,25 +55,17 @@ _OF_BYTES: Final = frozenset(bytes([byte]) for byte in range(32) if byte not in 
 _BASE64: Final = re.compile(rb"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
-def _leave(_raw: bytes) -> None:
-    return None
-
-
-def _leave_column(_column: Slices, first: int, _base: int, _most: int) -> tuple[bytes, bytes, int]:
-    return b"", b"", first
-
-
 class Codec(NamedTuple):
     """What turns the messages of a format that are bytes into JSON, and back."""
 
-    # Returns the JSON object of a message. Raises `TextError` for bytes that are none.
+    # Returns the JSON object of a message, with `BINARY`. Raises `TextError` for bytes that are none.
     read: Callable[[bytes], dict[str, Any]]
     # Returns the bytes of a message. Raises `StructureError` for JSON that has none.
     write: Callable[[dict[str, Any]], bytes]
-    # Returns the JSON of what is plain as text, with `BINARY`, and None for any other message.
-    text: Callable[[bytes], bytes | None] = _leave
+    # Returns the same as text if the message is plain, and None for any other one.
+    text: Callable[[bytes], bytes | None]
     # Returns the texts of a column's messages, up to one that is left to `text`: without what no row has.
-    column: Batch = _leave_column
+    column: Batch
 
 
 CODECS: Final[dict[str, Codec]] = {}
@@ -154,8 +146,7 @@ class Format:
         raw = None if codec is None else _sent_bytes(message)
         if codec is None or raw is None:
             return None
-        text = codec.text(raw)
-        return codec.read(raw) | {BINARY: True} if text is None else parse_fast(text)
+        return codec.read(raw)
 
     def text_of(self, message: bytes | str) -> bytes | str:
         """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""
@@ -354,7 +345,7 @@ def _text_by(codec: Codec, message: bytes | str) -> bytes | str:
     if raw is None:
         return message
     text = codec.text(raw)
-    return render(codec.read(raw) | {BINARY: True}) if text is None else text
+    return render(codec.read(raw)) if text is None else text
 
 
 def _bytes_by(codec: Codec, record: dict[str, Any]) -> bytes:

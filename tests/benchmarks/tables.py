@@ -8,6 +8,7 @@ envelope. It checks nothing. Each figure is the median of rounds in which the tw
 
 The last rows are Debezium's messages in Kafka Connect's Avro, and records of Alibaba DTS, of 8 columns: to JSON, from
 JSON to typed rows, and both, a column at a time. Beside them is fastavro, which only reads the same bytes as dicts.
+Packets of Canal become JSON by the column and typed rows one by one, beside protobuf, which only reads them as objects.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from cdcavro.table import MessageTyper
 from cdcavro.table.writing.table_writer import encoded_place
 from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import get_format
+from support.canal_packets import CLASSES, column, made, packet
+from support.canal_packets import rows as rows_entry
 from support.connect_envelopes import DECIMAL, MICROSECONDS, envelope, envelope_of, plain, written
 from support.dts_records import SCHEMA, instant, packed, record, value
 from support.wire import field
@@ -356,13 +359,52 @@ def binary_rows(name: str, ours: Binary) -> list[str]:
     return lines
 
 
+def canal_rows(count: int) -> list[str]:
+    """Measure packets of Canal with a row each, and return their rows of the table."""
+    packets = [packet(_entry(i)) for i in range(count)]
+    format, typer = get_format("canal_protobuf"), MessageTyper("canal_protobuf", cdcavro.Tables(zone=UTC))
+    ours = Binary(None, packets, format.name, format.text_of, CODECS[format.name].column)
+    size = sum(map(len, packets)) // count
+    lines = []
+    for step, mine in (
+        ("packets to JSON", partial(ours.take, types=False)),
+        ("packets to payloads", partial(timed, typer.add, packets)),
+    ):
+        own, other = paired(mine, partial(timed, _by_protobuf, packets))
+        lines.append(f"{8:>7}{size:>7}  {step:20}{own:>8.1f}{other:>9.1f}{other / own:>7.2f}")
+    return lines
+
+
+def _entry(i: int) -> Any:
+    """Return an update of one row, or an insert."""
+    sides = {"afterColumns": _columns(i), **({"beforeColumns": _columns(i - 1)} if i % 3 else {})}
+    return rows_entry("UPDATE" if i % 3 else "INSERT", made("RowData", **sides), offset=4567 + i)
+
+
+def _columns(i: int) -> list[Any]:
+    """Return the first columns of `COLUMNS` with their values."""
+    found = list(COLUMNS.items())[:8]
+    return [
+        column(k, name, text and text.format(i=10 + i % 18), type, isKey=k == 0, updated=k > 0)
+        for k, (name, (type, text)) in enumerate(found)
+    ]
+
+
+def _by_protobuf(raw: bytes) -> Any:
+    """Return what a packet holds as objects of protobuf's own."""
+    body = CLASSES["Messages"].FromString(CLASSES["Packet"].FromString(raw).body)
+    entries = [CLASSES["Entry"].FromString(one) for one in body.messages]
+    return [CLASSES["RowChange"].FromString(one.storeValue) for one in entries]
+
+
 def main() -> None:
     """Print the table."""
     print(f"{'columns':>7}{'bytes':>7}  {'step':20}{'µs':>8}{'by hand':>9}{'ratio':>7}")
     for columns in (8, 16, 64):
         print("\n".join(rows(columns)))
-    for name, made in (("Avro", connect), ("DTS", dts)):
-        print("\n".join(binary_rows(name, made(1000))))
+    for name, kind in (("Avro", connect), ("DTS", dts)):
+        print("\n".join(binary_rows(name, kind(1000))))
+    print("\n".join(canal_rows(1000)))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,17 @@ from dataclasses import replace
 from random import Random
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
 import cdcavro
+from cdcavro.arrow.arrays import slices_of
 from cdcavro.change.model import Change
 from cdcavro.change.order import in_order
+from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import MessageError, StructureError
+from cdcavro.exact.jsontext import render
+from cdcavro.formats.canal_codec import CODEC, read_packet
 from cdcavro.lake.learning import Learner
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import ROW
@@ -27,6 +32,7 @@ from support.roundtrip import assert_golden, error_of, exact, golden_cases
 from support.task_batches import batch_of, converted
 from support.typed import read
 
+compiled = pytest.mark.skipif(not COMPILED, reason="nothing else reads packets")
 INSERT = rows(
     "INSERT",
     made("RowData", afterColumns=[column(0, "id", "7", "int", isKey=True), column(1, "note", None)]),
@@ -110,7 +116,7 @@ def test_what_is_absent_has_its_default():
 def test_fields_with_their_defaults_on_the_wire_stay_there():
     """Canal's server writes the number of a batch by hand, also 0."""
     raw = b"\x18\x07\x2a\x02\x08\x00"
-    assert text_of(raw) == '{"type":"MESSAGES","entries":[],"batch_id":0,"binary":true}'
+    assert text_of(raw) == '{"type":"MESSAGES","batch_id":0,"entries":[],"binary":true}'
     assert cdcavro.decode(cdcavro.encode(raw, "canal_protobuf"), "canal_protobuf") == raw
 
 
@@ -195,9 +201,73 @@ def test_a_packet_has_a_million_messages_in_it_at_most(monkeypatch):
     """More would take gigabytes, of two bytes each."""
     monkeypatch.setattr("cdcavro.formats.canal_codec.MAX_MESSAGES", 10)
     raw = b"\x18\x07\x2a\x16" + b"\x12\x00" * 11
-    assert "expected at most 10 messages in a packet" in error_of(cdcavro.encode, raw, "canal_protobuf")
+    assert "expected at most 10 messages in a packet" in error_of(read_packet, raw)
     inner = made("RowChange", rowDatas=[made("RowData")] * 11)
-    assert "at most 10 messages" in error_of(cdcavro.encode, packet(entry(1, inner, None)), "canal_protobuf")
+    assert "at most 10 messages" in error_of(read_packet, packet(entry(1, inner, None)))
+
+
+@compiled
+def test_the_engine_finds_too_many_messages_itself():
+    """Within milliseconds, where the exact way takes seconds."""
+    # The messages around the entries, an entry and what it holds are three.
+    enough, too_many = (packet(made("Entry", storeValue=b"\x62\x00" * (1_000_000 - 3 + more))) for more in (0, 1))
+    assert CODEC.text(enough) is not None
+    assert "expected at most 1000000 messages in a packet" in error_of(cdcavro.encode, too_many, "canal_protobuf")
+
+
+@compiled
+def test_the_engine_writes_the_text_of_the_exact_way_or_none():
+    """Byte for byte, and of damaged packets none."""
+    count = 0
+    for seed in range(1_500):
+        raw = damaged_packet(Random(seed))
+        text = CODEC.text(raw)
+        count += text is not None
+        assert text in (None, exact_text(raw)), raw
+    assert count > 300
+    whole = [
+        BATCH,
+        packet(UPDATE, compression="GZIP"),
+        packet(BEGIN, END),
+        packet(),
+        packet(type="ACK"),
+        packet(entry(1, END, "GTIDLOG")),
+    ]
+    assert [CODEC.text(one) for one in whole] == list(map(exact_text, whole))
+    odd = [b"\x18\x07\x2a\x04\x12\x00\x08\x05", b"\x18\x07\x2a\x02\x08\x05", b"\x20\x01\x18\x07\x2a\x00", b"\x18\x07"]
+    assert [CODEC.text(one) for one in odd] == list(map(exact_text, odd))
+    assert [CODEC.text(one) for one in (b"\x2a\x00\x18\x07", b"\x18\x07\x2a\x00\x20\x01", b"\x10\x01")] == [None] * 3
+
+
+def damaged_packet(random: Random) -> bytes:
+    """Return the bytes of a packet, most of them damaged."""
+    raw = bytearray(
+        random.choice([BATCH, packet(UPDATE), packet(INSERT, DDL, batch=1), packet(END, compression="NONE")])
+    )
+    for _ in range(random.randrange(3)):
+        at = random.randrange(len(raw))
+        raw[at : at + random.randrange(2)] = random.randbytes(random.randrange(2))
+    return bytes(raw)
+
+
+def exact_text(raw: bytes) -> bytes | None:
+    """Return the JSON text of a packet by the exact way, None for what is no packet."""
+    try:
+        return render(read_packet(raw) | {"binary": True})
+    except MessageError:
+        return None
+
+
+@compiled
+def test_a_column_of_packets_becomes_texts():
+    """Up to what may be a text, and to what the exact way is for."""
+    values = [BATCH, None, packet(UPDATE), b64encode(BATCH), BATCH[:-3], b""]
+    column = slices_of(pa.array(values, pa.binary()))
+    texts, ends, stop = CODEC.column(column, 0, 5, 1 << 30)
+    assert (stop, texts) == (3, CODEC.text(values[0]) + CODEC.text(values[2]))
+    assert [*memoryview(ends).cast("i")] == [len(CODEC.text(BATCH)) + 5] * 2 + [len(texts) + 5]
+    assert [CODEC.column(column, i, 0, 1 << 30)[2] for i in range(3, 6)] == [3, 4, 5]
+    assert CODEC.column(column, 0, 0, len(texts) - 1)[2] == 2
 
 
 def test_an_entry_has_as_many_rows_as_any_message(monkeypatch):
