@@ -72,28 +72,29 @@ def sniff(message: bytes | str) -> str:
     scores = _fitting_value(value)
     if scores:
         return best_format([scores])
-    nearest, got = _nearest_format(value)
+    nearest, expected, got = _nearest_format(value)
     # The message is parsed again to find what is wrong with it, so this value is freed first.
     del value
-    raise _unknown_error(message, nearest, got)
+    raise _unknown_error(message, nearest, expected, got)
 
 
-def _nearest_format(value: Any) -> tuple[str, str]:
-    """Return the format of which a message has all members, or "", and a description of the message."""
+def _nearest_format(value: Any) -> tuple[str, str, str]:
+    """Return the format of which a message has all members, or "", and what was expected and what the message is."""
     is_record = is_kafka_record(value)
     value = value[VALUE] if is_record else value
     nearest = best_format([{name: score for name in REGISTRY if (score := _score(value, name, _any_shape))}])
-    return nearest, f"a Kafka record whose value is {_describe(value)}" if is_record else _describe(value)
+    expected = f"a message of a known format ({_describe_formats(value)})"
+    return nearest, expected, f"a Kafka record whose value is {_describe(value)}" if is_record else _describe(value)
 
 
-def _unknown_error(message: bytes | str, nearest: str, got: str) -> MessageError:
+def _unknown_error(message: bytes | str, nearest: str, expected: str, got: str) -> MessageError:
     """Return the error for a message that fits no format; if it has all members of one, what is wrong with them."""
     if nearest:
         try:
             REGISTRY[nearest].encode(message)
         except MessageError as error:
             return error
-    return UnknownMessageError(f"a message of a known format ({_describe_formats()})", got)
+    return UnknownMessageError(expected, got)
 
 
 def fitting_formats(message: bytes | str) -> dict[str, int]:
@@ -266,8 +267,17 @@ def _shape(declared: Type) -> type | None:
     return next((_SHAPES[type(branch)] for branch in branches if type(branch) in _SHAPES), None)
 
 
-def _describe_formats() -> str:
-    return "; ".join(f"{name}: {_describe_marks(name)}" for name in REGISTRY)
+def _describe_formats(value: Any) -> str:
+    """Return the names of the formats, and by what the one is known that has the most of a message's members."""
+    shared = {name: len(value.keys() & _members_of(name)) for name in REGISTRY} if isinstance(value, dict) else {}
+    near = max(shared, key=lambda name: shared[name], default="")
+    hint = f"; did you mean {near}? It has {_describe_marks(near)}" if near and 2 * shared[near] > len(value) else ""
+    return ", ".join(REGISTRY) + hint
+
+
+@cache
+def _members_of(name: str) -> frozenset[str]:
+    return frozenset(field_rule(field).name for field in REGISTRY[name].envelope.fields)
 
 
 def _describe_marks(name: str) -> str:

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.wire.format import Format
-from cdcavro.wire.sniff import _describe_formats, _marks, best_format, fitting_formats, other_format
+from cdcavro.wire.sniff import _describe_marks, _marks, best_format, fitting_formats, other_format
 from support.bounds_trial import FILLERS
 from support.calls import calls
 from support.messages import SAMPLES, golden_files, goldens, lines
 from support.mutations import mutated
 from support.roundtrip import error_of
 
-_LOOKED_FOR = f"a message of a known format ({_describe_formats()})"
-# What is said of some formats in that.
+_LOOKED_FOR = f"a message of a known format ({', '.join(cdcavro.FORMATS)})"
+# By what some formats are known.
 _DESCRIBED = [
     "oms_default: recordType",
     "oms_canal: type and one of database, table, pkNames, isDdl, es, sql, sqlType, mysqlType, data, old",
@@ -223,8 +223,7 @@ def test_other_peoples_formats_are_not_claimed(message):
     """Kafka Connect without Debezium, and an `op` that is none."""
     assert fitting_formats(json.dumps(message)) == {}
     names = ", ".join(f"'{name}'" for name in message)
-    sentence = f"message: $: expected {_LOOKED_FOR}, got an object with {names}"
-    assert error_of(cdcavro.sniff, json.dumps(message)) == sentence
+    assert_of_no_format(json.dumps(message), f"an object with {names}")
 
 
 @pytest.mark.parametrize(("message", "name"), _NAMED)
@@ -325,7 +324,14 @@ def test_real_debezium_messages_fit_no_other_format(shared_samples):
 )
 def test_message_of_no_format(message, got):
     """The error says what was looked for and what is there."""
-    assert error_of(cdcavro.sniff, message) == f"message: $: expected {_LOOKED_FOR}, got {got}"
+    assert_of_no_format(message, got)
+
+
+def assert_of_no_format(message: str, got: str) -> None:
+    """Assert that the error for a message says what was looked for, perhaps what is near, and what is there."""
+    error = error_of(cdcavro.sniff, message)
+    assert error.startswith(f"message: $: expected {_LOOKED_FOR[:-1]}")
+    assert error.endswith(f"), got {got}")
 
 
 @pytest.mark.parametrize(
@@ -487,6 +493,23 @@ def test_a_necessary_value_tells_a_format_for_sure(message):
 
 def test_a_format_is_described_by_the_members_that_it_needs():
     """Those without which it is none, and of the others each that would tell it."""
-    described = _describe_formats().split("; ")
-    assert [one.partition(":")[0] for one in described] == [*cdcavro.FORMATS]
-    assert set(_DESCRIBED) <= set(described)
+    assert set(_DESCRIBED) <= {f"{name}: {_describe_marks(name)}" for name in cdcavro.FORMATS}
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ({"op_type": "I", "table": "t", "note": 1}, "; did you mean goldengate? It has op_type and one of op_ts, pos"),
+        (
+            {"typ": "INSERT", "table": "t", "database": "d", "sql": ""},
+            "; did you mean oms_canal? It has type and one of",
+        ),
+        ({"note": 1, "table": "t"}, ""),
+    ],
+)
+@pytest.mark.parametrize("around", ["%s", '{"topic":"t","key":null,"value":%s}'])
+def test_a_message_of_no_format_is_told_which_one_is_near(message, hint, around):
+    """The one with most of its members, and what it lacks; the error stays short enough to be read."""
+    error = error_of(cdcavro.sniff, around % json.dumps(message))
+    assert _LOOKED_FOR[:-1] + (hint or "), got") in error
+    assert len(error) < 500
