@@ -17,6 +17,7 @@ from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import from_count, from_text, to_count, to_local, to_local_microseconds, to_utc
 from cdcavro.exact.jsontext import escape
 from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, same, string_at, whole_number
+from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.wire.attributes import (
     ARRIVAL,
     LOCAL,
@@ -377,6 +378,21 @@ def file_offset(text: str | None) -> tuple[int, ...] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
+def log_position(file: str | None, *rest: Any) -> tuple[int, ...] | None:
+    """Return the number at the end of a log file's name and the numbers in it; None if any of them is not there.
+
+    >>> log_position("mysql-bin.000003", 704, 1), log_position("75259@78", None)
+    ((3, 704, 1), None)
+    """
+    match, numbers = _FILE.fullmatch(file or ""), log_numbers(*rest)
+    return None if match is None or numbers is None else (int(match[1]), *numbers)
+
+
+def log_numbers(*values: Any) -> tuple[int, ...] | None:
+    """Return integers from 0 to 2^63 - 1 as a position; None if any value is no such."""
+    return values if all(type(value) is int and 0 <= value <= MAX_LONG for value in values) else None
+
+
 def trail_place(text: str | None) -> tuple[int, ...] | None:
     """Return the number of a trail's file and the offset in it, the last ten digits; None for any other text.
 
@@ -403,6 +419,7 @@ _TIMES: Final = {
     "checkpoint time": "checkpoint_time",
 }
 _WITH_ROW: Final = frozenset({"INSERT", "UPDATE", "SNAPSHOT"})
+_FILE: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
 _FILE_OFFSET: Final = re.compile(r"(?:[^:]*[^:0-9])?([0-9]{1,18}):([0-9]{1,18})", re.ASCII)
 _TRAIL: Final = re.compile(r"([0-9]{0,18}?)([0-9]{1,10})", re.ASCII)
 _LOCAL_TIMES: Final = {LOCAL: to_local, LOCAL_MICROSECONDS: to_local_microseconds}

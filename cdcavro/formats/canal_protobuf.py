@@ -15,7 +15,6 @@ Source: Canal, `CanalProtocol.proto` and `EntryProtocol.proto`, and the class `C
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +26,7 @@ from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.jsonvalues import drop_nulls, string_at, whole_number
 from cdcavro.exact.sqltype import parse_sql_type
-from cdcavro.formats.bridge import Bridge
+from cdcavro.formats.bridge import Bridge, log_position
 from cdcavro.formats.canal_codec import PLAIN_COMPRESSIONS
 from cdcavro.formats.oms_canal import OPERATIONS, SPELLINGS
 from cdcavro.wire.format import BINARY
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     _Stated = tuple[str, str | None, int | None]
 
 FORMAT: Final = "canal_protobuf"
-_FILE: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
 _MARKS: Final = {"TRANSACTIONBEGIN": "TRANSACTION_BEGIN", "TRANSACTIONEND": "TRANSACTION_END"}
 _OTHERS: Final = _MARKS | {"HEARTBEAT": "HEARTBEAT", "GTIDLOG": "GTID"}
 _ENTRIES: Final = {op: entry for entry, op in _OTHERS.items()}
@@ -108,9 +106,8 @@ def _changes(entry: dict[str, Any], pointer: str, zone: tzinfo | None) -> Iterat
 
 def _position(header: dict[str, Any]) -> tuple[int, ...] | None:
     """Return the number of the binlog's file and the offset in it."""
-    file = _FILE.fullmatch(string_at(header, "logfileName") or "")
     offset = whole_number(string_at(header, "logfileOffset") or "0")
-    return None if file is None or offset is None else (int(file[1]), *offset)
+    return log_position(string_at(header, "logfileName"), *(offset or (None,)))
 
 
 def _row(change: Change, row: dict[str, Any], zone: tzinfo | None) -> Change:

@@ -21,6 +21,7 @@ from cdcavro.exact.jsontext import escape, parse
 from cdcavro.exact.jsonvalues import at, drop_nulls, same, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.exact.sqltype import MYSQL_FAMILY
+from cdcavro.formats.bridge import log_numbers, log_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +131,6 @@ def reshape(line: dict[str, Any], shape: LineShape) -> dict[str, Any]:
 
 Position = tuple[int, ...]
 
-_SUFFIX: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
 _SEQUENCE: Final = re.compile(r'\[\s*(?:null|"([0-9]{1,18})")\s*,\s*"([0-9]{1,18})"\s*\]', re.ASCII)
 _NO_LSN: Final = "00000000:00000000:0000"
 _LSN: Final = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})", re.ASCII)
@@ -150,22 +150,20 @@ def connector_position(source: Any) -> Position | None:
 
 def _in_binlog(source: Any) -> Position | None:
     """Return the number of the binlog file, the offset in it, and the row of the event."""
-    suffix = _SUFFIX.fullmatch(string_at(source, "file") or "")
-    rest = _numbers(at(source, "pos"), at(source, "row"))
-    return None if suffix is None or rest is None else (int(suffix[1]), *rest)
+    return log_position(string_at(source, "file"), at(source, "pos"), at(source, "row"))
 
 
 def _in_log(source: Any) -> Position | None:
     """Return the log sequence numbers of the last commit and of the change: transactions come in commit order."""
     match = _SEQUENCE.fullmatch(string_at(source, "sequence") or "")
-    return _numbers(at(source, "lsn")) if match is None else (int(match[1] or "0"), int(match[2]))
+    return log_numbers(at(source, "lsn")) if match is None else (int(match[1] or "0"), int(match[2]))
 
 
 def _in_redo(source: Any) -> Position | None:
     """Return the system change numbers of the commit and of the change, and the number of the statement."""
     commit = whole_number(string_at(source, "commit_scn"))
     change = whole_number(string_at(source, "scn"))
-    return None if commit is None or change is None else (*commit, *change, *(_numbers(at(source, "ssn")) or (0,)))
+    return None if commit is None or change is None else (*commit, *change, *(log_numbers(at(source, "ssn")) or (0,)))
 
 
 def _in_change_table(source: Any) -> Position | None:
@@ -176,7 +174,7 @@ def _in_change_table(source: Any) -> Position | None:
     change = string_at(source, "change_lsn")
     matches = [_LSN.fullmatch(text or "") for text in (string_at(source, "commit_lsn"), change or _NO_LSN)]
     parts = [int(part, 16) for match in matches if match is not None for part in match.groups()]
-    return None if None in matches else (*parts, *(_numbers(at(source, "event_serial_no")) or (0,)))
+    return None if None in matches else (*parts, *(log_numbers(at(source, "event_serial_no")) or (0,)))
 
 
 def _in_logical_log(source: Any) -> Position | None:
@@ -187,11 +185,7 @@ def _in_logical_log(source: Any) -> Position | None:
 
 def _in_commits(source: Any) -> Position | None:
     """Return TiDB's time stamp of the commit."""
-    return _numbers(at(source, "commit_ts"))
-
-
-def _numbers(*values: Any) -> Position | None:
-    return values if all(type(value) is int and 0 <= value <= MAX_LONG for value in values) else None
+    return log_numbers(at(source, "commit_ts"))
 
 
 _POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {

@@ -19,7 +19,6 @@ Source: Alibaba Cloud, "Data formats of a Kafka cluster" of Data Transmission Se
 
 from __future__ import annotations
 
-import re
 from array import array
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +28,7 @@ from cdcavro.engine.machine import ImageReader
 from cdcavro.engine.program import Program
 from cdcavro.exact.jsontext import MAX_LENGTH, parse_fast, render
 from cdcavro.exact.jsonvalues import string_at
-from cdcavro.formats.bridge import Bridge, schema_bridge
+from cdcavro.formats.bridge import Bridge, log_position, schema_bridge
 from cdcavro.formats.dts_codec import (
     CHARSETS,
     KEYS,
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "dts_avro"
 _PLAIN: Final = schema_bridge(FORMAT)
-_FILE: Final = re.compile(r".*?([0-9]{1,18})", re.ASCII | re.DOTALL)
 _NUMBERS: Final = 3
 
 
@@ -62,15 +60,9 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     (change,) = _PLAIN.to_changes(stated | record, zone)
     if change.op == "QUERY" and change.ddl is not None:
         change = replace(change, op=statement_kind(change.ddl))
-    return [replace(change, position=_position(record))]
-
-
-def _position(record: dict[str, Any]) -> tuple[int, ...] | None:
-    """Return the number of the log's file, the offset in it, and the number of the record."""
-    file = _FILE.fullmatch(string_at(record, "sourcePosition") or "")
-    rest = (record.get("offset"), record.get("id"))
-    is_known = file is not None and all(type(part) is int and part >= 0 for part in rest)
-    return (int(file[1]), *rest) if file is not None and is_known else None  # type: ignore[return-value]
+    # The number of the log's file, the offset in it, and the number of the record.
+    position = log_position(string_at(record, "sourcePosition"), record.get("offset"), record.get("id"))
+    return [replace(change, position=position)]
 
 
 def from_changes(changes: Sequence[Change], zone: tzinfo | None = None) -> list[dict[str, Any]]:
