@@ -94,14 +94,18 @@ max_rejects_option: Final = click.option(
     help="Accept up to N rejected messages, or P percent of them; beyond that the exit code is 1. Default: 0.",
 )
 force_option: Final = click.option("--force", is_flag=True, help="Replace existing files.")
-jobs_option: Final = click.option(
-    "--jobs",
-    type=click.IntRange(0, 256),
-    default=1,
-    metavar="N",
-    callback=_count_threads,
-    help="Use N threads, or one per core if N is 0; the output is the same. Only the compiled build gains by it. Default: 1.",
+
+
+def _jobs_option(of: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--jobs", type=click.IntRange(0, 256), default=1, metavar="N", callback=_count_threads, help=f"{of} Default: 1."
+    )
+
+
+jobs_option: Final = _jobs_option(
+    "Use N threads, or one per core if N is 0; the output is the same. Only the compiled build gains by it."
 )
+processes_option: Final = _jobs_option("Use N processes, or one per core if N is 0; the output is the same.")
 mixed_format_option: Final = click.option(
     "--format",
     metavar="auto|mixed|NAME",

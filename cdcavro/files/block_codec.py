@@ -1,4 +1,4 @@
-"""Converting parts of files, each independently and in any thread: chunks of lines to blocks, blocks to lines.
+"""Converting and checking parts of files, each independently and in any thread: chunks of lines, and blocks of payloads.
 
 The result for a part depends on nothing but the part, so the whole does not depend on which thread made it.
 """
@@ -6,13 +6,17 @@ The result for a part depends on nothing but the part, so the whole does not dep
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from cdcavro.avro.container import MARKER_BYTES, MAX_BLOCK, Framing, PackedBlock
 from cdcavro.errors import CdcAvroError, MessageError, StructureError
+from cdcavro.wire.format import validate
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.marked_members import version_note
+from cdcavro.wire.marked_members import operation_of, version_note
+from cdcavro.wire.sniff import sniff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from cdcavro.files.lines import Line
     from cdcavro.files.streams import SharedInput
     from cdcavro.wire.format import Format
+
+    Kind = tuple[str, str | None]
 
 T = TypeVar("T")
 MOST_FAULTS: Final = 1000
@@ -56,13 +62,16 @@ class Tally:
 
     Attributes: `done` (int), the number of messages in the block; `lines` (int), the number of lines in
     the chunk, 0 except in its last part; `faults`, with lines numbered from the first of the chunk; `note`
-    (str or None), a sentence about a version that the chunk's messages state.
+    (str or None), a sentence about a version that the chunk's messages state; `kinds`, where lines are only looked at:
+    the format and operation of some, and their number, in their order. The operation of rejects is None, their format
+    empty where it is not known.
     """
 
     done: int = 0
     lines: int = 0
     faults: tuple[tuple[MessageError, Line], ...] = ()
     note: str | None = None
+    kinds: tuple[tuple[Kind, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,64 @@ class _Payloads:
         if count:
             self._pieces.append((payloads, count))
             self.lines += count
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSniffer:
+    """Detects the format of each line of a chunk; `kinds` are the lines in their order, those that are alike together."""
+
+    def __call__(self, task: Chunk | Range) -> Iterator[tuple[list[bytes], Tally]]:
+        """Yield the faults of a chunk, some at a time, then its kinds. Raises `FileError`."""
+        seen = _Kinds(lambda message: (sniff(message), ""))
+        yield from seen.faults(task.read())
+        kinds = tuple((kind, sum(1 for _ in run)) for kind, run in groupby(seen.kinds))
+        yield [], Tally(lines=len(seen.kinds), kinds=kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkValidator:
+    """Checks that each line of a chunk survives the conversion to Avro and back; `kinds` are counts of all lines.
+
+    Attribute: `format` (str), the format's name, empty if it is to be detected for each line.
+    """
+
+    format: str
+
+    def __call__(self, task: Chunk | Range) -> Iterator[tuple[list[bytes], Tally]]:
+        """Yield the faults of a chunk, some at a time, then its kinds. Raises `FileError`."""
+        notes: list[str] = []
+
+        def check(message: bytes) -> Kind:
+            format = get_format(self.format or sniff(message))
+            note = None if notes else version_note(message, format.name)
+            notes.extend([] if note is None else [note])
+            return format.name, operation_of(validate(message, format), format)
+
+        seen = _Kinds(check, self.format)
+        yield from seen.faults(task.read())
+        yield [], Tally(lines=len(seen.kinds), note=next(iter(notes), None), kinds=tuple(Counter(seen.kinds).items()))
+
+
+class _Kinds:
+    """The kinds of a chunk's lines (`kinds`), as a function tells them; `format` is that of rejects that name none."""
+
+    def __init__(self, kind_of: Callable[[bytes], Kind], format: str = "") -> None:
+        self._kind_of, self._format = kind_of, format
+        self.kinds: list[Kind] = []
+
+    def faults(self, chunk: Chunk) -> Iterator[tuple[list[bytes], Tally]]:
+        """Look at all lines, and yield the faults, some at a time."""
+        for faults in _group(self._look(chunk), lambda _: 1, MOST_FAULTS):
+            yield [], Tally(faults=tuple(faults))
+
+    def _look(self, chunk: Chunk) -> Iterator[tuple[MessageError, Line]]:
+        for line in chunk.lines():
+            try:
+                self.kinds.append(self._kind_of(line.message()))
+            except MessageError as error:
+                error.format = error.format or self._format or None
+                self.kinds.append((error.format or "", None))
+                yield error, line
 
 
 @dataclass(frozen=True, slots=True)

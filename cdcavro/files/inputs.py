@@ -23,6 +23,7 @@ from cdcavro.files.lines import (
     MARK_NOTE,
     Line,
     choose_format,
+    detect_format,
     open_text,
     packing_of,
     read_lines,
@@ -120,6 +121,20 @@ class Inputs:
             if name:
                 return name, chain([(file, chunks)], ((other, self._chunks(other, advance, format)) for other in rest))
         return "", iter(())
+
+    def chunks(
+        self, file: str, format: str = AUTO, advance: Advance = ignore_progress
+    ) -> tuple[str, Iterator[Chunk | Range]]:
+        """Return the name of a file's format, which its first lines tell if `format` is `auto`, and its chunks.
+
+        The name is empty if these tell none, and for `mixed`. Raises `FileError`.
+        """
+        chunks = self._chunks(file, advance, format)
+        if format != AUTO:
+            return "" if format == MIXED else format, chunks
+        consumed: list[Chunk | Range] = []
+        name, _ = detect_format(_lines_of(chunks, consumed))
+        return name, chain(consumed, chunks)
 
     def _chunks(self, file: str, advance: Advance, format: str) -> Iterator[Chunk | Range]:
         for i, chunk in enumerate(read_chunks(file, advance, say=self._say)):
@@ -259,14 +274,15 @@ def _choose_format_of_chunks(
 ) -> tuple[str, Iterator[Chunk | Range]]:
     """Return the name of a file's format and all its chunks, as `choose_format` does with its lines. Raises `FileError`."""
     consumed: list[Chunk | Range] = []
-
-    def lines() -> Iterator[Line]:
-        for chunk in chunks:
-            consumed.append(chunk)
-            yield from chunk.read().lines()
-
-    name, _ = choose_format(lines(), format, file=file, option=option)
+    name, _ = choose_format(_lines_of(chunks, consumed), format, file=file, option=option)
     return name, chain(consumed, chunks)
+
+
+def _lines_of(chunks: Iterator[Chunk | Range], consumed: list[Chunk | Range]) -> Iterator[Line]:
+    """Yield the lines of chunks, and note which are consumed. Lines are numbered from 1 in each."""
+    for chunk in chunks:
+        consumed.append(chunk)
+        yield from chunk.read().lines()
 
 
 def _line(number: int, raw: bytes, missing: int = 0) -> Line:

@@ -1,20 +1,24 @@
 """Threads that share the work on a file: their results are written in the order of the tasks, and only a few wait in memory.
 
 The engine and zlib release the interpreter's lock while they work, so that each thread uses a core. What is converted in
-Python takes turns.
+Python takes turns, unless each thread has a process for it.
 """
 
 from __future__ import annotations
 
+import pickle
+import signal
+import sys
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
-from threading import Event, Thread
+from subprocess import PIPE, Popen
+from threading import Event, Thread, local
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from cdcavro.errors import CdcAvroError
+from cdcavro.errors import CdcAvroError, SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -35,20 +39,93 @@ _PATIENCE: Final = 1.0
 _KEPT: Final = 8 << 20
 
 
-def write_in_order(work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO) -> Generator[Any]:
+def write_in_order(
+    work: Work, tasks: Iterable[Any], jobs: int, out: BinaryIO | None, *, in_processes: bool = False
+) -> Generator[Any]:
     """Do tasks in `jobs` threads, write their parts to `out` in the order of the tasks, and yield each part's note.
 
-    With one job, all is done in this thread. An error of a task, and a `CdcAvroError` of `tasks` itself, is raised at
+    Without `out` parts have only notes. `in_processes` gives each thread a process for work on chunks of lines that is
+    done in Python. With one job, all is done in this thread. An error of a task, and a `CdcAvroError` of `tasks` itself, is raised at
     its place in the order; what comes before it is written. Close the iterator if you do not read it to its end.
     """
     _keep_memory()
-    parts = _work_shared(work, tasks, jobs) if jobs > 1 else _work_alone(work, tasks)
+    shared = _InProcesses(work) if in_processes and jobs > 1 else None
+    parts = _work_shared(shared or work, tasks, jobs) if jobs > 1 else _work_alone(work, tasks)
     try:
         for pieces, note in parts:
-            out.writelines(pieces)
+            if out is not None:
+                out.writelines(pieces)
             yield note
     finally:
+        if shared is not None:
+            shared.kill()
         parts.close()
+        if shared is not None:
+            shared.close()
+
+
+class _InProcesses:
+    """Work on chunks that each thread has done in a process of its own, to which it sends what it reads of the file.
+
+    Everything that goes to and fro can be pickled. Processes are started as threads need them.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._here = local()
+        self._all: list[Popen[bytes]] = []
+
+    def __call__(self, task: Any) -> Iterator[Part]:
+        """Yield the parts of a task, and raise what ended it. Raises `SetupError` if the process is gone."""
+        process = self._process()
+        try:
+            pickle.dump(task.read(), process.stdin)
+            process.stdin.flush()
+            while (part := pickle.load(process.stdout)) is not None:  # noqa: S301  a process of ours wrote it
+                if isinstance(part, Exception):
+                    raise part
+                yield part
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
+            raise SetupError("a process that worked on the input has ended; with --jobs 1 there is none") from error
+
+    def kill(self) -> None:
+        """End the processes, so that no thread waits for one."""
+        for process in self._all:
+            process.kill()
+
+    def close(self) -> None:
+        """Close what led to the processes, when no thread uses it."""
+        for process in self._all:
+            process.communicate()
+
+    def _process(self) -> Any:
+        if not hasattr(self._here, "process"):
+            # A process that is forked from one with threads may wait for ever for what another thread had locked.
+            command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+            process: Any = Popen(command, stdin=PIPE, stdout=PIPE)  # noqa: S603  Python itself
+            self._here.process = process
+            self._all.append(process)
+            pickle.dump(self._work, process.stdin)
+        return self._here.process
+
+
+def serve() -> None:
+    """Do the tasks that come through standard input, the work before them, until it ends."""
+    # Ctrl-C reaches all processes of a terminal, and the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tasks, parts = sys.stdin.buffer, sys.stdout.buffer
+    with suppress(EOFError, BrokenPipeError):
+        work = pickle.load(tasks)  # noqa: S301  the process that started this one wrote it
+        while True:
+            task = pickle.load(tasks)  # noqa: S301  as above
+            try:
+                for part in work(task):
+                    pickle.dump(part, parts)
+            except CdcAvroError as error:
+                pickle.dump(error, parts)
+            else:
+                pickle.dump(None, parts)
+            parts.flush()
 
 
 def _work_alone(work: Work, tasks: Iterable[Any]) -> Generator[Part]:

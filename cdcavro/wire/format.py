@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, check_expansion
-from cdcavro.engine.machine import Engine, Values
+from cdcavro.engine.machine import Engine, Values, same
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH, kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import differences
@@ -217,8 +217,9 @@ class Format:
             if record is not None:
                 return record
             raw = to_bytes(message)
-            if self._engine.is_plain(raw):
-                return loads(raw)
+            plain = self._parse_plain(raw)
+            if plain is not None:
+                return plain
             value = _object(parse_fast(raw))
             if self._engine.encode(raw) is None:
                 self._writer.write(value)  # which checks it
@@ -226,6 +227,17 @@ class Format:
             error.format = self.name
             raise
         return value
+
+    def _parse_plain(self, raw: bytes) -> dict[str, Any] | None:
+        """Return the record of a message that the engine takes and msgspec parses exactly; None for any other."""
+        return loads(raw) if self._engine.is_plain(raw) else None
+
+    def bring_back(self, message: bytes | str) -> dict[str, Any] | None:
+        """Return the record of a plain message that its payload decodes to; None where `validate` has to look closer."""
+        raw = to_bytes(message)
+        record = self._parse_plain(raw)
+        text = raw if record is None else self.decode_text(self.encode(raw))
+        return record if text == raw or same(record, self._parse_plain(text)) else None
 
     def read(self, payload: bytes, writer: Schema | None = None) -> dict[str, Any]:
         """Return a payload as a record. Raises `PayloadError` and `ResolutionError`."""
@@ -397,8 +409,11 @@ def validate(message: bytes | str, format: Format) -> dict[str, Any]:
 
     Raises `TextError`, `StructureError` (also if the value differs) and `PayloadError`.
     """
-    record = format.read(format.encode(message))
-    first = next(differences(parse(format.text_of(message)), parse(render(record))), None)
+    plain = format.bring_back(message)
+    if plain is not None:
+        return plain
+    record: dict[str, Any] = parse(format.decode_text(format.encode(message)))
+    first = next(differences(parse(format.text_of(message)), record), None)
     if first is not None:
         raise StructureError("the same value back", "another one", pointer=first[0], format=format.name)
     return record

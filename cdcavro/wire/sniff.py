@@ -24,6 +24,7 @@ import msgspec
 from cdcavro.avro.types import Array, Map, Record, Type, Union
 from cdcavro.errors import MessageError, UnknownMessageError, shown
 from cdcavro.exact import jsontext
+from cdcavro.exact.caching import WeightedCache
 from cdcavro.exact.jsonvalues import ABSENT, at
 from cdcavro.wire.attributes import field_rule
 from cdcavro.wire.format import CODECS, bytes_of
@@ -39,7 +40,17 @@ MIXED: Final = "mixed"
 """In place of a format's name: the format is detected for each message."""
 _SHOWN: Final = 8
 _UNSUPPORTED: Final = ", which is not supported"
-_OF_CONNECT: Final = frozenset({"schema", "payload"})
+_PAYLOAD: Final = "payload"
+_SOURCE: Final = "source"
+_OF_CONNECT: Final = frozenset({"schema", _PAYLOAD})
+# Members that no schema marks, by which messages that are not supported are recognized.
+_BESIDE_MARKS: Final = (
+    (_SOURCE, "origin"),
+    ("metadata", "record-type"),
+    *(("type",), ("resolved",), ("updated",), ("mvcc_timestamp",)),
+)
+# The formats of messages by their shapes. They weigh as many bytes as the first message of each.
+_FORMATS_OF_SHAPES: Final = WeightedCache(1 << 20)
 MemberPath = tuple[str, ...]
 Tells = bool | tuple[str, ...]
 _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
@@ -48,7 +59,7 @@ _SHAPES: Final[dict[type, type]] = {Array: list, Map: dict, Record: dict}
 class _Marks(NamedTuple):
     """The members by which a wire schema is identified."""
 
-    required: set[MemberPath]
+    required: list[MemberPath]
     tells: list[tuple[MemberPath, Tells]]
     # The members of which one of the values that identify the format is necessary, and these values.
     necessary: list[tuple[MemberPath, Tells]]
@@ -60,7 +71,7 @@ def sniff(message: bytes | str) -> str:
     """Return the format of a message.
 
     Raises `TextError` for text that is not JSON, `UnknownMessageError` for a message of no known format,
-    and `StructureError` for one that has the members of a format, but in another shape.
+    and `StructureError` for one that has the members of a format, but in another shape. A message that is like an earlier one, but for the values, is of its format.
 
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
@@ -69,13 +80,60 @@ def sniff(message: bytes | str) -> str:
     if found:
         return found
     value = _parse(message)
+    shape = _shape_of(value, *_looks()) if type(value) is dict else None
+    known: str | None = _FORMATS_OF_SHAPES.get(shape)
+    if known is not None:
+        return known
     scores = _fitting_value(value)
     if scores:
-        return best_format([scores])
+        found = best_format([scores])
+        _FORMATS_OF_SHAPES.put(shape, found, len(message))
+        return found
     nearest, expected, got = _nearest_format(value)
     # The message is parsed again to find what is wrong with it, so this value is freed first.
     del value
     raise _unknown_error(message, nearest, expected, got)
+
+
+class _Looks(NamedTuple):
+    """What detection looks at."""
+
+    # The members by name, each with those within it, also in a message of Kafka Connect and in a Kafka record.
+    members: dict[str, Any]
+    # The names of those of which it matters what text they hold.
+    texts: frozenset[str]
+
+
+def _shape_of(message: dict[str, Any], members: dict[str, Any], texts: frozenset[str]) -> tuple[Any, ...]:
+    """Return all of a message that tells its format: names and types of members, and the texts of some."""
+    shape: list[Any] = [tuple(message), tuple(map(type, message.values()))]
+    for name, member in message.items():
+        if name not in members:
+            continue
+        if type(member) is dict:
+            if members[name]:
+                shape.append(_shape_of(member, members[name], texts))
+        elif name == _SOURCE:
+            shape.append(not member)
+        elif name in texts and type(member) is str:
+            shape.append(member)
+    return tuple(shape)
+
+
+@cache
+def _looks() -> _Looks:
+    places, texts = set(_BESIDE_MARKS), {place[-1] for place in _BESIDE_MARKS}
+    for required, tells, necessary, shapes in map(_marks, REGISTRY):
+        places |= {*required, *(place for place, _ in (*tells, *necessary, *shapes))}
+        texts |= {place[-1] for place, values in (*tells, *necessary) if values is not True}
+    places |= {(_PAYLOAD, *place) for place in places}
+    places |= {(VALUE, *place) for place in places}
+    members: dict[str, Any] = {}
+    for place in places:
+        within = members
+        for name in place:
+            within = within.setdefault(name, {})
+    return _Looks(members, frozenset(texts))
 
 
 def _nearest_format(value: Any) -> tuple[str, str, str]:
@@ -214,7 +272,7 @@ def _certain_score(message: dict[str, Any], name: str) -> int:
     """Return the score of a message, or of the payload in it, for a format whose members no other one has."""
     if not REGISTRY[name].rule.certain:
         return 0
-    payload = message.get("payload") if message.keys() <= _OF_CONNECT else None
+    payload = message.get(_PAYLOAD) if message.keys() <= _OF_CONNECT else None
     return _score(payload if type(payload) is dict else message, name, _has_shape)
 
 
@@ -240,7 +298,7 @@ def _at(value: Any, place: MemberPath) -> Any:
 
 @cache
 def _marks(name: str) -> _Marks:
-    marks = _Marks(set(), [], [], [])
+    marks = _Marks([], [], [], [])
     _collect(REGISTRY[name].envelope, (), marks)
     return marks
 
@@ -250,8 +308,8 @@ def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
         for field in branch.fields if isinstance(branch, Record) else ():
             rule = field_rule(field)
             member = (*place, rule.name)
-            if rule.required:
-                marks.required.add(member)
+            if rule.required and member not in marks.required:
+                marks.required.append(member)
             if rule.tells:
                 marks.tells.append((member, rule.tells))
             if rule.necessary:
@@ -283,7 +341,9 @@ def _members_of(name: str) -> frozenset[str]:
 def _describe_marks(name: str) -> str:
     required, tells, *_ = _marks(name)
     needed = [
-        ".".join(place) for place in required if not any(longer[: len(place)] == place for longer in required - {place})
+        ".".join(place)
+        for place in required
+        if not any(longer != place and longer[: len(place)] == place for longer in required)
     ]
     optional = [".".join(place) for place, _ in tells if place not in required]
     some = f"one of {', '.join(optional)}"

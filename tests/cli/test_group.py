@@ -184,6 +184,22 @@ def test_sniff_tells_what_it_does_not_know_and_ends_with_1():
     assert_ends(result, 1, stderr)
 
 
+# sniff and validate in processes
+
+
+@pytest.mark.parametrize("arguments", [("sniff",), ("validate",), ("validate", "--format", "mixed")])
+def test_jobs_change_nothing_of_what_is_said(tmp_path, monkeypatch, arguments):
+    """Faults, places and counts are those of one job, and no process is left."""
+    monkeypatch.setattr("cdcavro.files.inputs.CHUNK_BYTES", 512)
+    messages = [*goldens("canal"), b"{", *goldens("oms_default"), b"", b'{"zzz":1}', b"\xff", *goldens("debezium")]
+    first, second = lines_file(tmp_path, *messages), tmp_path / "second.jsonl"
+    second.write_bytes(b"\n".join(messages * 2))
+    alone = run(*arguments, first, second)
+    shared = run(*arguments, first, second, "--jobs", 3)
+    assert (shared.exit_code, shared.stdout, shared.stderr) == (alone.exit_code, alone.stdout, alone.stderr)
+    assert (alone.exit_code, alone.stderr.count("\n") > 8) == (1, True)
+
+
 # validate
 
 
@@ -237,14 +253,8 @@ def test_validate_of_nothing_is_fine():
 
 def test_validate_finds_a_value_that_does_not_come_back(monkeypatch):
     """Values are compared exactly: 1.0 is not 1."""
-    read = Format.read
-
-    def bent(self, payload, writer=None):
-        record = read(self, payload, writer)
-        record["data"][0]["id"] = 1.0
-        return record
-
-    monkeypatch.setattr(Format, "read", bent)
+    decode = Format.decode_text
+    monkeypatch.setattr(Format, "decode_text", lambda *given: decode(*given).replace(b'"id":1', b'"id":1.0'))
     result = run("validate", input=b'{"database":"a","type":"INSERT","data":[{"id":1}]}')
     assert_ends(result, 1, "-:1: oms_canal: $.data[0].id: expected the same value back, got another one\n")
 

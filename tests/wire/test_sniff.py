@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 import weakref
@@ -14,10 +15,19 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.wire.format import Format
-from cdcavro.wire.sniff import _describe_marks, _marks, best_format, fitting_formats, other_format
+from cdcavro.wire.sniff import (
+    _describe_marks,
+    _fitting_value,
+    _looks,
+    _marks,
+    _shape_of,
+    best_format,
+    fitting_formats,
+    other_format,
+)
 from support.bounds_trial import FILLERS
 from support.calls import calls
-from support.messages import SAMPLES, golden_files, goldens, lines
+from support.messages import SAMPLES, golden_files, goldens, lines, shipped
 from support.mutations import mutated
 from support.roundtrip import error_of
 
@@ -513,3 +523,51 @@ def test_a_message_of_no_format_is_told_which_one_is_near(message, hint, around)
     error = error_of(cdcavro.sniff, around % json.dumps(message))
     assert _LOOKED_FOR[:-1] + (hint or "), got") in error
     assert len(error) < 500
+
+
+_DAMAGES = [None, True, 0, 1.5, "", "x", [], {}, [1], {"a": 1}, "c", "BEGIN", "INSERT", "2.0", "0.0.1", "1.0000000000"]
+_DAMAGES += ["cockroachdb", "stop-snapshot", "insert", "data", "I"]
+_LOOKED_AT = [*_looks().members, *(name for inner in _looks().members.values() for name in inner), "ts_ns", "extra"]
+
+
+def damage(message, random):
+    """Change something in a message: a member goes, comes, or gets another value, at any depth."""
+    name = random.choice([*message, random.choice(_LOOKED_AT)])
+    if message.get(name) and type(message[name]) is dict and random.random() < 0.6:
+        damage(message[name], random)
+    elif random.random() < 0.3:
+        message.pop(name, None)
+    else:
+        message[name] = copy.deepcopy(random.choice(_DAMAGES))
+
+
+def told_alone(message):
+    """Return the format of a message, whatever earlier ones were; None if it has none."""
+    try:
+        return best_format([_fitting_value(message)]) or None
+    except cdcavro.CdcAvroError:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_messages_of_one_shape_are_of_one_format(seed):
+    """Whatever is damaged in a message, its shape tells the format that all its members tell."""
+    random, told = Random(seed), {}
+    seeds = [json.loads(message) for message in shipped() if message[:1] == b"{"]
+    seeds += [*_DEBEZIUM, *_OTHERS, *_MAXWELL, *(message for message, _ in _NAMED)] * 5
+    for _ in range(1_500):
+        message = copy.deepcopy(random.choice(seeds))
+        for _ in range(random.randrange(4)):
+            damage(message, random)
+        message = random.choice([message, {"topic": "t", "value": message}, {"schema": {}, "payload": message}])
+        format = told_alone(message)
+        assert told.setdefault(_shape_of(message, *_looks()), format) == format, message
+        assert sniffed(message) == format, message
+
+
+def sniffed(message):
+    """Return what `sniff` says of a message, which may know its shape; None if it has no format."""
+    try:
+        return cdcavro.sniff(json.dumps(message))
+    except cdcavro.CdcAvroError:
+        return None

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
 
-import cdcavro
 from cdcavro.cli.console import Counts, Faults, Progress, VersionNotice, table
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.cli.options import format_name, inputs_argument, max_rejects_option, mixed_format_option
-from cdcavro.errors import MessageError
-from cdcavro.files.lines import detect_format
+from cdcavro.cli.options import (
+    format_name,
+    inputs_argument,
+    max_rejects_option,
+    mixed_format_option,
+    processes_option,
+)
+from cdcavro.files.block_codec import ChunkSniffer, ChunkValidator
 from cdcavro.files.streams import check_standard, shown_name, total_size
-from cdcavro.wire.format import validate as validate_message
+from cdcavro.files.threads import write_in_order
 from cdcavro.wire.formats import REGISTRY, get_format
-from cdcavro.wire.marked_members import operation_of
-from cdcavro.wire.sniff import AUTO, MIXED
+from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cdcavro.files.inputs import Inputs
-    from cdcavro.files.lines import Line
+    from cdcavro.files.block_codec import Tally
+    from cdcavro.files.inputs import Chunk, Inputs, Range
     from cdcavro.files.rejects import MaxRejects
 
 
@@ -64,32 +68,67 @@ def schema(name: str, *, canonical: bool, fingerprint: bool) -> None:
 
 @click.command(epilog=example("cdcavro sniff changes.jsonl | sort | uniq -c"))
 @inputs_argument
+@processes_option
 @click.pass_context
-def sniff(ctx: click.Context, inputs: Inputs) -> None:
+def sniff(ctx: click.Context, inputs: Inputs, jobs: int) -> None:
     """Print the format of each message, one per line.
 
     With several files, each line starts with the message's file and line number. Messages of no known
     format are reported on standard error; the exit code is then 1.
     """
     faults, out = Faults(inputs), check_standard(sys.stdout)
+    before = 0
     with Progress("sniffing", total_size(inputs.files), shares_terminal=True) as progress:
         for file in inputs.files:
-            for line in inputs.lines(file, progress.advance):
-                where = "{}:{}: ".format(*inputs.place(line.number)) if len(inputs.files) > 1 else ""
-                try:
-                    out.write(f"{shown_name(where)}{cdcavro.sniff(line.message())}\n")
-                except MessageError as error:
-                    faults.add(error, line)
+            _, chunks = inputs.chunks(file, MIXED, progress.advance)
+            for tally in _look(ChunkSniffer(), inputs, file, chunks, jobs, before, faults):
+                out.write("".join(_told(tally, inputs, before)))
+                before += tally.lines
     faults.finish()
     ctx.exit(REJECTED if faults.count else 0)
+
+
+def _told(tally: Tally, inputs: Inputs, before: int) -> Iterator[str]:
+    """Yield what is printed of some lines that follow `before` others: formats, and with several files the places."""
+    number = before
+    for (format, operation), count in tally.kinds:
+        number += count
+        if operation is None:
+            continue
+        if len(inputs.files) == 1:
+            yield f"{format}\n" * count
+            continue
+        for line in range(number - count + 1, number + 1):
+            where = "{}:{}: ".format(*inputs.place(line))
+            yield f"{shown_name(where)}{format}\n"
+
+
+def _look(
+    work: ChunkSniffer | ChunkValidator,
+    inputs: Inputs,
+    file: str,
+    chunks: Iterator[Chunk | Range],
+    jobs: int,
+    before: int,
+    faults: Faults,
+) -> Iterator[Tally]:
+    """Look at a file, which follows `before` lines of others; report its faults, and yield what is told of its parts."""
+    inputs.begin(file, before)
+    with closing(write_in_order(work, chunks, jobs, None, in_processes=True)) as tallies:
+        for tally in tallies:
+            for error, line in tally.faults:
+                faults.add(error, line._replace(number=before + line.number))
+            before += tally.lines
+            yield tally
 
 
 @click.command(epilog=example("cdcavro validate changes.jsonl --format oms_canal"))
 @inputs_argument
 @mixed_format_option
 @max_rejects_option
+@processes_option
 @click.pass_context
-def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRejects) -> None:
+def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRejects, jobs: int) -> None:
     """Check that each message survives the conversion to Avro and back.
 
     The two JSON values are compared exactly. Faulty messages are reported on standard error; a table of counts
@@ -100,26 +139,12 @@ def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRe
     faults = Faults(inputs)
     with Progress("validating", total_size(inputs.files)) as progress:
         for file in inputs.files:
-            _validate_lines(inputs.lines(file, progress.advance, format), format, counts, versions, faults)
+            name, chunks = inputs.chunks(file, format, progress.advance)
+            for tally in _look(ChunkValidator(name), inputs, file, chunks, jobs, counts.read, faults):
+                versions.say(tally.note)
+                for (told, operation), count in tally.kinds:
+                    counts.reject(told, count) if operation is None else counts.add(told, operation, count)
     faults.finish()
     click.echo(counts.table())
     click.echo(counts.balance("valid"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
-
-
-def _validate_lines(
-    lines: Iterator[Line], format: str, counts: Counts, versions: VersionNotice, faults: Faults
-) -> None:
-    name = "" if format == MIXED else format
-    if format == AUTO:
-        name, lines = detect_format(lines)
-    for line in lines:
-        try:
-            message = line.message()
-            wire_format = get_format(name or cdcavro.sniff(message))
-            versions.see(message, wire_format.name)
-            counts.add(wire_format.name, operation_of(validate_message(message, wire_format), wire_format))
-        except MessageError as error:
-            error.format = error.format or name or None
-            faults.add(error, line)
-            counts.reject(error.format)
