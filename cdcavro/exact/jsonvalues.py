@@ -17,6 +17,7 @@ _LONG_DIGITS: Final = 19
 # A JSON pointer, and what stands there on the left and on the right.
 Difference = tuple[str, Any, Any]
 _TEXTLESS: Final = (dict, list, type(None))
+_CONTAINERS: Final = (dict, list)
 
 
 def at(record: Any, *names: str) -> Any:
@@ -120,8 +121,11 @@ def _compare(left: Any, right: Any, path: list[Any], found: list[Difference]) ->
 
 
 def _compare_at(name: str | int, left: Any, right: Any, path: list[Any], found: list[Difference]) -> None:
-    # Most values are the same scalar, or both empty.
-    if left is right or (type(left) is type(right) and not left and type(left) in (dict, list) and not right):
+    # Most values are the same text or the same object, or both empty.
+    kind = type(left)
+    if left is right or (
+        kind is type(right) and (left == right if kind is str else kind in _CONTAINERS and not left and not right)
+    ):
         return
     path.append(name)
     _compare(left, right, path, found)

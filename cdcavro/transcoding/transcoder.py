@@ -18,12 +18,14 @@ from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
 from cdcavro.errors import MessageError, StructureError, json_path
+from cdcavro.exact.caching import bounded_cache
 from cdcavro.exact.instants import check_zone, is_local
 from cdcavro.exact.jsontext import check_collections, escape, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import ABSENT, differences
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
+from cdcavro.formats.connect_messages import OF_CONNECT
 from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 from cdcavro.transcoding.mapping import SchemaHistory, iterate_records, records, to_changes
 from cdcavro.wire.attributes import UNITS, field_rule, marked_paths, member_path
@@ -117,6 +119,8 @@ class Transcoder:
         check_word(unavailable)
         self._route = Route(source, target, zone, unavailable)
         self._source, self._target, self._zone = source, target, zone
+        # Of the members that a change does not hold, those are needed that say how values and local times were sent.
+        self._needs_members = source in OF_CONNECT or bool(_local_times(source))
         self._catalog = SchemaHistory(decimals=decimals, times=times, binaries=binaries)
         # If the target has halves too, messages that are stated to be halves stay as they are.
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
@@ -160,7 +164,10 @@ class Transcoder:
     def _read_changes(self, message: bytes | str) -> list[Change]:
         """Return the changes of a message with the columns known so far. Raises `StructureError` if it is too large."""
         check_collections(to_bytes(message), MAX_COLLECTIONS)
-        read = to_changes(message, self._source, zone=self._zone, unavailable=self._route.unavailable)
+        route = self._route
+        read = to_changes(
+            message, route.source, zone=route.zone, members=self._needs_members, unavailable=route.unavailable
+        )
         changes = list(map(self._catalog.add, read))
         if self._source != self._target:
             check_count(changes, MAX_ROWS)
@@ -316,7 +323,7 @@ def find_losses(
     records or values. If they come back in another shape, that is one more loss, without a value; if the
     source's format has no message for what the target's texts say, each whole message is one more.
     """
-    originals = [parse_fast(text) for _, text in messages]
+    originals = [get_format(route.source).parse(text) for _, text in messages]
     read = list(_read_back(texts, route))
     natural = records(read, route.source, route.zone)
     back = sent = _in_form_of(originals, read, natural, route)
@@ -382,7 +389,7 @@ def _halves(change: Change) -> list[Change]:
 def _read_back(texts: Sequence[bytes], route: Route) -> Iterator[Change]:
     halves = HalfJoiner()
     for text in texts:
-        for change in to_changes(text, route.target, zone=route.zone, unavailable=route.unavailable):
+        for change in to_changes(text, route.target, zone=route.zone, members=False, unavailable=route.unavailable):
             bare = replace(change, members=None)
             # A half without a number came from a half alone: there is nothing to join it with.
             yield from halves.add(bare) if bare.position is not None else [bare]
@@ -407,7 +414,10 @@ def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> I
             if pointer in different
             else f"comes back from {target} as {SAME_VALUE}"
         )
-        yield Loss(json_path(pointer), text, reason, number)
+        yield Loss(_path(pointer), text, reason, number)
+
+
+_path: Final = bounded_cache(_PLACES)(json_path)
 
 
 def _describe_form(

@@ -25,6 +25,7 @@ from cdcavro.cli.options import (
     zone_option,
 )
 from cdcavro.errors import number_of, shown
+from cdcavro.exact.caching import bounded_cache
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
 from cdcavro.transcoding.transcoder import Outcome, Transcoded, Transcoder
@@ -156,7 +157,7 @@ class _Job:
             self._count_loss(loss)
 
     def _count_loss(self, loss: Loss) -> None:
-        kind = f"{_INDEX.sub('[*]', loss.path)}: {loss.reason}"
+        kind = _kind(loss.path, loss.reason)
         kind = kind if kind in self._reasons or len(self._reasons) < _KINDS else _OTHERS
         self._reasons[kind] += 1
         if loss.is_of_a_value:
@@ -167,3 +168,8 @@ class _Job:
             file_member = {"file": shown_name(file)} if len(self._inputs.files) > 1 else {}
             members = {**file_member, "line": line, "path": loss.path, "value": loss.value, "reason": loss.reason}
             self._losses.write(orjson.dumps(members) + b"\n")
+
+
+@bounded_cache(_KINDS)
+def _kind(path: str, reason: str) -> str:
+    return f"{_INDEX.sub('[*]', path)}: {reason}"
