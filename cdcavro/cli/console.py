@@ -13,6 +13,7 @@ from cdcavro.files.lines import ONE_LINE
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
 from cdcavro.wire.marked_members import version_note
+from cdcavro.wire.sniff import other_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,7 +48,8 @@ class Faults:
         if line.is_opening:
             self._multiline = self._multiline or reject.file
         if self._count <= SHOWN:
-            say(str(reject))
+            other = other_format([line.raw], error.format) if error.format else None
+            say(f"{reject}{f'; the message looks like {other}' if other else ''}")
         if self._stream is not None:
             self._stream.write(reject.json() + b"\n")
 

@@ -143,16 +143,20 @@ class Inputs:
             yield chunk
 
     def _compare(self, file: str, head: Sequence[bytes], format: str) -> None:
-        """Say, once for all files, if the first messages of one look like another format than the stated one."""
+        """Say, once for all files, if the first messages of one, or some, look like another format than the stated one."""
         if format in (AUTO, MIXED) or self._looks >= _MOST_LOOKS:
             return
         self._looks += 1
-        head = [raw for raw in head if len(raw) <= _LARGE]
-        other = other_format(head, format)
-        if other is not None:
-            self._looks = _MOST_LOOKS
-            looking = number_of(len(head), "message that looks/messages that look")
-            self._say(f"{shown_name(file)}: it begins with {looking} like {other}, read as {format}")
+        lines = [(number, raw) for number, raw in enumerate(head, start=1) if len(raw) <= _LARGE]
+        other = other_format([raw for _, raw in lines], format)
+        looking = f"it begins with {number_of(len(lines), 'message that looks/messages that look')} like {other}"
+        if other is None:
+            strange = next(((number, other) for number, raw in lines if (other := other_format([raw], format))), None)
+            if strange is None:
+                return
+            looking = "its line {} looks like {}".format(*strange)
+        self._looks = _MOST_LOOKS
+        self._say(f"{shown_name(file)}: {looking}, read as {format}")
 
     def _list(self, path: str) -> Iterator[str]:
         """Yield the files that a path means. A file found twice in folders, for example through a link, is read once."""

@@ -184,6 +184,29 @@ def test_sniff_tells_what_it_does_not_know_and_ends_with_1():
     assert_ends(result, 1, stderr)
 
 
+def test_a_mixed_file_says_which_line_looks_like_which_format(tmp_path):
+    """`sniff` names the first line of each format, a fault what its message looks like, and a stated format the first other."""
+    other = goldens("oms_default")[0]
+    path = lines_file(tmp_path, INSERT, INSERT, other, INSERT)
+    result = run("sniff", path)
+    assert_ends(result, 0, f"{path}: messages of 2 formats: canal from line 1 on, oms_default from line 3 on\n")
+    assert result.stdout == "canal\ncanal\noms_default\ncanal\n"
+    fault = run("validate", path).stderr
+    assert fault.startswith(f"{path}:3: canal: $.")
+    assert fault.endswith("; the message looks like oms_default\n")
+    path = lines_file(tmp_path, goldens("debezium")[0], INSERT)
+    said = run("encode", path, "--format", "debezium", "--out", tmp_path / "a.avro").stderr
+    assert said.startswith(f"{path}: its line 2 looks like canal, read as debezium\n")
+
+
+def test_formats_are_counted_from_the_start_of_each_file(tmp_path):
+    """Lines are those of the file, whatever stands before it, and a file of one format has no note."""
+    first, second = lines_file(tmp_path, INSERT), tmp_path / "second.jsonl"
+    second.write_bytes(goldens("oms_default")[0] + b"\n" + INSERT + b"\n")
+    said = f"{second}: messages of 2 formats: oms_default from line 1 on, canal from line 2 on\n"
+    assert run("sniff", first, second).stderr == said
+
+
 # sniff and validate in processes
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cdcavro.cli.console import Counts, Faults, Progress, VersionNotice, table
+from cdcavro.cli.console import Counts, Faults, Progress, VersionNotice, say, table
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     format_name,
@@ -74,27 +74,37 @@ def sniff(ctx: click.Context, inputs: Inputs, jobs: int) -> None:
     """Print the format of each message, one per line.
 
     With several files, each line starts with the message's file and line number. Messages of no known
-    format are reported on standard error; the exit code is then 1.
+    format are reported on standard error; the exit code is then 1. If a file has messages of several formats,
+    the first line of each is told there, too.
     """
     faults, out = Faults(inputs), check_standard(sys.stdout)
     before = 0
     with Progress("sniffing", total_size(inputs.files), shares_terminal=True) as progress:
         for file in inputs.files:
             _, chunks = inputs.chunks(file, MIXED, progress.advance)
+            first: dict[str, int] = {}
             for tally in _look(ChunkSniffer(), inputs, file, chunks, jobs, before, faults):
-                out.write("".join(_told(tally, inputs, before)))
+                out.write("".join(_told(tally, inputs, before, first)))
                 before += tally.lines
+            if len(first) > 1:
+                lines = ", ".join(f"{format} from line {line:,} on" for format, line in first.items())
+                say(f"{shown_name(file)}: messages of {len(first)} formats: {lines}")
     faults.finish()
     ctx.exit(REJECTED if faults.count else 0)
 
 
-def _told(tally: Tally, inputs: Inputs, before: int) -> Iterator[str]:
-    """Yield what is printed of some lines that follow `before` others: formats, and with several files the places."""
+def _told(tally: Tally, inputs: Inputs, before: int, first: dict[str, int]) -> Iterator[str]:
+    """Yield what is printed of some lines that follow `before` others: formats, and with several files the places.
+
+    The first line of each format in the file is noted.
+    """
     number = before
     for (format, operation), count in tally.kinds:
         number += count
         if operation is None:
             continue
+        if format not in first:
+            first[format] = inputs.place(number - count + 1)[1]
         if len(inputs.files) == 1:
             yield f"{format}\n" * count
             continue
