@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from cdcavro.transcoding.joiner import Message
 
-_PLACES: Final = 1_000
+MOST_PLACES: Final = 1_000
 # The messages made of each row are converted back and compared, which takes far more memory than the row itself.
 MAX_ROWS: Final = 20_000
 # Each object or array is parsed several times. 20,000 rows with both images have 40,000; column values add few.
@@ -114,7 +114,7 @@ class Transcoder:
         binaries: str = BYTES,
         unavailable: str | None = PLACEHOLDER,
     ) -> None:
-        source_rule, target_rule = get_format(source).rule, get_format(target).rule
+        target_rule = get_format(target).rule
         check_zone(zone)
         check_word(unavailable)
         self._route = Route(source, target, zone, unavailable)
@@ -124,7 +124,7 @@ class Transcoder:
         self._catalog = SchemaHistory(decimals=decimals, times=times, binaries=binaries)
         # If the target has halves too, messages that are stated to be halves stay as they are.
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
-        self._is_numbered = target_rule.id == "position" and not source_rule.has_halves
+        self._is_numbered = _is_numbered(source, target)
         # By the number of a position's parts: without its time, a position of Canal has one part less.
         self._greatest: dict[int, tuple[int, ...]] = {}
         self._count = 0
@@ -180,7 +180,7 @@ class Transcoder:
     def _count_unzoned(self, changes: Sequence[Change]) -> None:
         for place in unzoned_places(changes):
             self.unzoned += 1
-            if place in self.unzoned_places or len(self.unzoned_places) < _PLACES:
+            if place in self.unzoned_places or len(self.unzoned_places) < MOST_PLACES:
                 self.unzoned_places[place] += 1
 
     def _outcome(self, joined: JoinedChanges) -> Outcome:
@@ -195,6 +195,20 @@ class Transcoder:
         bare = [replace(change, members=None) for change in changes]
         texts = [render(record) for record in iterate_records(bare, self._target, self._zone)]
         return Transcoded(texts, list(find_losses(messages, changes, texts, self._route)))
+
+
+def needs_order(source: str, target: str) -> bool:
+    """Return whether what comes of a message may depend on those before it. Raises `UnknownFormatError`.
+
+    >>> needs_order("canal", "debezium"), needs_order("debezium", "canal")
+    (False, True)
+    """
+    return get_format(source).rule.has_halves or source in OF_CONNECT or _is_numbered(source, target)
+
+
+def _is_numbered(source: str, target: str) -> bool:
+    """Return whether positions get the numbers of messages."""
+    return get_format(target).rule.id == "position" and not get_format(source).rule.has_halves
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +431,7 @@ def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> I
         yield Loss(_path(pointer), text, reason, number)
 
 
-_path: Final = bounded_cache(_PLACES)(json_path)
+_path: Final = bounded_cache(MOST_PLACES)(json_path)
 
 
 def _describe_form(

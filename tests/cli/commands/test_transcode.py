@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from random import Random
 
 import pytest
 from click.testing import CliRunner
 
 import cdcavro
 from cdcavro.cli import main
-from support.messages import SAMPLES, shop_canal
+from support.messages import SAMPLES, lines, shop_canal
+from support.mutations import mutated
 from support.roundtrip import exact
 
 HEARTBEAT = b'{"schema":{},"payload":{"op":"MHEARTBEAT"},"version":"0.0.1"}'
@@ -389,3 +391,25 @@ def test_halves_are_joined_across_files_and_losses_name_theirs(tmp_path):
     ]
     places = [(one["file"], one["line"]) for one in map(json.loads, losses.read_bytes().splitlines())]
     assert {*places} == {(str(tmp_path / "a"), 1), (str(tmp_path / "b"), 1)}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("canal", "debezium"), ("maxwell", "oms_shareplex"), ("datahub_blob", "oms_canal"), ("debezium", "canal")],
+)
+def test_jobs_change_nothing(tmp_path, monkeypatch, source, target):
+    """Messages, losses, rejects, and what is said are those of one job, also where messages depend on earlier ones."""
+    monkeypatch.setattr("cdcavro.files.inputs.CHUNK_BYTES", 16384)
+    monkeypatch.setattr("cdcavro.cli.commands.transcode._LINES", 3)
+    random, messages = Random(source), [m for path in sorted((SAMPLES / source).glob("*.json*")) for m in lines(path)]
+    first = lines_file(tmp_path, *messages[:60], *(mutated(random, random.choice(messages)) for _ in range(40)))
+    second = tmp_path / "second.jsonl"
+    second.write_bytes(b"\n".join([b"", *messages[:60]]))
+    made = []
+    for jobs in (1, 2):
+        places = [tmp_path / f"{name}{jobs}.jsonl" for name in ("out", "losses", "rejects")]
+        options = [f"--{place.stem[:-1]}={place}" for place in places]
+        result = run(first, second, "--from", source, "--to", target, "--max-rejects", "99%", "--jobs", jobs, *options)
+        made.append((result.exit_code, result.stderr, [place.read_bytes() for place in places]))
+    assert made[0] == made[1]
+    assert all(made[0][2])
