@@ -11,7 +11,7 @@ of tables from them and applies these to row changes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.connect_values import with_unsigned
 from cdcavro.change.model import DML, Arrival, Change, Column, Row, replace
@@ -49,7 +49,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import tzinfo
 
+    from cdcavro.exact.jsonvalues import Difference
+
 WHOLE: Final = ""
+# How many levels of two messages are compared by the engine first: a message may be in a record and in a payload.
+_LEVELS: Final = 4
 USUAL_PLACEHOLDER: Final = PLACEHOLDER
 
 
@@ -77,6 +81,20 @@ def to_changes(
     {'id': 7}
     """
     check_zone(zone)
+    read = _read(message, format, zone, unavailable)
+    return _all_with_members(read, zone) if members else read.changes
+
+
+class _Read(NamedTuple):
+    """What is read of a message: its changes without members, its record, and the message in that."""
+
+    changes: list[Change]
+    record: Any
+    value: Any
+    format: str
+
+
+def _read(message: bytes | str, format: str, zone: tzinfo | None, unavailable: str | None) -> _Read:
     target = get_format(format)
     record = target.parse(message)
     value = target.message_in(record)
@@ -87,15 +105,29 @@ def to_changes(
         if names:
             changes = [replace(change, unavailable=names) for change in changes]
         check_repeated(changes, len(message))
-        changes = with_members(changes, value, format, zone) if members else changes
     except MessageError as error:
-        if value is not record:
-            error.below(f"/{VALUE}")
-        error.format = format
-        raise
+        raise _placed(error, record, value, format) from None
     if value is not record and target.keys_are_of_rows:
         _check_key(changes, record, format)
-    if members and value is not record:
+    return _Read(changes, record, value, format)
+
+
+def _placed(error: MessageError, record: Any, value: Any, format: str) -> MessageError:
+    """Return an error of a message with its format, and with its place in the record around the message."""
+    if value is not record:
+        error.below(f"/{VALUE}")
+    error.format = format
+    return error
+
+
+def _all_with_members(read: _Read, zone: tzinfo | None) -> list[Change]:
+    """Return the changes of a message with all members, those of the Kafka record around it among them."""
+    changes, record, value, format = read
+    try:
+        changes = with_members(changes, value, format, zone)
+    except MessageError as error:
+        raise _placed(error, record, value, format) from None
+    if value is not record:
         all_members = {**(changes[0].members or {}), KAFKA: render(without_value(record)).decode()}
         changes[0] = replace(changes[0], members=all_members)
     return changes
@@ -183,9 +215,22 @@ def _members(bare: list[Any], record: Any) -> dict[str, str]:
         return {WHOLE: render(record).decode()}
     if same(bare[0], record):
         return {}
-    return {
-        pointer: "" if value is ABSENT else render(value).decode() for pointer, _, value in differences(bare[0], record)
-    }
+    found = _differences(bare[0], record)
+    return {pointer: "" if value is ABSENT else render(value).decode() for pointer, _, value in found}
+
+
+def _differences(left: Any, right: Any, pointer: str = "", levels: int = _LEVELS) -> Iterator[Difference]:
+    """Yield what `differences` does, in its order; what is the same on the upper levels is found by the engine."""
+    if not levels or type(left) is not dict or type(right) is not dict:
+        yield from differences(left, right, pointer)
+        return
+    for name, value in left.items():
+        other = right.get(name, ABSENT)
+        if other is ABSENT or not same(value, other):
+            yield from _differences(value, other, f"{pointer}/{escape(name)}", levels - 1)
+    for name, value in right.items():
+        if name not in left:
+            yield f"{pointer}/{escape(name)}", ABSENT, value
 
 
 def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, prefix: str = "") -> list[Change]:
@@ -302,6 +347,25 @@ class SchemaHistory:
         self._tables: dict[Table, tuple[tuple[Column, ...], tuple[str, ...] | None]] = {}
         self._count = 0
 
+    def read(
+        self,
+        message: bytes | str,
+        format: str,
+        *,
+        zone: tzinfo | None = None,
+        unavailable: str | None = PLACEHOLDER,
+    ) -> list[Change]:
+        """Return what `add` returns for the changes of a message of Debezium, sooner. Raises what `to_changes` and `add` raise."""
+        read = _read(message, format, zone, unavailable)
+        change, *others = read.changes
+        table = self._tables.get(_table(change)) if change.op in DML and lacks_columns(change) else None
+        if others or table is None or read.value is not read.record:
+            return list(map(self.add, _all_with_members(read, zone)))
+        # The members are those of the change with columns, so that they are looked for once.
+        columns, key = table
+        converted = self._with_key(_converted(change, columns, columns, self._modes), key)
+        return _all_with_members(read._replace(changes=[converted]), None)
+
     def add(self, change: Change) -> Change:
         """Learn from a statement, and return a row change with its table's columns, any other change as it is.
 
@@ -316,8 +380,11 @@ class SchemaHistory:
         if table is None:
             return change
         columns, key = table
-        converted = with_columns(change, columns, modes=self._modes)
-        return converted if converted.key is not None else replace(converted, key=key)
+        return self._with_key(with_columns(change, columns, modes=self._modes), key)
+
+    @staticmethod
+    def _with_key(change: Change, key: tuple[str, ...] | None) -> Change:
+        return change if change.key is not None else replace(change, key=key)
 
     def columns(self, database: str | None, table: str, schema: str | None = None) -> tuple[Column, ...] | None:
         """Return the columns that a table has now; None if it is unknown or was dropped."""
@@ -360,15 +427,19 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
     unread = [column for column in stated if column not in known]
     (record,) = records([change], format)
     (unconverted,) = BRIDGES[format].to_changes(record, None)
+    converted = replace(_converted(change, stated, unread, modes), members=unconverted.members)
+    return with_members([converted], record, format)[0]
+
+
+def _converted(change: Change, columns: tuple[Column, ...], unread: Sequence[Column], modes: Modes) -> Change:
+    """Return a row change with its columns, and with the values of those that are unread converted."""
     connector = change.source.db_type
-    converted = replace(
+    return replace(
         change,
-        columns=stated,
+        columns=columns,
         before=read_row(change.before, unread, connector, modes),
         after=read_row(change.after, unread, connector, modes),
-        members=unconverted.members,
     )
-    return with_members([converted], record, format)[0]
 
 
 def _known(change: Change, known: Sequence[Column]) -> tuple[Column, ...] | None:

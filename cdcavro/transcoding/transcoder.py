@@ -18,7 +18,7 @@ from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
 from cdcavro.errors import MessageError, StructureError, json_path
-from cdcavro.exact.caching import bounded_cache
+from cdcavro.exact.caching import IdentityCache, bounded_cache
 from cdcavro.exact.instants import check_zone, is_local
 from cdcavro.exact.jsontext import check_collections, escape, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import ABSENT, differences
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
 
+    from cdcavro.change.model import Column
     from cdcavro.transcoding.joiner import Message
 
 MOST_PLACES: Final = 1_000
@@ -119,8 +120,6 @@ class Transcoder:
         check_word(unavailable)
         self._route = Route(source, target, zone, unavailable)
         self._source, self._target, self._zone = source, target, zone
-        # Of the members that a change does not hold, those are needed that say how values and local times were sent.
-        self._needs_members = source in OF_CONNECT or bool(_local_times(source))
         self._catalog = SchemaHistory(decimals=decimals, times=times, binaries=binaries)
         # If the target has halves too, messages that are stated to be halves stay as they are.
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
@@ -165,10 +164,14 @@ class Transcoder:
         """Return the changes of a message with the columns known so far. Raises `StructureError` if it is too large."""
         check_collections(to_bytes(message), MAX_COLLECTIONS)
         route = self._route
-        read = to_changes(
-            message, route.source, zone=route.zone, members=self._needs_members, unavailable=route.unavailable
-        )
-        changes = list(map(self._catalog.add, read))
+        if route.source in OF_CONNECT:
+            changes = self._catalog.read(message, route.source, zone=route.zone, unavailable=route.unavailable)
+        else:
+            # Of what a change does not hold, only the local times as they were sent are needed.
+            has_members = bool(_local_times(route.source))
+            changes = to_changes(
+                message, route.source, zone=route.zone, members=has_members, unavailable=route.unavailable
+            )
         if self._source != self._target:
             check_count(changes, MAX_ROWS)
         return changes
@@ -256,11 +259,9 @@ def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
     for change in changes:
         yield from _unzoned_members(change)
         table = change.source.table or ""
-        for column in change.columns or ():
-            if column.type and parse_sql_type(column.type).name == _TYPE:
-                images = (change.before, change.after)
-                values = (_value_in(image, column.name) for image in images)
-                yield from (f"{table}.{column.name}" for value in values if is_local(value))
+        for name in _INSTANTS.of(change.columns):
+            values = (_value_in(image, name) for image in (change.before, change.after))
+            yield from (f"{table}.{name}" for value in values if is_local(value))
 
 
 def _unzoned_members(change: Change) -> Iterator[str]:
@@ -270,6 +271,15 @@ def _unzoned_members(change: Change) -> Iterator[str]:
         # A time with a fraction is a member too, so that it comes back, although its instant is known.
         if sent and getattr(change, field) is None and is_local(parse(sent)):
             yield json_path(pointer)
+
+
+def _instants(columns: tuple[Column, ...] | None, _: object) -> list[str | None]:
+    """Return the names of the columns whose values are instants."""
+    types = [(column.name, column.type) for column in columns or ()]
+    return [name for name, declared in types if declared and parse_sql_type(declared).name == _TYPE]
+
+
+_INSTANTS: Final = IdentityCache(_instants)
 
 
 def _value_in(image: dict[str, Any] | None, name: str | None) -> Any:
