@@ -39,6 +39,7 @@ ROUNDS = 5
 REPEATS = 100
 PIECE = 512 << 10
 STEP = 0.02
+TARGETS = ("debezium", "oms_default", "maxwell")
 
 
 def alone(verb: str, jobs: int) -> float:
@@ -82,7 +83,9 @@ def run(*arguments: object) -> tuple[float, float, int]:
     """Run a command, and return its seconds by the clock, its seconds of processor time, and its memory in MiB."""
     most = 0
     before, start = os.times(), time.perf_counter()
-    with subprocess.Popen([COMMAND, *map(str, arguments)], stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [COMMAND, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         while process.poll() is None:
             with suppress(OSError):
                 status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
@@ -131,6 +134,29 @@ def row(name: str, jobs: int, messages: int, rounds: list) -> str:
     return f"{name:16}{jobs:>6}{rates}{share:>8.0%}{beside:>16.0%}{memory:>8}"
 
 
+def looking(folder: Path, times: int) -> Iterator[str]:
+    """Yield the rows of the second table: commands that go over each message in Python, beside `encode`."""
+    path, made = folder / "some.jsonl", folder / "made"
+    with path.open("wb") as stream:
+        for _ in range(times):
+            stream.write(SHOP)
+    commands = {
+        "encode": ("--out", made, "--force"),
+        "sniff": (),
+        "validate": (),
+        **{f"transcode {name}": ("--to", name, "--out", made, "--force") for name in TARGETS},
+    }
+    for jobs in (1, 2):
+        rates: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(ROUNDS):
+            for name, options in commands.items():
+                _, used, _ = run(name.partition(" ")[0], path, *options, "--jobs", jobs)
+                rates[name].append(path.stat().st_size / used / 1e6)
+        for name, found in rates.items():
+            share = statistics.median(rate / encode for rate, encode in zip(found, rates["encode"], strict=True))
+            yield f"{name:24}{jobs:>6}{statistics.median(found):>10.1f}{share:>16.2f}"
+
+
 def main() -> None:
     """Print the table."""
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
@@ -140,6 +166,9 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         for one in rows(Path(folder), max(1, megabytes * 1_000_000 // len(SHOP))):
+            print(one, flush=True)
+        print(f"{'command':24}{'jobs':>6}{'MB/s':>10}{'of encode':>16}")
+        for one in looking(Path(folder), max(1, megabytes * 50_000 // len(SHOP))):
             print(one, flush=True)
 
 
