@@ -36,6 +36,7 @@ from cdcavro.errors import (
     UnknownMessageError,
     UnknownSchemaError,
 )
+from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding import Loss, Transcoded
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.transcoder import transcode
@@ -50,6 +51,7 @@ __all__ = [
     "CdcAvroError",
     "Change",
     "DdlError",
+    "ExactNumber",
     "FileError",
     "IncompatibleError",
     "JobError",

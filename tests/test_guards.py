@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "files",
         "registry",
     },
-    "cdcavro": {"errors", "avro", "wire", "change", "transcoding", "table"},
+    "cdcavro": {"errors", "exact", "avro", "wire", "change", "transcoding", "table"},
 }
 MAY_IMPORT["spark"] = {*MAY_IMPORT} - {"records"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT}

@@ -5,14 +5,18 @@ Each row of a message carries everything the message states.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Change
+from cdcavro.change.model import Change, replace
 from cdcavro.errors import StructureError
+from cdcavro.exact.numbers import without_decimals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cdcavro.change.model import Row
 
 _NO_ROW: Final = frozenset(
     {"TRUNCATE", "HEARTBEAT", "TRANSACTION_BEGIN", "TRANSACTION_END", "GTID", "XACOMMIT", "XAROLLBACK"}
@@ -23,6 +27,8 @@ _OF_A_ROW: Final = frozenset({"before", "after", "changed", "unavailable", "row"
 MAX_ROWS: Final = 100_000
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
+# What is a Decimal or may hold one.
+_MAY_BE_DECIMAL: Final = frozenset({Decimal, dict, list})
 # The characters that formats write around each text, roughly.
 _BESIDE: Final = 8
 _OF_ANY_MESSAGE: Final = attrgetter("source.format", "place", "rows")
@@ -69,6 +75,23 @@ def group_rows(changes: Iterable[Change], *, is_mixed: bool = False) -> list[lis
         else:
             groups.append([change])
     return groups
+
+
+def with_rows(change: Change, convert: Callable[[Row], Row]) -> Change:
+    """Return a change with its rows converted."""
+    before, after = (None if image is None else convert(image) for image in (change.before, change.after))
+    return replace(change, before=before, after=after)
+
+
+def plain_numbers(change: Change) -> Change:
+    """Return a change in whose rows each `Decimal` is the JSON number of its digits, as all else here reads them.
+
+    Raises `StructureError` for a Decimal that is not finite.
+    """
+    for image in (change.before, change.after):
+        if image and not _MAY_BE_DECIMAL.isdisjoint(map(type, image.values())):
+            return with_rows(change, without_decimals)
+    return change
 
 
 def check_count(rows: Sequence[Any], most: int, pointer: str = "") -> None:

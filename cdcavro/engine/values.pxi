@@ -705,6 +705,8 @@ cdef bint _are_same(object left, object right, int depth) except -1:
         return PyFloat_AS_DOUBLE(left) == PyFloat_AS_DOUBLE(right) and (
             PyFloat_AS_DOUBLE(left) != 0 or repr(left) == repr(right)
         )
+    if type(left) is ExactNumber:
+        return PyObject_RichCompareBool(left.text, right.text, Py_EQ)
     return PyObject_RichCompareBool(left, right, Py_EQ)
 
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
 import orjson
 
 from cdcavro.errors import MessageError, TextError, shown
-from cdcavro.exact.numbers import ExactNumber, check_finite, fraction, integer
+from cdcavro.exact.numbers import ExactNumber, check_finite, decimal_text, fraction, integer
 
 MAX_DEPTH: Final = 128
 MAX_LENGTH: Final = 64 << 20
@@ -269,6 +270,8 @@ def render(value: Any) -> bytes:
 def _verbatim(value: Any) -> orjson.Fragment:
     if type(value) is ExactNumber:
         return orjson.Fragment(value.text)
+    if type(value) is Decimal:
+        return orjson.Fragment(decimal_text(value))
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
@@ -292,6 +295,7 @@ _KINDS: Final = {
     int: "number",
     float: "number",
     ExactNumber: "number",
+    Decimal: "number",
     str: "string",
     list: "array",
     dict: "object",

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.exact.jsontext import MAX_DEPTH, escape
-from cdcavro.exact.numbers import MAX_LONG, plain_text
+from cdcavro.exact.numbers import MAX_LONG, ExactNumber, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,6 +166,8 @@ def _same(left: Any, right: Any, depth: int) -> bool:
         return len(left) == len(right) and _has_members(left, right, depth)
     if type(left) is list:
         return len(left) == len(right) and _has_items(left, right, depth)
+    if type(left) is ExactNumber:
+        return left.text == right.text  # type: ignore[no-any-return]
     return bool(left == right) and (type(left) is not float or repr(left) == repr(right))
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Final
+from decimal import Decimal, InvalidOperation
+from numbers import Number
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from cdcavro.errors import StructureError
+from cdcavro.errors import StructureError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MIN_LONG: Final = -(2**63)
 MAX_LONG: Final = 2**63 - 1
@@ -27,12 +32,34 @@ _MAX_DOUBLE: Final = sys.float_info.max
 # The most digits in the exponent of an integer, since no message has more than 64 Mi digits.
 _EXPONENT: Final = 8
 _SHORT: Final = 60
+# The most places behind the point that a Decimal is written with; more are written with an exponent.
+_PLACES: Final = 4_096
 _POWERS: Final = tuple([10**count for count in range(80)])
 _LEAST: Final = tuple([-power for power in _POWERS])
 
 
+def _operation(operate: Callable[[Decimal, Any], Any]) -> Callable[[ExactNumber, Any], Any]:
+    """Return an operation on an exact number, which is that on its Decimal value; the result is a Decimal or a bool."""
+
+    def apply(self: ExactNumber, other: Any) -> Any:
+        return operate(self.decimal, other.decimal if type(other) is ExactNumber else other)
+
+    return apply
+
+
 class ExactNumber(Struct, frozen=True, gc=False):
-    """A JSON number kept as its text."""
+    """A JSON number kept as its text, which acts as the `Decimal` of that text.
+
+    It is compared with exact numbers, int, float and Decimal by value and exactly, hashed as these are, and calculated
+    with as a Decimal is: not with a float. `str()` gives the text, digit for digit, `float()` and `int()` what they give
+    of the Decimal. A number whose exponent no Decimal has equals numbers of the same text only; all else with it raises
+    `OverflowError`.
+
+    It is no subclass of Decimal: such a one takes seven times as long to make, and cannot hold every JSON number.
+
+    >>> ExactNumber("1.20") == ExactNumber("1.2"), ExactNumber("1.20") + 1, str(ExactNumber("1E400"))
+    (True, Decimal('2.20'), '1E400')
+    """
 
     # The garbage collector leaves these values alone: a message may have a hundred thousand of them.
     # A number by JSON's grammar.
@@ -40,6 +67,120 @@ class ExactNumber(Struct, frozen=True, gc=False):
 
     def __repr__(self) -> str:
         return f"ExactNumber({self.text!r})"
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def decimal(self) -> Decimal:
+        """The value as a `Decimal`, exactly. Raises `OverflowError` if its exponent is beyond what a Decimal can hold."""
+        try:
+            return Decimal(self.text)
+        except InvalidOperation:
+            raise OverflowError(f"a Decimal cannot hold the number {shown(self.text)}") from None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is ExactNumber and self.text == other.text:
+            return True
+        try:
+            return bool(self.decimal == (other.decimal if type(other) is ExactNumber else other))
+        except OverflowError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.decimal)
+        except OverflowError:
+            return hash(self.text)
+
+    __lt__, __le__ = _operation(Decimal.__lt__), _operation(Decimal.__le__)
+    __gt__, __ge__ = _operation(Decimal.__gt__), _operation(Decimal.__ge__)
+    __add__, __radd__ = _operation(Decimal.__add__), _operation(Decimal.__radd__)
+    __sub__, __rsub__ = _operation(Decimal.__sub__), _operation(Decimal.__rsub__)
+    __mul__, __rmul__ = _operation(Decimal.__mul__), _operation(Decimal.__rmul__)
+    __truediv__, __rtruediv__ = _operation(Decimal.__truediv__), _operation(Decimal.__rtruediv__)
+    __floordiv__, __rfloordiv__ = _operation(Decimal.__floordiv__), _operation(Decimal.__rfloordiv__)
+    __mod__, __rmod__ = _operation(Decimal.__mod__), _operation(Decimal.__rmod__)
+    __pow__, __rpow__ = _operation(Decimal.__pow__), _operation(Decimal.__rpow__)
+
+    def __neg__(self) -> Decimal:
+        return -self.decimal
+
+    def __pos__(self) -> Decimal:
+        return +self.decimal
+
+    def __abs__(self) -> Decimal:
+        return abs(self.decimal)
+
+    def __bool__(self) -> bool:
+        return bool(self.decimal)
+
+    def __float__(self) -> float:
+        return float(self.text)
+
+    def __int__(self) -> int:
+        return int(self.decimal)
+
+    def __round__(self, places: int | None = None) -> int | Decimal:
+        return round(self.decimal) if places is None else round(self.decimal, places)
+
+    def __format__(self, form: str) -> str:
+        return format(self.decimal, form) if form else self.text
+
+
+Number.register(ExactNumber)
+
+
+def decimals(value: Any) -> Any:
+    """Return a JSON value with a `Decimal` of the same digits in place of each number; 1.5 becomes Decimal('1.5').
+
+    Raises `StructureError` for a number whose exponent no Decimal can hold.
+
+    >>> decimals({"id": 7, "price": 1.5, "more": [ExactNumber("1.20"), None, True, "1"]})
+    {'id': Decimal('7'), 'price': Decimal('1.5'), 'more': [Decimal('1.20'), None, True, '1']}
+    """
+    if type(value) is dict:
+        return {name: decimals(member) for name, member in value.items()}
+    if type(value) is list:
+        return [decimals(item) for item in value]
+    if type(value) in (int, float):
+        return Decimal(repr(value))
+    try:
+        return value.decimal if type(value) is ExactNumber else value
+    except OverflowError:
+        raise StructureError("a number that a Decimal can hold", shown(value.text)) from None
+
+
+def without_decimals(value: Any) -> Any:
+    """Return a JSON value in which each `Decimal` is the number that renders as its digits; the inverse of `decimals`.
+
+    Raises `StructureError` for a Decimal that is not finite.
+
+    >>> without_decimals([Decimal("1.5"), Decimal("1.20"), Decimal(7)])
+    [1.5, ExactNumber('1.20'), 7]
+    """
+    if type(value) is dict:
+        return {name: without_decimals(member) for name, member in value.items()}
+    if type(value) is list:
+        return [without_decimals(item) for item in value]
+    return number(decimal_text(value)) if type(value) is Decimal else value
+
+
+def decimal_text(value: Decimal) -> str:
+    """Return a Decimal as the text of a JSON number, digit for digit. Raises `StructureError` for NaN and infinities.
+
+    That is the text without an exponent if the number has at most 4,096 places and no zeros are to be added.
+
+    >>> decimal_text(Decimal("0.0000000001")), decimal_text(Decimal("1E+5"))
+    ('0.0000000001', '1E+5')
+    """
+    if not value.is_finite():
+        raise StructureError("a JSON number", str(value))
+    exponent = value.as_tuple().exponent
+    return f"{value:f}" if isinstance(exponent, int) and -_PLACES <= exponent <= 0 else str(value)
 
 
 def is_number(text: str) -> bool:
@@ -95,7 +236,7 @@ def plain_text(value: Any) -> str:
         return value.text
     if type(value) is bool:
         return "true" if value else "false"
-    return repr(value)
+    return decimal_text(value) if type(value) is Decimal else repr(value)
 
 
 def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords
@@ -108,6 +249,8 @@ def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001
         return value.text
     if type(value) is str:
         return value if is_text and is_number(value) else None
+    if type(value) is Decimal:
+        return decimal_text(value) if value.is_finite() else None
     return repr(value) if type(value) in (int, float) else None
 
 

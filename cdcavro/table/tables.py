@@ -18,6 +18,7 @@ from msgspec.structs import astuple
 from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
 from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
 from cdcavro.change.order import split_key_change
+from cdcavro.change.rows import plain_numbers
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone
@@ -274,7 +275,7 @@ class Tables:
         contradicts its table, both without any effect; raises `StructureError`, which names the column, for a
         row that contradicts its table, and for one without a table or a known operation.
         """
-        change = self.with_given_table(change)
+        change = self.with_given_table(plain_numbers(change))
         found = self.learn(change)
         if found is None:
             return self.write(change, self._tables_to_empty(change) if empties(change) else [])

@@ -24,13 +24,13 @@ from cdcavro.change.modes import (
     check_modes,
 )
 from cdcavro.change.operations import check_operation
-from cdcavro.change.rows import check_repeated, group_rows, is_whole
+from cdcavro.change.rows import check_repeated, group_rows, is_whole, plain_numbers, with_rows
 from cdcavro.engine.machine import same
 from cdcavro.errors import MessageError, StructureError, shown
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import escape, parse, render
 from cdcavro.exact.jsonvalues import ABSENT, differences, same_text
-from cdcavro.exact.numbers import MAX_LONG, number_text
+from cdcavro.exact.numbers import MAX_LONG, decimals, number_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import (
     PLACEHOLDER,
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from cdcavro.exact.jsonvalues import Difference
 
 WHOLE: Final = ""
+EXACT: Final = "exact"
+DECIMAL: Final = "decimal"
 # How many levels of two messages are compared by the engine first: a message may be in a record and in a payload.
 _LEVELS: Final = 4
 USUAL_PLACEHOLDER: Final = PLACEHOLDER
@@ -64,6 +66,7 @@ def to_changes(
     zone: tzinfo | None = None,
     members: bool = True,
     unavailable: str | None = PLACEHOLDER,
+    numbers: str = EXACT,
 ) -> list[Change]:
     """Return the changes of a message: one for each row that it holds, or one for anything else.
 
@@ -73,16 +76,19 @@ def to_changes(
     `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
     which take a while to find. `unavailable` is the word that stands for a column's value which the source
     did not give, the connector's `unavailable.value.placeholder`: the rows do not have that column, whose name
-    is in `Change.unavailable`. None takes every value as it is. Raises `UnknownFormatError`, `TextError`,
-    `StructureError`, `TypeError` for a `zone` that is not a time zone, and `ValueError` for an `unavailable` that
-    cannot be such a word.
+    is in `Change.unavailable`. None takes every value as it is. `numbers` says what a number in a row is: with "exact"
+    an int or a float where that gives the same text again, else an `ExactNumber`; with "decimal" always a `Decimal`.
+    Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a `zone` that is not a time zone, and
+    `ValueError` for an `unavailable` that cannot be such a word and for other `numbers`.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
     {'id': 7}
     """
     check_zone(zone)
+    _check_numbers(numbers)
     read = _read(message, format, zone, unavailable)
-    return _all_with_members(read, zone) if members else read.changes
+    changes = _all_with_members(read, zone) if members else read.changes
+    return changes if numbers == EXACT else [with_rows(change, decimals) for change in changes]
 
 
 class _Read(NamedTuple):
@@ -133,6 +139,11 @@ def _all_with_members(read: _Read, zone: tzinfo | None) -> list[Change]:
     return changes
 
 
+def _check_numbers(numbers: str) -> None:
+    if numbers not in (EXACT, DECIMAL):
+        raise ValueError(f"numbers: expected {EXACT!r} or {DECIMAL!r}, got {numbers!r}")
+
+
 def placeholders(format: str, unavailable: str | None) -> tuple[bytes, ...]:
     """Return the texts that stand for unavailable values in a format. Raises `UnknownFormatError`."""
     return BRIDGES[get_format(format).name].placeholders(unavailable)
@@ -157,13 +168,13 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
     half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them), and for
     a row with an unknown operation of another format;
     `PayloadError` for `members` that do not fit their change; `TypeError` for a `zone` that is not a time
-    zone.
+    zone. A `Decimal` in a row is the number of its digits.
 
     >>> from_changes(to_changes('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
     [b'{"recordType":"HEARTBEAT"}']
     """
     check_zone(zone)
-    return [render(record) for record in iterate_records(changes, format, zone)]
+    return [render(record) for record in iterate_records(list(map(plain_numbers, changes)), format, zone)]
 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:

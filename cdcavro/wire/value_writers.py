@@ -7,6 +7,7 @@ to the notes and errors that come from it.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -172,7 +173,7 @@ class ColumnWriter(ValueWriter):
         self._number, self._text = index["number"], index["text"]
         self._depth = depth
 
-    def write(self, out: Buffer, value: Any, notes: Notes) -> None:  # noqa: ARG002  as all writers
+    def write(self, out: Buffer, value: Any, notes: Notes) -> None:
         """Append a branch index and the value."""
         value_type = type(value)
         if value_type is str:
@@ -197,6 +198,8 @@ class ColumnWriter(ValueWriter):
             out.append(self._text)
             check_value(value, self._depth)
             out.write_string(render(value).decode())
+        elif value_type is Decimal:
+            self.write(out, numbers.without_decimals(value), notes)
         else:
             raise TypeError(f"{value_type.__name__} is no JSON value")
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import operator
+import pickle
+from decimal import Decimal
+from numbers import Number
+
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.exact import jsontext, numbers
+from cdcavro.engine import machine
+from cdcavro.errors import StructureError
+from cdcavro.exact import jsontext, jsonvalues, numbers
 from cdcavro.exact.numbers import ExactNumber
 
 _MILLION = "1" * 1_000_000
@@ -39,17 +49,135 @@ _MILLION = "1" * 1_000_000
 def test_number_becomes_the_value_that_gives_its_text_back(sent, value):
     """A number is a long or a double only if that renders to the same digits."""
     parsed = jsontext.parse(sent)
-    assert (type(parsed), parsed) == (type(value), value)
+    assert (type(parsed), parsed, str(parsed)) == (type(value), value, str(value))
     assert jsontext.render(parsed) == sent.encode()
 
 
-def test_exact_number_is_a_value():
-    """Two exact numbers are equal if their texts are; a string of the same text is something else."""
-    assert ExactNumber("1.0") == ExactNumber("1.0")
-    assert ExactNumber("1.0") != ExactNumber("1.00")
+VALUES = [
+    0,
+    1,
+    -7,
+    2**64,
+    1.5,
+    0.1,
+    -0.0,
+    1e300,
+    *map(Decimal, ("1.2", "1.20", "0.10", "1E+5", "-0", "1E-400", "1E400")),
+]
+TEXTS = [
+    "1.20",
+    "1.2",
+    "1.50",
+    "0.10",
+    "1e5",
+    "1E5",
+    "100000.0",
+    "-0",
+    "1E400",
+    "1E-400",
+    "18446744073709551616",
+    "1e300",
+]
+
+
+@pytest.mark.parametrize("operate", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
+def test_an_exact_number_compares_as_its_decimal(operate):
+    """It is compared with int, float, Decimal and exact numbers exactly, whichever stands first."""
+    for text in TEXTS:
+        for value in [*VALUES, *map(ExactNumber, TEXTS)]:
+            plain = value.decimal if type(value) is ExactNumber else value
+            assert operate(ExactNumber(text), value) is operate(Decimal(text), plain), (text, value)
+            assert operate(value, ExactNumber(text)) is operate(plain, Decimal(text)), (value, text)
+
+
+def test_equal_numbers_have_one_hash():
+    """An exact number finds the int, float or Decimal of its value in a dict, and has the hash of equal ones."""
+    assert {1.5: "a", 100000: "b", Decimal("1.2"): "c"}[ExactNumber("1.50")] == "a"
+    assert len({ExactNumber("1e5"), ExactNumber("1E5"), 100000}) == 1
+    assert all(hash(ExactNumber(text)) == hash(Decimal(text)) for text in TEXTS)
     assert ExactNumber("1.0") != "1.0"
-    assert len({ExactNumber("1.0"), ExactNumber("1.0")}) == 1
-    assert repr(ExactNumber("1.20")) == "ExactNumber('1.20')"
+    assert ExactNumber("1.0") != None  # noqa: E711  the comparison itself
+
+
+_BINARY = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow)
+
+
+@pytest.mark.parametrize("operate", _BINARY)
+def test_an_exact_number_calculates_as_its_decimal(operate):
+    """Results are Decimals, with an int, a Decimal or another exact number on either side."""
+    one = ExactNumber("7.50")
+    for other in (2, Decimal("2.5"), ExactNumber("2.50")):
+        plain = other.decimal if type(other) is ExactNumber else other
+        assert repr(operate(one, other)) == repr(operate(Decimal("7.50"), plain))
+        assert repr(operate(other, one)) == repr(operate(plain, Decimal("7.50")))
+    with pytest.raises(TypeError):
+        operate(one, 1.5)
+
+
+def test_an_exact_number_becomes_what_other_numbers_become():
+    """It is a number to sum, round, float, int, format, sort and JSON, and its text is that which was sent."""
+    one = ExactNumber("-1.250")
+    assert (float(one), int(one), -one, abs(one), +one) == (-1.25, -1, Decimal("1.250"), Decimal("1.250"), one.decimal)
+    assert (round(one), round(one, 1), f"{one}", f"{one:.1f}") == (-1, Decimal("-1.2"), "-1.250", "-1.2")
+    assert (str(one), repr(one), one.text, Decimal(str(one))) == ("-1.250", "ExactNumber('-1.250')", "-1.250", one)
+    assert str(sum([one, 1, ExactNumber("1.20")])) == "0.950"
+    assert max([ExactNumber("10.0"), 9, 9.5]).text == "10.0"
+    assert isinstance(one, Number)
+    assert [bool(ExactNumber(text)) for text in ("0.00", "-0", "0.01")] == [False, False, True]
+    assert json.dumps({"a": one}, default=float) == '{"a": -1.25}'
+    assert json.dumps({"a": one}, default=str) == '{"a": "-1.250"}'
+    assert orjson.dumps({"a": one}, default=lambda value: orjson.Fragment(str(value))) == b'{"a":-1.250}'
+    assert type(pickle.loads(pickle.dumps(one))) is ExactNumber
+    assert not gc.is_tracked(one)
+
+
+@pytest.mark.parametrize("text", ["1E9999999999999999999999", "1E-9999999999999999999999"])
+def test_a_number_beyond_decimals_is_still_a_value(text):
+    """It equals itself and nothing else, can be hashed, and is refused where its value is asked for."""
+    one = ExactNumber(text)
+    assert one == ExactNumber(text) != ExactNumber("1.20")
+    assert ExactNumber("1.20") != one != 1
+    assert len({one, ExactNumber(text), 1}) == 2
+    for ask in (lambda: one < 1, lambda: one + 1, lambda: one.decimal, lambda: int(one)):
+        with pytest.raises(OverflowError, match="a Decimal cannot hold the number '1E"):
+            ask()
+    with pytest.raises(StructureError, match="expected a number that a Decimal can hold, got '1E"):
+        numbers.decimals({"a": [one]})
+
+
+@given(st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?", fullmatch=True))
+def test_a_decimal_has_the_digits_and_becomes_the_number_again(text):
+    """`decimals` and `without_decimals` are inverse for every number without an exponent."""
+    value = [numbers.number(text)]
+    (decimal,) = numbers.decimals(value)
+    assert (type(decimal), f"{decimal:f}", numbers.number_text(decimal)) == (Decimal, text, text)
+    assert jsonvalues.same(numbers.without_decimals([decimal]), value)
+    assert jsontext.render(decimal) == numbers.plain_text(decimal).encode() == text.encode()
+
+
+def test_exponents_of_decimals_are_bounded():
+    """A short Decimal does not become a long text."""
+    assert numbers.decimal_text(Decimal("1E-4096")) == "0." + "0" * 4_095 + "1"
+    assert numbers.decimal_text(Decimal("1E-4097")) == "1E-4097"
+    assert numbers.decimal_text(Decimal("12E+1")) == "1.2E+2"
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "sNaN"])
+def test_a_decimal_that_is_no_number_is_refused(text):
+    """JSON has neither NaN nor infinities."""
+    assert numbers.number_text(Decimal(text)) is None
+    for write in (numbers.without_decimals, numbers.plain_text, jsontext.render):
+        with pytest.raises((StructureError, TypeError), match=r"a JSON number|not JSON serializable"):
+            write(Decimal(text))
+
+
+@pytest.mark.parametrize("same", [jsonvalues.same, machine.same])
+def test_exact_numbers_are_the_same_by_their_digits(same):
+    """Equal numbers of other digits are other JSON values."""
+    assert same(ExactNumber("1.0"), ExactNumber("1.0"))
+    assert not same([ExactNumber("1.0")], [ExactNumber("1.00")])
+    assert not same({"a": ExactNumber("1.50")}, {"a": 1.5})
+    assert not same(Decimal(1), 1)
 
 
 @pytest.mark.parametrize("sent", ["1.", ".5", "01", "+1", "1e", "0x1", "1_0", "--1", "", "Infinity", "١", "1 ", "1\n"])

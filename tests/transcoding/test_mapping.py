@@ -7,6 +7,7 @@ import contextlib
 import copy
 import json
 import types
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,7 +17,7 @@ from cdcavro.change import in_order, join_halves, order_value, split_key_change
 from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
 from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact import jsonvalues
-from cdcavro.exact.numbers import ExactNumber
+from cdcavro.exact.numbers import ExactNumber, decimals, number_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake import TypedRows
@@ -55,6 +56,67 @@ def test_every_message_comes_back_from_its_changes_whole(zone):
     for format, text in MESSAGES:
         (back,) = from_changes(to_changes(text, format, zone=zone), format, zone=zone)
         assert exact(back) == exact(text)
+
+
+NUMBERS = b'{"data":{"a":1,"b":1.5,"c":1.20,"d":18446744073709551616,"e":{"f":[0.0,true]},"g":"1"},"meta":{"op":"ins"}}'
+
+
+def test_numbers_of_rows_are_decimals_if_asked_for():
+    """A column has one kind of number then, with the digits that were sent; texts, booleans and nulls stay."""
+    after = change(NUMBERS, "oms_shareplex", numbers="decimal").after
+    nested = {"f": [Decimal("0.0"), True]}
+    expected = {"a": Decimal(1), "b": Decimal("1.5"), "c": Decimal("1.20"), "d": Decimal(2**64), "e": nested, "g": "1"}
+    assert repr(after) == repr(expected)
+    usual = change(NUMBERS, "oms_shareplex", numbers="exact")
+    assert to_record(usual) == to_record(change(NUMBERS, "oms_shareplex"))
+    assert [type(value).__name__ for value in usual.after.values()] == [
+        "int",
+        "float",
+        *["ExactNumber"] * 2,
+        "dict",
+        "str",
+    ]
+
+
+def test_other_kinds_of_numbers_are_refused():
+    """The error names those that there are."""
+    with pytest.raises(ValueError, match="numbers: expected 'exact' or 'decimal', got 'decimals'"):
+        to_changes(NUMBERS, "oms_shareplex", numbers="decimals")
+    with pytest.raises(StructureError, match="a number that a Decimal can hold, got '1E9999999999999999999'"):
+        to_changes(NUMBERS.replace(b"1.20", b"1E9999999999999999999"), "oms_shareplex", numbers="decimal")
+
+
+def test_decimals_go_back_as_the_digits_that_they_are():
+    """Changes with Decimals become the same messages and payloads as those with exact numbers, in every format."""
+    compared = 0
+    for format, text in MESSAGES:
+        usual = to_changes(text, format)
+        decimal = to_changes(text, format, numbers="decimal")
+        if not any(map(_has_exponents, usual)):
+            compared += repr(usual) != repr(decimal)
+            assert from_changes(decimal, format) == from_changes(usual, format)
+            assert [one.to_avro() for one in decimal] == [one.to_avro() for one in usual]
+    assert compared > 60
+
+
+def _has_exponents(change: Change) -> bool:
+    """Return whether numbers of the rows are spelled with an exponent, which a Decimal spells in its own way."""
+    values = [value for image in (change.before, change.after) for value in (image or {}).values()]
+    return any(number_text(value) != number_text(decimals(value)) for value in values if type(value) is not str)
+
+
+def test_decimals_are_typed_as_the_digits_that_they_are():
+    """Typed rows are the same whether a change has Decimals or exact numbers."""
+    compared = 0
+    for text in (*shop_canal(), *shop_debezium()):
+        usual, decimal = (to_changes(text, cdcavro.sniff(text), numbers=numbers) for numbers in ("exact", "decimal"))
+        if not any(map(_has_exponents, usual)):
+            compared += repr(usual) != repr(decimal)
+            one, other = (
+                [row.payload for each in rows for row in cdcavro.Tables().add(each)] for rows in (usual, decimal)
+            )
+            assert one == other
+    assert compared > 3
 
 
 def test_every_change_goes_through_avro():
