@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "sync": "cdcavro.cli.commands.sync",
     "replay": "cdcavro.cli.commands.sync",
     "formats": "cdcavro.cli.commands.formats",
+    "inspect": "cdcavro.cli.commands.formats",
     "sniff": "cdcavro.cli.commands.formats",
     "validate": "cdcavro.cli.commands.formats",
     "encode": "cdcavro.cli.commands.encode",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import bz2
+import contextlib
 import gzip
 import io
 import json
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -957,3 +959,94 @@ def test_a_second_signal_ends_a_process_that_heeds_none(number: int, code: int):
         process.send_signal(number)
         assert process.stderr.read() == "what was done\n"
     assert process.returncode == code
+
+
+def _inspected(*arguments, input=None):
+    """Return what `inspect --json` says, and its exit code."""
+    done = run("inspect", *arguments, "--json", input=input)
+    return json.loads(done.stdout), done.exit_code
+
+
+def test_inspect_says_what_is_in_a_file_and_how_to_go_on(tmp_path):
+    """Formats, tables with keys, columns and operations, and commands that take the file as it is."""
+    (tmp_path / "a b.jsonl").write_bytes((SAMPLES / "canal" / "shop.jsonl").read_bytes())
+    done = run("inspect", tmp_path / "a b.jsonl")
+    assert done.exit_code == 0
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert done.stdout.startswith("read 188 messages, 0 faulty\n")
+    assert ["shop.orders", "1", "6", "9", "tenant,", "order_id"] in lines
+    assert "shop.big: id int, k varchar(20), n bigint, ts timestamp(6), p decimal(18,6)" in done.stdout.splitlines()
+    assert "1 table without a key in these messages" in done.stderr
+    commands = [shlex.split(line[2:])[1:] for line in done.stdout.splitlines() if line.startswith("$ ")]
+    assert [command[0] for command in commands] == ["encode", "tables", "sync"]
+    with contextlib.chdir(tmp_path):
+        for command in commands[:2]:
+            assert run(*command).exit_code == 0, command
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a b.jsonl", "messages.avro", "tables"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_inspect_counts_what_validate_and_tables_count(format):
+    """Every message and every row of every format's samples is counted once."""
+    said, code = _inspected(SAMPLES / format)
+    texts = [line for file in sorted((SAMPLES / format).iterdir()) for line in file.read_bytes().splitlines()]
+    made = [one for text in texts for one in cdcavro.to_changes(text, cdcavro.sniff(text))]
+    counted = Counter(said["other_changes"])
+    for table in said["tables"]:
+        counted.update(table["operations"])
+    assert (code, said["faulty"], said["whole"]) == (0, 0, True)
+    assert sum(one["messages"] for one in said["formats"]) == said["read"] == len(texts)
+    assert counted == Counter(one.op for one in made)
+
+
+def test_inspect_tells_formats_and_faults_by_their_first_lines(tmp_path):
+    """With the files that are read behind each other, plain and packed, and code 1 for faults."""
+    canal, other = (next(iter(goldens(format))) for format in ("canal", "oms_shareplex"))
+    (tmp_path / "a.jsonl").write_bytes(canal + b"\n{\n" + other)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b"\n".join([canal, b"[1]", b'{"a":1}', *[b"{"] * 30])))
+    said, code = _inspected(tmp_path)
+    a, b = (str(tmp_path / name) for name in ("a.jsonl", "b.jsonl.gz"))
+    assert (code, said["read"], said["faulty"], len(said["faults"])) == (1, 36, 33, 20)
+    formats = {one["format"]: (one["messages"], one["first"]) for one in said["formats"]}
+    assert formats == {"canal": (2, f"{a}:1"), "oms_shareplex": (1, f"{a}:3")}
+    assert [(fault["file"], fault["line"]) for fault in said["faults"][:3]] == [(a, 2), (b, 2), (b, 3)]
+    assert said["faults"][0]["reason"] == "expected JSON, got text that ends too early, at character 1"
+    assert any("--format mixed" in command for command in said["next"])
+    shown = run("inspect", tmp_path)
+    assert "  ... and 13 more" in shown.stdout.splitlines()
+    assert "a message must stand on one line" in shown.stderr
+
+
+def test_inspect_reads_the_first_messages_unless_all_are_asked_for(tmp_path):
+    """And says so; what is behind them is not even opened."""
+    canal = next(iter(goldens("canal")))
+    (tmp_path / "a.jsonl").write_bytes((canal + b"\n") * 10_001)
+    (tmp_path / "b.jsonl").write_bytes(b"{")
+    said, code = _inspected(tmp_path)
+    assert (code, said["read"], said["whole"], said["faulty"]) == (0, 10_000, False, 0)
+    assert run("inspect", tmp_path).stdout.startswith("read the first 10,000 messages, 0 faulty; --all reads all\n")
+    said, code = _inspected(tmp_path, "--all")
+    assert (code, said["read"], said["whole"], said["faulty"]) == (1, 10_002, True, 1)
+
+
+def test_inspect_bounds_the_tables_and_columns_that_it_keeps():
+    """Messages may name any number of both; rows of more tables are counted together."""
+    wide = json.dumps({"data": {f"c{i}": 1 for i in range(5_000)}, "meta": {"op": "ins", "table": "a.wide"}})
+    narrow = [json.dumps({"data": {"id": 1}, "meta": {"op": "ins", "table": f"a.t{i}"}}) for i in range(300)]
+    said, _ = _inspected(input="\n".join([wide, *narrow]))
+    assert (len(said["tables"]), said["rows_of_more_tables"], said["read"]) == (200, 101, 301)
+    assert max(len(table["columns"]) for table in said["tables"]) == 4_096
+
+
+def test_inspect_of_nothing_points_at_the_formats():
+    """Standard input may be empty."""
+    done = run("inspect", input="")
+    assert (done.exit_code, done.stdout) == (0, "read 0 messages, 0 faulty\n\n$ cdcavro formats\n")
+
+
+def test_what_inspect_prints_of_a_hostile_message_cannot_change_the_terminal():
+    """Names of tables and columns are escaped, and no file name becomes a part of a command."""
+    message = json.dumps({"data": {"\x1b[2J": 1}, "meta": {"op": "ins", "table": "a.\x1b]0;x\x07"}})
+    done = run("inspect", input=message)
+    assert "\x1b" not in done.stdout
+    assert "\\x1b[2J" in done.stdout

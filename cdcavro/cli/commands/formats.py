@@ -1,14 +1,20 @@
-"""The commands on formats: `formats` and `schema` print what cdcavro knows, `sniff` and `validate` look at messages."""
+"""The commands on formats: `formats` and `schema` print what cdcavro knows; `inspect`, `sniff`, `validate` look at messages."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
+from collections import Counter
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cdcavro.cli.console import Counts, Faults, Progress, VersionNotice, say, table
+import cdcavro
+from cdcavro.change.model import DML
+from cdcavro.cli.console import MAX_ROWS, SHOWN, Counts, Faults, Progress, VersionNotice, say, table
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     format_name,
@@ -17,17 +23,24 @@ from cdcavro.cli.options import (
     mixed_format_option,
     processes_option,
 )
+from cdcavro.errors import MessageError, number_of, plain
 from cdcavro.files.block_codec import ChunkSniffer, ChunkValidator
-from cdcavro.files.streams import check_standard, shown_name, total_size
+from cdcavro.files.lines import ONE_LINE
+from cdcavro.files.rejects import Reject
+from cdcavro.files.streams import STANDARD, check_standard, shown_name, total_size
 from cdcavro.files.threads import write_in_order
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from cdcavro.change.model import Change
     from cdcavro.files.block_codec import Tally
     from cdcavro.files.inputs import Chunk, Inputs, Range
+    from cdcavro.files.lines import Line
     from cdcavro.files.rejects import MaxRejects
 
 
@@ -158,3 +171,226 @@ def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRe
     click.echo(counts.table())
     click.echo(counts.balance("valid"))
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
+
+
+# How many messages are looked at unless all are asked for.
+_FIRST: Final = 10_000
+# How many columns of a table are listed, and how many are shown on its line.
+_MOST_COLUMNS: Final = 4_096
+_SHOWN_COLUMNS: Final = 8
+# In characters: the error of a message of no known format names them all.
+_SHOWN_FAULT: Final = 240
+
+
+@click.command(epilog=example("cdcavro inspect changes.jsonl"))
+@inputs_argument
+@click.option("--all", "every", is_flag=True, help=f"Read all messages. Default: the first {_FIRST:,}.")
+@click.option("--json", "is_json", is_flag=True, help="Print one object of JSON instead.")
+@click.pass_context
+def inspect(ctx: click.Context, inputs: Inputs, *, every: bool, is_json: bool) -> None:
+    """Say what is in files of messages, and which command goes on from there.
+
+    That is the formats, the tables with their keys, columns and operations, and the first faults with their lines. The
+    format of every message is detected, so a file may have several. The exit code is 1 if messages are faulty.
+    """
+    found = _Inspection(inputs)
+    with Progress("inspecting", total_size(inputs.files)) as progress:
+        for file in inputs.files:
+            for line in inputs.lines(file, progress.advance):
+                if not every and found.read == _FIRST:
+                    found.is_whole = False
+                    break
+                found.add(line)
+            if not found.is_whole:
+                break
+    if is_json:
+        click.echo(json.dumps(found.value(), ensure_ascii=False))
+    else:
+        found.print()
+    ctx.exit(REJECTED if found.faulty else 0)
+
+
+class _Inspection:
+    """What the messages of some files are. Attributes: `read` and `faulty` (int), numbers of messages; `is_whole` (bool)."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self.read = self.faulty = self.unzoned = 0
+        self.is_whole = True
+        self._formats: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+        self._others: Counter[str] = Counter()
+        self._tables: dict[tuple[str, ...], _InspectedTable] = {}
+        self._more_tables = 0
+        self._faults: list[Reject] = []
+        self._is_multiline = False
+
+    def add(self, line: Line) -> None:
+        """Look at the next line."""
+        self.read += 1
+        file, number = self._inputs.place(line.number)
+        format = None
+        try:
+            message = line.message()
+            format = cdcavro.sniff(message)
+            changes = to_changes(message, format)
+        except MessageError as error:
+            error.format = error.format or format
+            self.faulty += 1
+            self._is_multiline |= line.is_opening
+            if len(self._faults) < SHOWN:
+                self._faults.append(Reject.of(error, line._replace(number=number), shown_name(file)))
+            return
+        self._formats[format] += 1
+        self._first.setdefault(format, f"{shown_name(file)}:{number}")
+        self.unzoned += count_unzoned(changes)
+        for change in changes:
+            self._add_change(change)
+
+    def _add_change(self, change: Change) -> None:
+        source = change.source
+        if change.op not in DML:
+            self._others[change.op] += 1
+            return
+        name = tuple(part for part in (source.database, source.schema, source.table) if part is not None)
+        if name not in self._tables and len(self._tables) >= MAX_ROWS:
+            self._more_tables += 1
+            return
+        self._tables.setdefault(name, _InspectedTable()).add(change)
+
+    def value(self) -> dict[str, Any]:
+        """Return all of it as a value of JSON."""
+        tables = [{"table": list(name), **found.value()} for name, found in sorted(self._tables.items())]
+        names = ("file", "line", "format", "path", "reason")
+        return {
+            "read": self.read,
+            "whole": self.is_whole,
+            "formats": [
+                {"format": name, "messages": count, "first": self._first[name]}
+                for name, count in self._formats.most_common()
+            ],
+            "tables": tables,
+            "rows_of_more_tables": self._more_tables,
+            "other_changes": dict(self._others),
+            "faulty": self.faulty,
+            "faults": [{name: getattr(fault, name) for name in names} for fault in self._faults],
+            "times_without_zone": self.unzoned,
+            "next": self._next(),
+        }
+
+    def print(self) -> None:
+        """Print all of it for a person."""
+        read = f"read {number_of(self.read, 'message')}" if self.is_whole else f"read the first {self.read:,} messages"
+        click.echo(f"{read}, {self.faulty:,} faulty" + ("" if self.is_whole else "; --all reads all"))
+        if self._formats:
+            rows = [(name, f"{count:,}", self._first[name]) for name, count in self._formats.most_common()]
+            click.echo("\n" + table(("format", "messages", "first"), rows))
+        self._print_tables()
+        if self._others:
+            click.echo(
+                "\nother changes: " + ", ".join(f"{name} {count:,}" for name, count in sorted(self._others.items()))
+            )
+        if self._faults:
+            click.echo("\nfaults:")
+            for fault in self._faults:
+                said = plain(str(fault))
+                click.echo(f"  {said if len(said) <= _SHOWN_FAULT else said[:_SHOWN_FAULT] + '...'}")
+            if self.faulty > len(self._faults):
+                click.echo(f"  ... and {self.faulty - len(self._faults):,} more")
+        for sentence in self._notes():
+            say(sentence)
+        for command in self._next():
+            click.echo(f"\n$ {command}" if command == self._next()[0] else f"$ {command}")
+
+    def _print_tables(self) -> None:
+        if not self._tables:
+            return
+        kinds = sorted({kind for found in self._tables.values() for kind in found.operations})
+        listed = sorted(self._tables.items())
+        rows = [
+            (
+                ".".join(name) or "(unnamed)",
+                *[f"{found.operations[kind]:,}" for kind in kinds],
+                ", ".join(found.key) or "none",
+            )
+            for name, found in listed
+        ]
+        click.echo("\n" + table(("table", *kinds, "key"), rows))
+        if self._more_tables:
+            click.echo(f"... and {number_of(self._more_tables, 'row')} of more tables")
+        click.echo()
+        for name, found in listed:
+            columns = [f"{column} {type}".rstrip() for column, type in found.columns.items()]
+            more = f", and {len(columns) - _SHOWN_COLUMNS} more" if len(columns) > _SHOWN_COLUMNS else ""
+            click.echo(plain(f"{'.'.join(name) or '(unnamed)'}: {', '.join(columns[:_SHOWN_COLUMNS])}{more}"))
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what a user should know before going on."""
+        if self._is_multiline:
+            yield ONE_LINE
+        untyped = sum(not any(found.columns.values()) for found in self._tables.values())
+        if untyped:
+            yield f"{number_of(untyped, 'table')} without declared types: `tables` and `sync` take them with --types"
+        keyless = sum(not found.key for found in self._tables.values())
+        if keyless:
+            yield f"{number_of(keyless, 'table')} without a key in these messages: a merge cannot tell the rows apart"
+        if self.unzoned:
+            yield f"{number_of(self.unzoned, 'time')} without a zone: `tables` and `sync` take it with --zone"
+
+    def _next(self) -> list[str]:
+        """Return the commands that go on from here."""
+        if not self._formats:
+            return ["cdcavro formats"]
+        paths = [*self._inputs.folders, *self._outside()]
+        files = " ".join("FILE" if path == STANDARD else shlex.quote(plain(shown_name(path))) for path in paths)
+        if len(self._formats) > 1:
+            sync = [f"cdcavro sync --local --once --files {files} --delta lake --state state"]
+            return [f"cdcavro validate {files} --format {MIXED}", *(sync if self._is_one else [])]
+        (format,) = self._formats
+        commands = [f"cdcavro encode {files} --format {format} --out messages.avro"]
+        if self._tables:
+            commands.append(f"cdcavro tables {files} --from {format} --out tables")
+            if self._is_one:
+                commands.append(
+                    f"cdcavro sync --local --once --files {files} --format {format} --delta lake --state state"
+                )
+        return commands
+
+    @property
+    def _is_one(self) -> bool:
+        """Whether there is one file or folder, which `sync` reads, and rows in it."""
+        return (
+            len(self._inputs.folders) + len(self._outside()) == 1
+            and bool(self._tables)
+            and STANDARD not in self._inputs.files
+        )
+
+    def _outside(self) -> Sequence[str]:
+        """Return the files that are not in one of the folders."""
+        folders = self._inputs.folders
+        return [file for file in self._inputs.files if not any(Path(file).is_relative_to(folder) for folder in folders)]
+
+
+class _InspectedTable:
+    """What rows say of a table. Attributes: `operations` (Counter), `key`, `columns` (dict[str, str]), types by name."""
+
+    def __init__(self) -> None:
+        self.operations: Counter[str] = Counter()
+        self.key: tuple[str, ...] = ()
+        self.columns: dict[str, str] = {}
+
+    def add(self, change: Change) -> None:
+        """Count a change of a row."""
+        self.operations[change.op] += 1
+        self.key = change.key or self.key
+        for name in (*(change.before or ()), *(change.after or ())):
+            if len(self.columns) < _MOST_COLUMNS:
+                self.columns.setdefault(name, "")
+        for column in change.columns or ():
+            if column.name is not None and (column.name in self.columns or len(self.columns) < _MOST_COLUMNS):
+                self.columns[column.name] = column.type or self.columns.get(column.name, "")
+
+    def value(self) -> dict[str, Any]:
+        """Return it as a value of JSON."""
+        columns = [{"name": name, "type": type or None} for name, type in self.columns.items()]
+        return {"key": list(self.key), "operations": dict(self.operations), "columns": columns}
