@@ -977,7 +977,7 @@ def test_inspect_says_what_is_in_a_file_and_how_to_go_on(tmp_path):
     assert ["shop.orders", "1", "6", "9", "tenant,", "order_id"] in lines
     assert "shop.big: id int, k varchar(20), n bigint, ts timestamp(6), p decimal(18,6)" in done.stdout.splitlines()
     assert "1 table without a key in these messages" in done.stderr
-    commands = [shlex.split(line[2:])[1:] for line in done.stdout.splitlines() if line.startswith("$ ")]
+    commands = [shlex.split(line)[1:] for line in done.stdout.partition("go on with:")[2].splitlines() if line]
     assert [command[0] for command in commands] == ["encode", "tables", "sync"]
     with contextlib.chdir(tmp_path):
         for command in commands[:2]:
@@ -1041,7 +1041,7 @@ def test_inspect_bounds_the_tables_and_columns_that_it_keeps():
 def test_inspect_of_nothing_points_at_the_formats():
     """Standard input may be empty."""
     done = run("inspect", input="")
-    assert (done.exit_code, done.stdout) == (0, "read 0 messages, 0 faulty\n\n$ cdcavro formats\n")
+    assert (done.exit_code, done.stdout) == (0, "read 0 messages, 0 faulty\n\ngo on with:\n  cdcavro formats\n")
 
 
 def test_what_inspect_prints_of_a_hostile_message_cannot_change_the_terminal():

@@ -299,8 +299,9 @@ class _Inspection:
                 click.echo(f"  ... and {self.faulty - len(self._faults):,} more")
         for sentence in self._notes():
             say(sentence)
+        click.echo("\ngo on with:")
         for command in self._next():
-            click.echo(f"\n$ {command}" if command == self._next()[0] else f"$ {command}")
+            click.echo(f"  {command}")
 
     def _print_tables(self) -> None:
         if not self._tables:
