@@ -42,8 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "transcoding": {"errors", "exact", "engine", "wire", "change", "formats"},
     "table": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding"},
     "arrow": {"errors", "exact", "avro", "engine", "change", "table"},
-    "lake": {"errors", "exact", "avro", "engine", "change", "transcoding", "table", "arrow"},
     "files": {"errors", "exact", "avro", "wire"},
+    "lake": {"errors", "exact", "avro", "engine", "wire", "change", "transcoding", "table", "arrow", "files"},
     "registry": {"errors", "exact", "avro", "engine"},
     "records": {"errors", "exact", "avro", "engine", "wire", "table"},
     "sync": {
@@ -69,7 +69,15 @@ MAY_IMPORT["cli"] = {*MAY_IMPORT}
 HOMES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "spark/",
     "py4j": "spark/",
-    "pyarrow": ("arrow/", "spark/", "sync/", "lake/lake_columns.py", "lake/placing.py", "files/lines.py"),
+    "pyarrow": (
+        "arrow/",
+        "spark/",
+        "sync/",
+        "lake/lake_columns.py",
+        "lake/placing.py",
+        "lake/table_files.py",
+        "files/lines.py",
+    ),
     "deltalake": "sync/native/",
     "pyiceberg": "sync/native/",
     "click": "cli/",

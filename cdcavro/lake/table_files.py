@@ -1,0 +1,268 @@
+"""Tables of files of messages, in memory, as Arrow: every change, or the current rows by the rules of `cdcavro.lake.merge`.
+
+    from cdcavro.lake import read_tables
+
+    for name, table in read_tables("changes.jsonl", current=True).items():
+        frame = polars.from_arrow(table)
+
+A stream that does not fit in memory is for `cdcavro tables` and `cdcavro sync`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import structs
+
+from cdcavro.arrow import arrow_schema, to_arrow
+from cdcavro.arrow.layout import row_names
+from cdcavro.change.model import Arrival, replace
+from cdcavro.errors import CdcAvroError, FileError, MessageError, SchemaError, StructureError, plain
+from cdcavro.exact.jsontext import to_bytes
+from cdcavro.files.inputs import Inputs
+from cdcavro.files.lines import Line
+from cdcavro.files.rejects import Reject
+from cdcavro.files.streams import shown_name
+from cdcavro.lake.merge import TableState, check_keys
+from cdcavro.lake.typed_rows import DROP, TypedRows
+from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.older_fields import ENVELOPE
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.joiner import StreamJoiner
+from cdcavro.transcoding.mapping import to_changes
+from cdcavro.wire.sniff import AUTO, MIXED, sniff
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cdcavro.change.model import Change
+    from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.table.history import Table
+    from cdcavro.table.table_schema import TableSchema
+    from cdcavro.table.tables import TableOptions
+    from cdcavro.transcoding.joiner import JoinedChanges
+
+# How many messages are learned at a time.
+_BATCH: Final = 10_000
+# How many rows become a batch of Arrow's at a time.
+_ROWS: Final = 20_000
+_UNPARSED: Final = "unparsed"
+_ABSENT: Final = "absent"
+
+
+def read_tables(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    format: str | None = None,
+    *,
+    current: bool = False,
+    rejects: list[Reject] | None = None,
+    **options: Unpack[TableOptions],
+) -> dict[TableName, pa.Table]:
+    """Return the tables in files of messages, by name, each under the names and types of its newest version.
+
+    * `path` is a file, a folder, or several of them: JSON lines, plain, gzip or Zstandard, in this order.
+    * `format` is their format, "mixed" if each message has its own; by default the first messages tell it.
+    * `current` gives the rows of each table as they are at the end, with a column for each of its own. By default it is
+      every change, with `before`, `after` and `op`, as `cdcavro tables --as parquet` writes them; there a table that was
+      dropped has "(dropped)" behind its name.
+    * `rejects` is a list to which messages that cannot be converted are added, each a `Reject`. Without it, the first
+      one is an error.
+    * `options` are those of `cdcavro.Tables`, such as `zone`.
+
+    The current rows have a column `unparsed` at the end if a value does not fit its column's type, with its text.
+
+    Raises `FileError` for a file that cannot be read, and for a message that cannot be converted; `SchemaError` for
+    current rows of a table without a key; `OrderError` for changes whose order cannot be known; and `UnknownFormatError`.
+    """
+    paths = [path] if isinstance(path, (str, PathLike)) else path
+    reader = _Reader(Inputs([fspath(one) for one in paths]), Tables(**options), rejects, is_current=current)
+    reader.read(AUTO if format is None else format)
+    return reader.current_tables() if current else reader.change_tables()
+
+
+class _Reader:
+    """Reads files of messages into typed rows, by the numbers of their tables."""
+
+    def __init__(self, inputs: Inputs, tables: Tables, rejects: list[Reject] | None, *, is_current: bool) -> None:
+        self._inputs, self._tables, self._rejects = inputs, tables, rejects
+        self._maker = TypedRows(tables, has_state=(lambda _: True) if is_current else None)
+        self._rows: dict[int, list[TypedRow]] = {}
+
+    def read(self, format: str) -> None:
+        """Read all messages."""
+        name, lines = self._inputs.open_lines(format, option="format")
+        joiner = StreamJoiner()
+        while batch := list(islice(lines, _BATCH)):
+            self._take([joined for line in batch for joined in self._changes(line, name, joiner)], name)
+        self._take(joiner.finish(), name)
+
+    def _changes(self, line: Line, format: str, joiner: StreamJoiner) -> Sequence[JoinedChanges]:
+        file, number = self._inputs.place(line.number)
+        try:
+            message = line.message()
+            changes = to_changes(message, sniff(message) if format == MIXED else format, members=False)
+        except MessageError as error:
+            error.format = error.format or (None if format == MIXED else format)
+            self._reject(error, line.number, line.raw)
+            return ()
+        places = (replace(change.place or Arrival(), file=shown_name(file), line=number) for change in changes)
+        placed = [replace(change, place=place) for change, place in zip(changes, places, strict=True)]
+        return joiner.add(placed, line.number, message)
+
+    def _take(self, joined: Sequence[JoinedChanges], format: str) -> None:
+        """Type the changes of a batch, and merge them where current rows are wanted."""
+        messages: dict[tuple[str | None, int | None], tuple[int, bytes | str]] = {}
+        for one in joined:
+            if one.error is not None:
+                for number, text in one.messages:
+                    self._reject(one.error, number, to_bytes(text))
+            for change in one.changes:
+                messages[_file_and_line(change)] = one.messages[-1]
+        batch = self._maker.of_batch([one.changes for one in joined if one.error is None])
+        for change, error in batch.rejects:
+            found = messages.pop(_file_and_line(change), None)
+            if found is not None:  # the first fault of its message
+                self._reject(_as_message_error(error, change, format), found[0], to_bytes(found[1]))
+        for row in batch.rows:
+            self._rows.setdefault(row.table, []).append(row)
+
+    def _reject(self, error: MessageError, number: int, raw: bytes) -> None:
+        """Add a reject. Raises `FileError` if none are wanted."""
+        file, line = self._inputs.place(number)
+        reject = Reject.of(error, Line(line, raw, len(raw)), shown_name(file))
+        if self._rejects is None:
+            place = f"{reject.file}:{line}: {reject.format or 'message'}: {reject.path}"
+            raise FileError(place, error.expected, error.got) from error
+        self._rejects.append(reject)
+
+    def change_tables(self) -> dict[TableName, pa.Table]:
+        """Return the changes of all tables."""
+        found: dict[TableName, pa.Table] = {}
+        for table in sorted(self._tables.tables, key=lambda table: table.is_gone):
+            name = table.schema.table
+            if table.is_gone:
+                name = TableName(name.database, name.schema, f"{name.table} (dropped)")
+            again = 1
+            while name in found:
+                again += 1
+                name = TableName(name.database, name.schema, f"{table.schema.table.table} (dropped {again})")
+            rows = [row for row in self._rows.get(table.number, ()) if row.operation != DROP]
+            if rows or not table.is_gone:
+                found[name] = _as_table(rows, table)
+        return found
+
+    def current_tables(self) -> dict[TableName, pa.Table]:
+        """Return the current rows of the tables that were not dropped."""
+        return {
+            table.schema.table: _current_rows(self._rows.pop(table.number, []), table)
+            for table in self._tables.tables
+            if not table.is_gone
+        }
+
+
+def _file_and_line(change: Change) -> tuple[str | None, int | None]:
+    place = change.place or Arrival()
+    return place.file, place.line
+
+
+def _as_message_error(error: CdcAvroError, change: Change, format: str) -> MessageError:
+    if isinstance(error, MessageError):
+        return error
+    named = change.source.format or format
+    return StructureError("a statement or columns that the table allows", str(error), format=named)
+
+
+def _as_table(rows: Sequence[TypedRow], table: Table) -> pa.Table:
+    """Return typed rows as changes under the newest version of their table."""
+    batches = []
+    for start in range(0, len(rows), _ROWS):
+        some = rows[start : start + _ROWS]
+        batches.append(to_arrow([row.payload for row in some], table, [row.version for row in some]))
+    return pa.Table.from_batches(batches, arrow_schema(table.schema))
+
+
+class _Cut(NamedTuple):
+    """Where the values of a row stand: the index of its first change, and for each column that lacks it the index instead."""
+
+    first: int
+    others: dict[str, int | None]
+
+
+def _current_rows(rows: Sequence[TypedRow], table: Table) -> pa.Table:
+    """Return what is left of all rows of a table, under its newest version.
+
+    Raises `SchemaError` for a table without a key, and for one whose key became another; `OrderError` as the merge does.
+    """
+    called = ".".join(plain(part) for part in _parts(table.schema.table) if part)
+    state = TableState(called)
+    # What an older version calls a column is told by its newest name, so that the rows of all versions agree.
+    state.merge([row if not row.absent else structs.replace(row, absent=_absent_now(row, table)) for row in rows])
+    if state.keyless or table.schema.key is None:
+        raise SchemaError(called, "no primary key is known, so its current rows cannot be told apart")
+    check_keys(table.versions)
+    pieces = [piece for parts in state.rows.values() for piece in parts]
+    changes = _as_table(pieces, table).select(["after"])
+    names = [field.name for field in changes.schema.field("after").type]
+    columns = dict(zip(names, changes.flatten().columns, strict=True))
+    columns.pop(_ABSENT, None)
+    unparsed = columns.pop(_UNPARSED, None)
+    cuts = list(_cuts(state))
+    taken = {name: column.take(_indices(name, cuts)) for name, column in columns.items()}
+    if unparsed is not None and pc.sum(pc.list_value_length(unparsed.cast(_AS_LIST))).as_py():
+        texts = unparsed.to_pylist()
+        kept = [
+            _merge_unparsed(cut, texts, state_row) for cut, state_row in zip(cuts, state.rows.values(), strict=True)
+        ]
+        taken[_UNPARSED] = pa.chunked_array([pa.array(kept, unparsed.type)])
+    return pa.table(taken)
+
+
+_AS_LIST: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
+
+
+def _indices(name: str, cuts: Sequence[_Cut]) -> pa.Array:
+    return pa.array([cut.others.get(name, cut.first) for cut in cuts], pa.int64())
+
+
+def _cuts(state: TableState) -> Iterator[_Cut]:
+    """Yield where the values of each row stand among all changes of the state."""
+    at = 0
+    for parts in state.rows.values():
+        others: dict[str, int | None] = dict.fromkeys(parts[0].absent)
+        for i, piece in enumerate(parts[1:], at + 1):
+            others |= {name: i for name, found in others.items() if found is None and name not in piece.absent}
+        yield _Cut(at, others)
+        at += len(parts)
+
+
+def _parts(name: TableName) -> tuple[str | None, ...]:
+    return name.database, name.schema, name.table
+
+
+def _absent_now(row: TypedRow, table: Table) -> tuple[str, ...]:
+    writer = table.versions[row.version - 1]
+    return tuple(sorted({now for name in row.absent for now in _names_now(name, writer, table.schema)}))
+
+
+@lru_cache(maxsize=10_000)
+def _names_now(name: str, writer: TableSchema, newest: TableSchema) -> frozenset[str]:
+    """Return the names in a batch under the newest version of a column that an older version calls so."""
+    (names,) = row_names(newest, ENVELOPE).values()
+    was = next((column.field for column in writer.columns if column.name == name), name)
+    aliases = {field["name"]: (field["name"], *field.get("aliases", ())) for field in newest.record["fields"]}
+    now = {column.name for column in newest.all_columns if was in aliases.get(column.field, ())}
+    return frozenset(names[column.field] for column in newest.all_columns if column.name in now)
+
+
+def _merge_unparsed(cut: _Cut, texts: Sequence[Any], pieces: Sequence[TypedRow]) -> dict[str, str]:
+    """Return the texts that did not fit of a row's values, each of the change which has its column's value."""
+    merged: dict[str, str] = {}
+    for i in range(cut.first, cut.first + len(pieces)):
+        own: Mapping[str, str] = dict(texts[i] or ())
+        merged |= {name: text for name, text in own.items() if cut.others.get(name, cut.first) == i}
+    return merged

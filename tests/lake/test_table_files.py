@@ -1,0 +1,194 @@
+"""Tables of files of messages as Arrow: every change, and the current rows, beside what the other ways give."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from datetime import UTC
+from decimal import Decimal
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import cdcavro
+from cdcavro.cli import main
+from cdcavro.errors import FileError, SchemaError
+from cdcavro.lake import read_tables
+from cdcavro.table import TableName
+from support.messages import canal, goldens
+from support.shop_losses import OLD_AMOUNT
+from support.shop_state import whole
+from support.shop_tables import MESSAGES, Unparsed
+
+T = TableName("shop", None, "t")
+
+
+def written(folder, *messages, name="a.jsonl"):
+    """Write messages into a file, and return its path."""
+    path = folder / name
+    path.write_bytes(b"\n".join(one if isinstance(one, bytes) else json.dumps(one).encode() for one in messages))
+    return path
+
+
+def rows_of(type, number, rows, old=(), **members):
+    """Write rows of shop.t as Canal does."""
+    return canal(type, rows, id=number, old=old, database="shop", **members)
+
+
+def statement(number, sql):
+    """Write a statement as Canal does."""
+    return {
+        "type": "ALTER",
+        "isDdl": True,
+        "database": "shop",
+        "table": "t",
+        "id": number,
+        "es": 1_700_000_000_000 + number * 1000,
+        "sql": sql,
+    }
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_current_rows_are_those_of_the_merge(tmp_path, producer):
+    """Of the tables of a real server, with their columns and values, which are held against the server's elsewhere."""
+    path = written(tmp_path, *MESSAGES[producer]())
+    found = {name.table: table for name, table in read_tables(path, current=True, zone=UTC).items()}
+    wanted = whole(producer)
+    assert {name: table.num_rows for name, table in found.items()} == {name: len(rows) for name, rows in wanted.items()}
+    for name, rows in wanted.items():
+        for row, expected in zip(_by_row(found[name].to_pylist()), _by_row(rows.values()), strict=True):
+            assert row == expected
+    assert sum(map(len, wanted.values())) > 20
+
+
+def _by_row(rows):
+    """Return rows as texts, in an order of their own."""
+    return sorted(repr(dict(sorted(_with_texts(row).items()))) for row in rows)
+
+
+def _with_texts(row):
+    """Return a row with the texts that did not fit in their places, and instants in one zone."""
+    unparsed = dict(row.get("unparsed") or ())
+    unparsed |= {name: value.text for name, value in row.items() if type(value) is Unparsed}
+    values = {name: value for name, value in row.items() if name != "unparsed"}
+    older = values.get(OLD_AMOUNT)
+    if older is not None and values["amount"] is None:  # Arrow has older values wherever they are exactly the same
+        values["amount"] = older.quantize(Decimal("1.0000"))
+    instants = {name: value.astimezone(UTC) for name, value in values.items() if getattr(value, "tzinfo", None)}
+    return values | instants | {name: ("text", text) for name, text in unparsed.items()}
+
+
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_changes_are_those_that_the_command_writes(tmp_path, producer):
+    """Row by row; the command writes each version into a file of its own."""
+    path = written(tmp_path, *MESSAGES[producer]())
+    arguments = ["tables", path, "--out", tmp_path / "out", "--zone", "UTC", "--as", "parquet"]
+    done = CliRunner().invoke(main, list(map(str, arguments)), catch_exceptions=False)
+    assert done.exit_code == 0
+    index = json.loads((tmp_path / "out" / "tables.json").read_bytes())
+    tables = {name.table: table for name, table in read_tables(path, zone=UTC).items()}
+    counted = 0
+    for entry in index:
+        name = entry["versions"][-1]["table"] + (" (dropped)" if entry["is_gone"] else "")
+        files = sorted((tmp_path / "out" / entry["folder"]).glob("*.parquet"))
+        rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+        if name in tables:
+            assert Counter(map(repr, tables[name].to_pylist())) == Counter(map(repr, rows)), name
+            counted += len(rows)
+        else:
+            assert not rows
+    assert counted == sum(table.num_rows for table in tables.values()) > 100
+
+
+def types(*names):
+    """Return the types of columns as Canal's messages state them."""
+    declared = {"c": "decimal(9,2)", "e": "int"}
+    return {"mysqlType": {"id": "int"} | {name: declared.get(name, "varchar(9)") for name in names}}
+
+
+def test_a_column_has_the_value_of_the_last_change_that_states_it(tmp_path):
+    """Also if it is renamed, or another one gets its name, between the two."""
+    path = written(
+        tmp_path,
+        statement(1, "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), b VARCHAR(9), c DECIMAL(9,2))"),
+        rows_of(
+            "INSERT",
+            2,
+            [{"id": "1", "a": "x", "b": "y", "c": "1.20"}, {"id": "2", "a": "u", "b": "v", "c": "3.00"}],
+            **types("a", "b", "c"),
+        ),
+        rows_of("UPDATE", 3, [{"id": "1", "b": "y2"}], [{"b": "y"}], **types("b")),
+        statement(4, "ALTER TABLE t RENAME COLUMN a TO d, ADD e INT DEFAULT 5"),
+        rows_of("UPDATE", 5, [{"id": "1", "c": "9.90"}], [{"c": "1.20"}], **types("c")),
+        rows_of("DELETE", 6, [{"id": "2", "d": "u", "b": "v", "c": "3.00", "e": "5"}], **types("d", "b", "c", "e")),
+    )
+    (table,) = read_tables(path, current=True).values()
+    assert table.to_pylist() == [{"id": 1, "d": "x", "b": "y2", "c": Decimal("9.90"), "e": 5}]
+
+
+def test_what_does_not_fit_is_beside_the_rows(tmp_path):
+    """With the text of the change whose value stands there, and not of one that was replaced."""
+    created = statement(1, "CREATE TABLE t (id INT PRIMARY KEY, n INT, m INT)")
+    bad = rows_of("INSERT", 2, [{"id": "1", "n": "x", "m": "y"}, {"id": "2", "n": "1", "m": "1"}])
+    mended = rows_of("UPDATE", 3, [{"id": "1", "n": "7"}], [{"n": "x"}])
+    (table,) = read_tables(written(tmp_path, created, bad, mended), current=True).values()
+    assert table.column_names == ["id", "n", "m", "unparsed"]
+    first = next(row for row in table.to_pylist() if row["id"] == 1)
+    assert (first["n"], first["m"], dict(first["unparsed"])) == (7, None, {"m": "y"})
+    (table,) = read_tables(written(tmp_path, created, name="b.jsonl"), current=True).values()
+    assert (table.num_rows, table.column_names) == (0, ["id", "n", "m"])
+
+
+def test_a_faulty_message_is_an_error_or_a_reject(tmp_path):
+    """With its file and line; what is read is what is in the tables plus the rejects."""
+    good = rows_of("INSERT", 1, [{"id": "1"}])
+    path = written(
+        tmp_path,
+        good,
+        b"{",
+        statement(2, "ALTER TABLE t FROBNICATE"),
+        good.replace(b'"1"', b'"2"') if isinstance(good, bytes) else good,
+    )
+    with pytest.raises(FileError, match=r"a\.jsonl:2: canal: \$: expected JSON, got text that ends too early"):
+        read_tables(path)
+    rejects = []
+    tables = read_tables(path, current=True, rejects=rejects)
+    assert [(one.line, one.format, one.raw[:9]) for one in rejects] == [(2, "canal", b"{"), (3, "canal", b'{"type": ')]
+    assert sum(table.num_rows for table in tables.values()) + len(rejects) == 4
+
+
+def test_folders_packed_files_and_mixed_formats(tmp_path):
+    """They are read as the commands read them, one file behind the other."""
+    first = rows_of("INSERT", 1, [{"id": "1", "n": "1"}])
+    later = rows_of("UPDATE", 2, [{"id": "1", "n": "2"}], [{"n": "1"}])
+    (tmp_path / "in").mkdir()
+    written(tmp_path / "in", later, name="part-10.jsonl")
+    (tmp_path / "in" / "part-9.jsonl.gz").write_bytes(gzip.compress(written(tmp_path, first).read_bytes()))
+    assert read_tables(tmp_path / "in", current=True)[T].to_pylist() == [{"id": 1, "n": 2}]
+    (message,) = [text for text in goldens("oms_shareplex") if b'"ins"' in text][:1]
+    other = written(tmp_path, message, name="other.jsonl")
+    tables = read_tables([tmp_path / "in", str(other)], "mixed")
+    assert len(tables) == 2
+    assert tables[T].num_rows == 2
+    with pytest.raises(cdcavro.UnknownFormatError, match="did you mean canal"):
+        read_tables(other, "canel")
+
+
+def test_a_table_without_a_key_has_no_current_rows(tmp_path):
+    """It is an error that names the table; its changes are there."""
+    path = written(tmp_path, rows_of("INSERT", 1, [{"id": "1"}], pkNames=None))
+    with pytest.raises(SchemaError, match=r"shop\.t: no primary key is known"):
+        read_tables(path, current=True)
+    assert read_tables(path)[T].num_rows == 1
+
+
+def test_a_table_that_came_again_is_two(tmp_path):
+    """The one that was dropped has a name that says so, and no current rows."""
+    created = {**statement(1, "CREATE TABLE t (id INT PRIMARY KEY)"), "type": "CREATE"}
+    insert = rows_of("INSERT", 2, [{"id": "1"}])
+    dropped = {**statement(3, "DROP TABLE t"), "type": "ERASE"}
+    path = written(tmp_path, created, insert, dropped, {**statement(4, created["sql"]), "type": "CREATE"})
+    assert {name.table: table.num_rows for name, table in read_tables(path).items()} == {"t": 0, "t (dropped)": 1}
+    assert {name.table: table.num_rows for name, table in read_tables(path, current=True).items()} == {"t": 0}
