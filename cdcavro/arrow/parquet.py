@@ -43,6 +43,11 @@ def to_parquet(container: Path, table: Table, schema: TableSchema, advance: Call
     container.unlink()
 
 
+def write_rows(rows: pa.Table, path: Path) -> None:
+    """Write a table into a new Parquet file. Raises `OSError`."""
+    pq.write_table(rows, path, compression="zstd")
+
+
 def _batches(payloads: pa.Array, schema: TableSchema, newest: TableSchema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of payloads of a version: in one batch, or in several where one would take too much."""
     numbers = pa.array([schema.version] * len(payloads), pa.int32())

@@ -223,21 +223,25 @@ class StatedTable(NamedTuple):
 
 
 class OutputFolder(NamedTuple):
-    """The folder that a command writes: its path (str), what its files are (str), and whether an older one is replaced."""
+    """The folder that a command writes.
+
+    Fields: its path (str), what its files are (str), whether an older one is replaced, and whether it has current rows.
+    """
 
     path: str
     kind: str
     force: bool
+    is_current: bool
 
 
 def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--out`, `--as` and `--force` to a command, which gets them as one argument, `out`."""
+    """Add `--out`, `--as`, `--current` and `--force` to a command, which gets them as one argument, `out`."""
 
     @wraps(command)
-    def with_folder(*, out: str, kind: str, force: bool, **others: Any) -> Any:
-        return command(out=OutputFolder(out, kind, force), **others)
+    def with_folder(*, out: str, kind: str, force: bool, current: bool, **others: Any) -> Any:
+        return command(out=OutputFolder(out, kind, force, current), **others)
 
-    return _out_option(_as_option(_force_option(with_folder)))
+    return _out_option(_as_option(_current_option(_force_option(with_folder))))
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,6 +290,12 @@ _as_option: Final = click.option(
     default=AVRO,
     help="What the files of changes are: Avro (the default), each version under its own schema; or Parquet, all"
     " versions under the newest, which needs pip install 'cdcavro[arrow]'.",
+)
+_current_option: Final = click.option(
+    "--current",
+    is_flag=True,
+    help="Write the rows of each table as they are at the end, to current.parquet, and not the changes; they are held in"
+    " memory. Needs pip install 'cdcavro[arrow]'.",
 )
 _force_option: Final = click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 types_option: Final = click.option(

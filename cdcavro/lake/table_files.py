@@ -23,7 +23,6 @@ from cdcavro.arrow import arrow_schema, to_arrow
 from cdcavro.arrow.layout import row_names
 from cdcavro.change.model import Arrival, replace
 from cdcavro.errors import CdcAvroError, FileError, MessageError, SchemaError, StructureError, plain
-from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.inputs import Inputs
 from cdcavro.files.lines import Line
 from cdcavro.files.rejects import Reject
@@ -34,11 +33,11 @@ from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.joiner import StreamJoiner
-from cdcavro.transcoding.mapping import to_changes
+from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, to_changes
 from cdcavro.wire.sniff import AUTO, MIXED, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
@@ -79,71 +78,88 @@ def read_tables(
     Raises `FileError` for a file that cannot be read, and for a message that cannot be converted; `SchemaError` for
     current rows of a table without a key; `OrderError` for changes whose order cannot be known; and `UnknownFormatError`.
     """
-    paths = [path] if isinstance(path, (str, PathLike)) else path
-    reader = _Reader(Inputs([fspath(one) for one in paths]), Tables(**options), rejects, is_current=current)
-    reader.read(AUTO if format is None else format)
-    return reader.current_tables() if current else reader.change_tables()
+    inputs = Inputs([fspath(one) for one in ([path] if isinstance(path, (str, PathLike)) else path)])
+
+    def reject(error: MessageError, line: Line) -> None:
+        file, number = inputs.place(line.number)
+        found = Reject.of(error, line._replace(number=number), shown_name(file))
+        if rejects is None:
+            place = f"{found.file}:{number}: {found.format or 'message'}: {found.path}"
+            raise FileError(place, error.expected, error.got) from error
+        rejects.append(found)
+
+    reader = TableReader(Tables(**options), reject, is_current=current)
+    reader.read(inputs, *inputs.open_lines(AUTO if format is None else format, option="format"))
+    if not current:
+        return reader.change_tables()
+    return {table.schema.table: reader.current_rows(table) for table in reader.tables.tables if not table.is_gone}
 
 
-class _Reader:
-    """Reads files of messages into typed rows, by the numbers of their tables."""
+class TableReader:
+    """Reads files of messages into typed rows of `tables`, all in memory.
 
-    def __init__(self, inputs: Inputs, tables: Tables, rejects: list[Reject] | None, *, is_current: bool) -> None:
-        self._inputs, self._tables, self._rejects = inputs, tables, rejects
+    `reject` is called with the error of each message that cannot be converted, and its line, whose number is that in all
+    files. `is_current` says that current rows are wanted: rows of which these would lose values are refused then.
+    `unavailable` is as in `to_changes`. Fields: `tables` (`Tables`) and `read_count` (int), the number of messages.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        reject: Callable[[MessageError, Line], None],
+        *,
+        is_current: bool,
+        unavailable: str | None = USUAL_PLACEHOLDER,
+    ) -> None:
+        self.tables, self._reject, self._unavailable = tables, reject, unavailable
         self._maker = TypedRows(tables, has_state=(lambda _: True) if is_current else None)
         self._rows: dict[int, list[TypedRow]] = {}
+        self.read_count = 0
 
-    def read(self, format: str) -> None:
-        """Read all messages."""
-        name, lines = self._inputs.open_lines(format, option="format")
+    def read(self, inputs: Inputs, format: str, lines: Iterator[Line]) -> None:
+        """Read the messages of all files."""
         joiner = StreamJoiner()
         while batch := list(islice(lines, _BATCH)):
-            self._take([joined for line in batch for joined in self._changes(line, name, joiner)], name)
-        self._take(joiner.finish(), name)
+            self.read_count += len(batch)
+            placed = (joined for line in batch for joined in self._changes(inputs, line, format, joiner))
+            self._take(list(placed), format)
+        self._take(joiner.finish(), format)
 
-    def _changes(self, line: Line, format: str, joiner: StreamJoiner) -> Sequence[JoinedChanges]:
-        file, number = self._inputs.place(line.number)
+    def _changes(self, inputs: Inputs, line: Line, format: str, joiner: StreamJoiner) -> Sequence[JoinedChanges]:
+        file, number = inputs.place(line.number)
         try:
             message = line.message()
-            changes = to_changes(message, sniff(message) if format == MIXED else format, members=False)
+            name = sniff(message) if format == MIXED else format
+            changes = to_changes(message, name, members=False, zone=self.tables.zone, unavailable=self._unavailable)
         except MessageError as error:
             error.format = error.format or (None if format == MIXED else format)
-            self._reject(error, line.number, line.raw)
+            self._reject(error, line)
             return ()
         places = (replace(change.place or Arrival(), file=shown_name(file), line=number) for change in changes)
         placed = [replace(change, place=place) for change, place in zip(changes, places, strict=True)]
         return joiner.add(placed, line.number, message)
 
     def _take(self, joined: Sequence[JoinedChanges], format: str) -> None:
-        """Type the changes of a batch, and merge them where current rows are wanted."""
+        """Learn and type the changes of a batch."""
         messages: dict[tuple[str | None, int | None], tuple[int, bytes | str]] = {}
         for one in joined:
             if one.error is not None:
                 for number, text in one.messages:
-                    self._reject(one.error, number, to_bytes(text))
+                    self._reject(one.error, Line.of(number, text))
             for change in one.changes:
                 messages[_file_and_line(change)] = one.messages[-1]
         batch = self._maker.of_batch([one.changes for one in joined if one.error is None])
         for change, error in batch.rejects:
             found = messages.pop(_file_and_line(change), None)
             if found is not None:  # the first fault of its message
-                self._reject(_as_message_error(error, change, format), found[0], to_bytes(found[1]))
+                self._reject(_as_message_error(error, change, format), Line.of(*found))
         for row in batch.rows:
             self._rows.setdefault(row.table, []).append(row)
-
-    def _reject(self, error: MessageError, number: int, raw: bytes) -> None:
-        """Add a reject. Raises `FileError` if none are wanted."""
-        file, line = self._inputs.place(number)
-        reject = Reject.of(error, Line(line, raw, len(raw)), shown_name(file))
-        if self._rejects is None:
-            place = f"{reject.file}:{line}: {reject.format or 'message'}: {reject.path}"
-            raise FileError(place, error.expected, error.got) from error
-        self._rejects.append(reject)
 
     def change_tables(self) -> dict[TableName, pa.Table]:
         """Return the changes of all tables."""
         found: dict[TableName, pa.Table] = {}
-        for table in sorted(self._tables.tables, key=lambda table: table.is_gone):
+        for table in sorted(self.tables.tables, key=lambda table: table.is_gone):
             name = table.schema.table
             if table.is_gone:
                 name = TableName(name.database, name.schema, f"{name.table} (dropped)")
@@ -156,13 +172,9 @@ class _Reader:
                 found[name] = _as_table(rows, table)
         return found
 
-    def current_tables(self) -> dict[TableName, pa.Table]:
-        """Return the current rows of the tables that were not dropped."""
-        return {
-            table.schema.table: _current_rows(self._rows.pop(table.number, []), table)
-            for table in self._tables.tables
-            if not table.is_gone
-        }
+    def current_rows(self, table: Table) -> pa.Table:
+        """Return the current rows of a table. Raises `SchemaError` and `OrderError`, as `read_tables` does."""
+        return _current_rows(self._rows.get(table.number, []), table)
 
 
 def _file_and_line(change: Change) -> tuple[str | None, int | None]:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 INDEX: Final = "tables.json"
 OPEN: Final = 128
 _OTHERS: Final = 20
-_WRITTEN: Final = re.compile(r"v[0-9]+(?:-[0-9]+)?\.(?:avro|parquet)|v[0-9]+(?:\.key)?\.avsc")
+CURRENT: Final = "current.parquet"
+_WRITTEN: Final = re.compile(r"current\.parquet|v[0-9]+(?:-[0-9]+)?\.(?:avro|parquet)|v[0-9]+(?:\.key)?\.avsc")
 _LONGEST: Final = 120
 
 
@@ -132,6 +133,13 @@ class TablesFolder:
             table, schema = journal.versions[journal.groups[patterns[i]]]
             self._writer(table, schema).write(payloads[ends[i] : ends[i + 1]])
             self.counts[table.number] += 1
+
+    def file_of(self, table: Table, name: str, count: int) -> Path:
+        """Return the path of a file of a table's, which the caller writes before `finish`; it has `count` rows."""
+        folder = self._beside / str(table.number)
+        folder.mkdir(exist_ok=True)
+        self.counts[table.number] = count
+        return folder / name
 
     def finish(self, tables: Sequence[Table]) -> None:
         """Write the schemas and rename each table's folder, then the whole, to its final name. Raises `FileError`."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from datetime import UTC
+from datetime import UTC, datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pyarrow.parquet as pq
 import pytest
@@ -192,3 +193,15 @@ def test_a_table_that_came_again_is_two(tmp_path):
     path = written(tmp_path, created, insert, dropped, {**statement(4, created["sql"]), "type": "CREATE"})
     assert {name.table: table.num_rows for name, table in read_tables(path).items()} == {"t": 0, "t (dropped)": 1}
     assert {name.table: table.num_rows for name, table in read_tables(path, current=True).items()} == {"t": 0}
+
+
+def test_local_times_become_instants_by_the_zone_that_is_given(tmp_path):
+    """Also those that a message states outside its rows."""
+    message = rows_of(
+        "INSERT", 1, [{"id": "1", "at": "2024-01-01 00:00:00"}], mysqlType={"id": "int", "at": "timestamp"}
+    )
+    path = written(tmp_path, message)
+    (row,) = read_tables(path, current=True, zone=ZoneInfo("Asia/Shanghai"))[T].to_pylist()
+    assert row["at"] == datetime(2023, 12, 31, 16, tzinfo=UTC)
+    (row,) = read_tables(path, current=True)[T].to_pylist()
+    assert (row["at"], dict(row["unparsed"])) == (None, {"at": "2024-01-01 00:00:00"})

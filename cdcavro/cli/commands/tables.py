@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -35,7 +35,9 @@ from cdcavro.errors import (
     FileError,
     MessageError,
     MisfitError,
+    OrderError,
     SchemaError,
+    SetupError,
     StructureError,
     number_of,
     plain,
@@ -49,7 +51,7 @@ from cdcavro.table.columns.column_type import is_known
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.evolution.evolve import evolve as evolve_schema
 from cdcavro.table.history import notes_of
-from cdcavro.table.table_folder import TablesFolder
+from cdcavro.table.table_folder import CURRENT, TablesFolder
 from cdcavro.table.table_schema import from_schema, schema_text
 from cdcavro.table.tables import ABSENT, ERROR, KEEP, ON_MISFIT, UNSTATED, Tables
 from cdcavro.table.writing.line_typer import LineTyper
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from cdcavro.cli.options import ConnectorSettings, OutputFolder, StatedTable
     from cdcavro.files.inputs import Chunk, Inputs
     from cdcavro.files.rejects import MaxRejects
+    from cdcavro.lake.table_files import TableReader
     from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.history import Table
     from cdcavro.table.table_folder import Container
@@ -74,6 +77,8 @@ _SHOWN_NOTES: Final = 20
 # How many chunks are begun before their turn, and how many blocks wait to be written, for each thread.
 _AHEAD: Final = 2
 _BLOCKS: Final = 8
+# In place of a number of rows.
+_NO_ROWS: Final = "none"
 
 
 @click.command(epilog=example("cdcavro tables changes.jsonl --out tables/ --zone Asia/Shanghai"))
@@ -123,22 +128,42 @@ def tables(
     """
     check_files(inputs, rejects)
     _check_outside(out.path, *inputs.files, rejects)
-    threads = jobs if jobs > 1 else 0
+    modes = connector.modes._asdict()
+    typed = Tables(given=stated.types, zone=zone, on_misfit=on_misfit, absent=absent, table=stated.table, **modes)
+    output = _Output(out, rejects, jobs, is_strict=on_misfit == ERROR)
+    write = _write_current if out.is_current else _write_changes
+    conversion, is_whole = write(inputs, source, typed, connector.unavailable, output)
+    is_fine = is_whole and max_rejects.allows(conversion.rejected, conversion.read)
+    click.get_current_context().exit(0 if is_fine else REJECTED)
+
+
+class _Output(NamedTuple):
+    """What a run writes: its folder, the file of rejects (str or None), by how many threads, and if a misfit ends it."""
+
+    folder: OutputFolder
+    rejects: str | None
+    jobs: int
+    is_strict: bool
+
+
+def _write_changes(
+    inputs: Inputs, source: str, typed: Tables, unavailable: str | None, output: _Output
+) -> tuple[Conversion, bool]:
+    """Write all changes; return what became of the messages, and true."""
+    out, threads = output.folder, output.jobs if output.jobs > 1 else 0
     with (
         Progress("reading", total_size(inputs.files), shares_terminal=False) as progress,
-        start_threads(jobs) as begin,
+        start_threads(output.jobs) as begin,
         TablesFolder(
             out.path, force=out.force, begin=begin, most=_BLOCKS * threads, turn=_parquet_writer(out, progress)
         ) as folder,
-        open_output(rejects, force=out.force) if rejects else nullcontext() as reject_file,
+        open_output(output.rejects, force=out.force) if output.rejects else nullcontext() as reject_file,
     ):
         format, files = inputs.open_chunks(source, option="--from", advance=progress.advance)
-        modes = connector.modes._asdict()
-        typed = Tables(given=stated.types, zone=zone, on_misfit=on_misfit, absent=absent, table=stated.table, **modes)
         conversion = Conversion(faults := Faults(inputs, reject_file), format)
-        job = _Job(inputs, format, typed, folder, conversion, is_strict=on_misfit == ERROR)
+        job = _Job(inputs, format, typed, folder, conversion, is_strict=output.is_strict)
         if format:
-            typer = MessageTyper(format, typed, unavailable=connector.unavailable)
+            typer = MessageTyper(format, typed, unavailable=unavailable)
             for file, chunks in files:
                 lines = LineTyper(typer, folder, file=shown_name(file), begin=begin, ahead=_AHEAD * threads)
                 job.type_file(file, lines, (chunk.read() for chunk in chunks), typer)
@@ -146,7 +171,7 @@ def tables(
         faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
-    click.get_current_context().exit(0 if max_rejects.allows(conversion.rejected, conversion.read) else REJECTED)
+    return conversion, True
 
 
 def _parquet_writer(out: OutputFolder, progress: Progress) -> Callable[[Sequence[Container]], None] | None:
@@ -162,6 +187,63 @@ def _parquet_writer(out: OutputFolder, progress: Progress) -> Callable[[Sequence
             to_parquet(container.path, container.table, container.schema, progress.advance)
 
     return write
+
+
+def _write_current(
+    inputs: Inputs, source: str, typed: Tables, unavailable: str | None, output: _Output
+) -> tuple[Conversion, bool]:
+    """Write the current rows of tables; return what became of the messages, and whether each table has its rows."""
+    try:
+        # pyarrow takes long to import, and may not be installed.
+        from cdcavro.lake.table_files import TableReader  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[arrow]'") from error
+    out = output.folder
+    with (
+        Progress("reading", total_size(inputs.files)) as progress,
+        TablesFolder(out.path, force=out.force) as folder,
+        open_output(output.rejects, force=out.force) if output.rejects else nullcontext() as reject_file,
+    ):
+        format, lines = inputs.open_lines(source, option="--from", advance=progress.advance)
+        conversion = Conversion(faults := Faults(inputs, reject_file), format)
+
+        def reject(error: MessageError, line: Line) -> None:
+            if output.is_strict and isinstance(error, MisfitError):
+                raise _misfit_error(error, inputs, line)
+            conversion.reject(error, line)
+
+        reader = TableReader(typed, reject, is_current=True, unavailable=unavailable)
+        reader.read(inputs, format, lines)
+        conversion.read = reader.read_count
+        faults.finish()
+        labels = _labels(typed.tables)
+        rows = [_write_rows(reader, folder, one, labels[one.number]) for one in typed.tables if not one.is_gone]
+        folder.finish(typed.tables)
+    if rows:
+        click.echo(table(("table", "versions", "rows"), rows))
+    read, rejected = conversion.read, conversion.rejected
+    click.echo(f"read {read:,} = merged {read - rejected:,} + rejected {rejected:,}")
+    return conversion, all(count != _NO_ROWS for _, _, count in rows)
+
+
+def _write_rows(reader: TableReader, folder: TablesFolder, one: Table, label: str) -> tuple[str, str, str]:
+    """Write the current rows of a table; return its name, and how many versions and rows it has."""
+    from cdcavro.arrow.parquet import write_rows  # noqa: PLC0415  see above
+
+    versions = f"{len(one.versions):,}"
+    try:
+        rows = reader.current_rows(one)
+    except (SchemaError, OrderError) as error:
+        say(f"{label} is not written: {error}")
+        return label, versions, _NO_ROWS
+    write_rows(rows, folder.file_of(one, CURRENT, rows.num_rows))
+    return label, versions, f"{rows.num_rows:,}"
+
+
+def _misfit_error(error: MisfitError, inputs: Inputs, line: Line) -> FileError:
+    """Return the error that ends a run at a value which its column's type cannot hold."""
+    file, number = inputs.place(line.number)
+    return FileError(f"{shown_name(file)}:{number}: {error.format}: {error.path}", error.expected, error.got)
 
 
 class _Job:
@@ -236,9 +318,8 @@ class _Job:
         if not isinstance(error, MessageError):
             error = StructureError("a statement or columns that the table allows", str(error), format=self._format)
         if self._is_strict and isinstance(error, MisfitError):
-            format = error.format or self._format
-            file, number = self._inputs.place(line.number)
-            raise FileError(f"{shown_name(file)}:{number}: {format}: {error.path}", error.expected, error.got)
+            error.format = error.format or self._format
+            raise _misfit_error(error, self._inputs, line)
         self._conversion.reject(error, line)
 
     def report(self, tables: Sequence[Table]) -> None:

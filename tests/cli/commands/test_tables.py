@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import os
+from datetime import UTC
 from pathlib import Path
 
 import fastavro
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from cdcavro.avro.schema import parse_schema
 from cdcavro.cli import main
+from cdcavro.lake import read_tables
 from cdcavro.table.table_schema import from_schema
-from support.messages import SAMPLES, shop_canal
+from support.messages import SAMPLES, canal, shop_canal
 
 CREATE = b'{"type":"CREATE","isDdl":true,"database":"s","table":"t","id":1,"es":1,"sql":"CREATE TABLE t (id INT PRIMARY KEY, a INT)"}'
 ALTER = (
@@ -569,3 +572,55 @@ def test_what_a_kill_left_of_a_folder_goes_with_the_next_run(tmp_path):
         os.utime(folder, (0, 0))
     assert CliRunner().invoke(main, ["tables", "--out", str(out), source]).exit_code == 0
     assert {*tmp_path.iterdir()} == {out, foreign, new, other}
+
+
+# --current
+
+
+def _current(folder, *options):
+    """Run `tables --current` on Canal's messages of a real database; return the result and the rows of the tables."""
+    source = folder / "in.jsonl"
+    if not source.exists():
+        source.write_bytes(b"".join(message + b"\n" for message in shop_canal()))
+    arguments = ["tables", source, "--out", folder / "out", "--zone", "UTC", "--current", *options]
+    done = CliRunner().invoke(main, list(map(str, arguments)), catch_exceptions=False)
+    files = (folder / "out").glob("*/current.parquet")
+    return done, {file.parent.name: pq.ParquetFile(file).read() for file in files}
+
+
+def test_current_rows_are_those_that_python_reads(tmp_path):
+    """In a Parquet file for each table that was not dropped, beside its schemas."""
+    done, found = _current(tmp_path)
+    wanted = read_tables(tmp_path / "in.jsonl", current=True, zone=UTC)
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "read 188 = merged 188 + rejected 0")
+    assert sorted(map(str, (table.to_pylist() for table in found.values()))) == sorted(
+        map(str, (table.to_pylist() for table in wanted.values()))
+    )
+    index = json.loads((tmp_path / "out" / "tables.json").read_bytes())
+    assert {entry["folder"]: entry["changes"] for entry in index if not entry["is_gone"]} == {
+        name: table.num_rows for name, table in found.items()
+    }
+    again, _ = _current(tmp_path, "--force")
+    assert again.exit_code == 0
+    assert [path.name for path in tmp_path.iterdir() if "." in path.name] == ["in.jsonl"]
+
+
+def test_current_rows_of_a_table_without_a_key_are_not_written(tmp_path):
+    """It is said, the other tables are, and the exit code is 1."""
+    keyed = canal("INSERT", [{"id": "1"}], id=1)
+    keyless = canal("INSERT", [{"id": "1"}], id=2, table="u", pkNames=None)
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join([keyed, keyless, b"{"]))
+    done, found = _current(tmp_path, "--rejects", tmp_path / "rejects.jsonl")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "read 3 = merged 2 + rejected 1")
+    assert [table.to_pylist() for table in found.values()] == [[{"id": 1}]]
+    assert "u is not written: schema d.u: no primary key is known" in done.stderr
+    assert json.loads((tmp_path / "rejects.jsonl").read_bytes())["line"] == 3
+
+
+def test_a_misfit_ends_current_rows_if_that_is_asked_for(tmp_path):
+    """As without `--current`; nothing is left behind."""
+    (tmp_path / "in.jsonl").write_bytes(canal("INSERT", [{"id": "x"}], id=1))
+    done, _ = _current(tmp_path, "--on-misfit", "error")
+    assert done.exit_code == 2
+    assert "in.jsonl:1: canal: " in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
