@@ -20,7 +20,7 @@ __all__ = ["main"]
 COMMANDS: Final = {
     "run": "cdcavro.cli.commands.run",
     "sync": "cdcavro.cli.commands.sync",
-    "replay": "cdcavro.cli.commands.sync",
+    "replay": "cdcavro.cli.commands.pipeline_state",
     "doctor": "cdcavro.cli.commands.doctor",
     "formats": "cdcavro.cli.commands.formats",
     "inspect": "cdcavro.cli.commands.formats",

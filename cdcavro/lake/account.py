@@ -356,6 +356,11 @@ class AccountFile:
         self._account = read_account(folder)
         self._lock = threading.Lock()
 
+    @property
+    def waiting(self) -> dict[str, str]:
+        """The tables that refused their rows when they were last written, and why."""
+        return dict(self._account.waiting)
+
     def add(self, facts: BatchFacts) -> None:
         """Add a batch that is written completely; a batch that is run again is added once."""
         with self._lock:

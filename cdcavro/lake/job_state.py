@@ -146,6 +146,7 @@ class _StateShape(msgspec.Struct):
     totals: dict[str, int] = {}
     read: list[tuple[str | None, int | None, str | None, int, int]] = []
     names: list[tuple[int, str | None, str | None, str]] = []
+    versions: list[tuple[int, int]] = []
     begun: datetime | None = None
     idle: list[int] = []
     whole: bool = False

@@ -71,6 +71,8 @@ class BatchReport:
     * `look` (str or None): the format that the messages look like, if all were rejected and it is another one.
     * `notes` (list[str]): what is to be said of files.
     * `unparsed` (Unparsed): values that their columns' types cannot carry, and that are kept as text.
+    * `pending` (dict[str, int]): how many rows wait in the state, by table, whatever they wait for.
+    * `versions` (dict[str, int]): the newest version of each table that was ever written.
     """
 
     number: int
@@ -84,6 +86,8 @@ class BatchReport:
     look: str | None = None
     notes: list[str] = field(default_factory=list)
     unparsed: Unparsed = field(default_factory=Unparsed)
+    pending: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -127,6 +131,8 @@ class Batches:
         # How many findings of each table were said.
         self._said: dict[int, int] = {}
         self._rows = TableRows(writer, WaitingRows(state.folder.parent / WAITING), settings.merge_every)
+        # The tables that refused their rows when they were last written, and why.
+        self._refused = account.waiting
         self.failure: Exception | None = None
 
     def run(self, messages: BatchMessages, number: int) -> None:
@@ -165,6 +171,7 @@ class Batches:
                 "read": outcomes.lanes,
                 "names": self._names.state,
                 "rows": rows,
+                "versions": self._newest_versions(tables),
                 "begun": (since or datetime.now(UTC)).isoformat(timespec="seconds"),
             }
             with _measure_time(seconds, "state"):
@@ -174,7 +181,7 @@ class Batches:
             with _measure_time(seconds, "write"):
                 written = self._rows.write(outcomes, number, tables, self._names, since)
             self._tell_findings(report, tables)
-            self._tell(report, written, tables)
+            self._tell(report, written, tables, number)
             self._totals, self._next = totals, number + 1
             report.operations = {name: dict(operations) for name, operations in rows.items()}
             self._note(report, began, maker.tables, learned)
@@ -251,16 +258,29 @@ class Batches:
             report = BatchReport(number, dict.fromkeys(COUNTS, 0))
             with _measure_time(report.seconds, "write"):
                 written = self._rows.write_delayed(files, number, tables, self._names)
-            self._tell(report, written, tables)
+            self._tell(report, written, tables, None)
             self._account.note_written(number, report.steps, report.waiting)
             self._say(report)
 
-    def _tell(self, report: BatchReport, written: Sequence[WriteResult], tables: Sequence[Table]) -> None:
+    def _tell(
+        self, report: BatchReport, written: Sequence[WriteResult], tables: Sequence[Table], number: int | None
+    ) -> None:
+        """Say what became of rows, which were all written but those of a batch `number` whose rows wait for a later one."""
+        if number is None or self._rows.are_written_with(number):
+            self._refused = {}
         for one in written:
             name = self._names.label(tables[one.number])
             report.steps += [f"{name}: {step}" for step in one.steps]
             if one.error is not None:
-                report.waiting[name] = one.error
+                self._refused[name] = one.error
+        report.waiting = dict(self._refused)
+        report.pending = {self._names.label(tables[one]): count for one, count in self._rows.waiting.counts().items()}
+        newest = self._newest_versions(tables)
+        report.versions = {self._names.label(tables[one]): version for one, version in newest}
+
+    def _newest_versions(self, tables: Sequence[Table]) -> list[tuple[int, int]]:
+        """Return the newest version of each table that has a name in the lake, with the table's number, in their order."""
+        return [(one, tables[one].schema.version) for one in sorted(self._names.names)]
 
     def _tell_findings(self, report: BatchReport, tables: Sequence[Table]) -> None:
         """Add what the batch's statements left open, such as a text that is not understood, and how that was decided."""

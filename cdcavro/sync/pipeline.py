@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,10 @@ _UNMARKED: Final = "unmarked"
 REPLAY: Final = "replay"
 CHECKPOINT: Final = "checkpoint"
 BATCHES: Final = "batches"
+LOCK: Final = "lock"
+# How often a lock is tried, as whoever asks for the status of a pipeline has it for an instant; and seconds between.
+_ATTEMPTS: Final = 5
+_MOMENT: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -118,14 +123,18 @@ class Pipeline:
 def lock_state(folder: Path) -> Iterator[None]:
     """Keep other jobs out of a folder, which is created if there is none. Raises `FileError` if one is in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock = folder / "lock"
+    lock = folder / LOCK
     if lock.is_symlink() or (lock.exists() and not lock.is_file()):
         raise FileError(str(lock), "a regular file", "something else")
     with lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FileError(str(folder), "a state that no other job uses", "one that is in use") from error
+        for attempt in range(_ATTEMPTS):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise FileError(str(folder), "a state that no other job uses", "one that is in use") from error
+                time.sleep(_MOMENT)
         yield
 
 

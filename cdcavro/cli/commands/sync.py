@@ -1,4 +1,4 @@
-"""`sync`, the pipeline from topics or files to lake tables, and `replay`, which lets it read its rejects again."""
+"""`sync`, the pipeline from topics or files to lake tables, and what it says of its batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from cdcavro.cli.commands.pipeline_state import ACTIONS, Asked
 from cdcavro.cli.console import ERASE, ProgressLine, say, table
 from cdcavro.cli.group import REJECTED, example, second_signal_ends
 from cdcavro.cli.options import check_local, check_runner, local_option, verbose_option
@@ -25,14 +26,13 @@ from cdcavro.files.rejects import is_all_rejected
 from cdcavro.files.streams import check_folder, local_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cdcavro.lake.account import Unparsed
     from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.config import Config
     from cdcavro.sync.pipeline import Pipeline
 
-SHOW: Final = "show"
 LOCAL: Final = "local"
 # The object stores in which delta-rs reaches a lake.
 _STORES: Final = frozenset({"s3", "s3a", "gs", "az", "adl", "abfs", "abfss", "azure"})
@@ -45,7 +45,7 @@ _BEAT: Final = 0.5
     + "\n\n"
     + "  cdcavro sync --config sync.toml"
 )
-@click.argument("action", required=False, type=click.Choice([SHOW]), metavar=f"[{SHOW}]")
+@click.argument("action", required=False, type=click.Choice([*ACTIONS]), metavar=f"[{'|'.join(ACTIONS)}]")
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The configuration, in TOML."
 )
@@ -76,6 +76,7 @@ _BEAT: Final = 0.5
     metavar="FILE",
     help="Write a page in HTML on all batches so far, after each; with show, now.",
 )
+@click.option("--json", "is_json", is_flag=True, help="With status: print a line of JSON.")
 @click.option("--quiet", is_flag=True, help="Say nothing of each batch but which rows wait.")
 @click.option(
     "--log",
@@ -106,30 +107,40 @@ def sync(
 
     Messages are read in batches, on Spark or in this process; each table gets its current state, its changelog, or both, or Avro files of
     its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
-    what a pipeline remembers.
+    what a pipeline remembers, `status` whether it is healthy: its exit code is 1 if a table has stopped.
     """
     _check_page(page)
-    if action == SHOW:
-        _show(flags["state"], page, None if config is None else _config(config, flags))
-        return
+    if flags["is_json"] and action != "status":
+        raise click.UsageError("--json is of status; --log json says each batch in JSON")
+    if action is not None:
+        asked = Asked(
+            flags["state"], None if config is None else _config(config, flags), config, page, flags["is_json"]
+        )
+        ctx.exit(ACTIONS[action](asked))
     configuration = _config(config, {**flags, "local": local})
     check_runner(is_local=configuration.run == LOCAL, master=master, is_verbose=verbose)
-    redaction = configuration.redaction
-    called = redaction.of(configuration.state)
-    progress = BatchLines(configuration.state, page, is_quiet=quiet, called=called, is_json=log == "json")
     runner = _run_locally if configuration.run == LOCAL else partial(_run_on_spark, master=master, verbose=verbose)
+    called = configuration.redaction.of(configuration.state)
+    progress = BatchLines(configuration.state, page, is_quiet=quiet, called=called, is_json=log == "json")
+    ctx.exit(
+        _run(configuration, partial(runner, file=config or "the options", once=once, check=check), progress, called)
+    )
+
+
+def _run(config: Config, runner: Callable[..., Pipeline | None], progress: BatchLines, called: str) -> int:
+    """Run a pipeline, whose state is `called` so in sentences, or check it; return the exit code."""
     try:
         with second_signal_ends(partial(progress.interrupt, called)):
-            pipeline = runner(configuration, config or "the options", progress, once=once, check=check)
+            pipeline = runner(config, progress=progress)
     except KeyboardInterrupt:
         progress.interrupt(called)
         raise
     if pipeline is None:
-        return
+        return 0
     if pipeline.waiting:
-        rows = f"rows of {number_of(pipeline.waiting, 'table')} wait in {configuration.state}"
-        say(redaction.of(f"{rows}, and are tried again with the next batch"))
-    ctx.exit(REJECTED if pipeline.waiting or progress.is_all_rejected else 0)
+        rows = f"rows of {number_of(pipeline.waiting, 'table')} wait in {config.state}"
+        say(config.redaction.of(f"{rows}, and are tried again with the next batch"))
+    return REJECTED if pipeline.waiting or progress.is_all_rejected else 0
 
 
 def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool, check: bool) -> Pipeline | None:
@@ -297,31 +308,6 @@ def _source_of(flags: dict[str, Any]) -> dict[str, Any]:
     if flags["topics"] and flags["files"]:
         raise click.UsageError("--topic is of --kafka, and not of --files")
     return {**source, **({"topics": list(flags["topics"])} if flags["topics"] else {})}
-
-
-def _show(state: str | None, page: str | None, config: Config | None) -> None:
-    """Print what a pipeline remembers, and write a page on it if that is wanted."""
-    redaction = None if config is None else config.redaction
-    state = state or (None if config is None else config.state)
-    if state is None:
-        raise click.UsageError("show needs --state or --config")
-    from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
-    from cdcavro.lake.report_page import write_report  # noqa: PLC0415
-
-    with nullcontext() if redaction is None else redaction.errors():
-        folder = Path(state) / "batches"
-        batches = JobState(folder).batches() if folder.is_dir() else []
-        if not batches:
-            raise FileError(state, "the state of a pipeline", "none")
-        if page is not None:
-            write_report(state, page, called=state if redaction is None else redaction.of(state))
-        facts = JobState(folder).facts(batches[-1] + 1)
-    lines = [f"batch {batches[-1]}", ", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items())]
-    for topic, partition, file, _, end in facts.get("read", []):
-        lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}")
-    lines += ["table " + ".".join(part for part in name if part) for _, *name in facts.get("names", [])]
-    for line in lines if redaction is None else redaction.of(lines):
-        click.echo(line and plain(line))
 
 
 _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", "t": "truncates", "x": "drops"}
@@ -555,39 +541,3 @@ def _cut(text: str) -> str:
 def _end(text: str) -> str:
     """Return the end of a place, where the name of a file and the line are."""
     return text if len(text) <= _WIDTH else "..." + text[3 - _WIDTH :]
-
-
-@click.command(epilog=example("cdcavro replay --state state/"))
-@click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The pipeline's configuration."
-)
-@click.option("--state", metavar="DIR", help="The pipeline's folder.")
-@click.option(
-    "--batch",
-    "batches",
-    type=click.IntRange(min=0),
-    multiple=True,
-    metavar="N",
-    help="Only the rejects of this batch; can be repeated.",
-)
-def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -> None:
-    """Let a pipeline read its rejects again, once, after what was wrong is mended.
-
-    They are moved to where `cdcavro sync` finds them with its next batch. Each is taken at the place at which it
-    arrived, so that changes made after it still win. What is refused again is a reject again.
-    """
-    from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
-    from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
-    from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
-
-    read = None if config is None else read_config(Path(config))
-    folder = state or (None if read is None else read.state)
-    if folder is None:
-        raise click.UsageError("either --state or --config must be given")
-    stated = str(Path(folder) / "rejects") if read is None or read.rejects is None else read.rejects
-    with nullcontext() if read is None else read.redaction.errors():
-        rejects, again = local_folder(stated), Path(folder) / REPLAY
-        if rejects is None:
-            raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
-        count = len(replay_batches(rejects, again, batches))
-    click.echo(f"the rejects of {number_of(count, 'batch/batches')} will be read again")

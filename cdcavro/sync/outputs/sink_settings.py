@@ -140,6 +140,10 @@ class AvroFiles:
             raise FileError(self.root, "a folder that can be written to", "none")
 
 
+def _label(name: TableName) -> str:
+    return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
+
 class Job(NamedTuple):
     """What identifies a pipeline."""
 
@@ -183,8 +187,11 @@ class LakeNames:
 
     def label(self, table: Table) -> str:
         """Return the name of a table in the lake for people: its own if it is not written yet."""
-        name = self.names.get(table.number, table.schema.table)
-        return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+        return _label(self.names.get(table.number, table.schema.table))
+
+    def label_of(self, number: int) -> str:
+        """Return the name in the lake for people of a table that has one, by its number."""
+        return _label(self.names[number])
 
     @property
     def state(self) -> list[list[Any]]:

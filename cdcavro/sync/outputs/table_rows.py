@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -44,7 +45,7 @@ class TableRows:
         """Write the rows of a batch and those that wait; `since` is when the batch was first attempted, if it was."""
         facts = {table: facts_of_summary(summary) for table, summary in outcomes.tables.items()}
         store = outcomes.store
-        if (number + 1) % self._every:
+        if not self.are_written_with(number):
             self.waiting.keep_all(number, outcomes, facts)
             return []
         parts = {}
@@ -52,6 +53,10 @@ class TableRows:
             own = store.rows(outcomes.names[table], sum(summary["ops"].values()))
             parts[table] = BatchRows(number, own, facts[table], Attempt(since is None, since))
         return self._write(store.files, number, tables, names, parts)
+
+    def are_written_with(self, number: int) -> bool:
+        """Return whether rows are written with a batch, and do not wait for a later one."""
+        return (number + 1) % self._every == 0
 
     @property
     def are_delayed(self) -> bool:
@@ -94,11 +99,27 @@ class WaitingRows:
 
     # Where they are kept.
     folder: Path
+    # How many rows there are of a table's batch, by folder: files are looked into once.
+    _counts: dict[Path, int] = field(default_factory=dict, compare=False, repr=False)
 
     def tables(self) -> list[int]:
         """Return the numbers of the tables that have some."""
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         return sorted(int(path.name) for path in found if path.name.isdecimal())
+
+    def counts(self) -> dict[int, int]:
+        """Return how many rows of each table wait; another process may write them meanwhile."""
+        found: dict[int, dict[Path, int]] = {}
+        for table in self.tables():
+            # What has no facts is not written to its end.
+            for path in (self.folder / str(table)).glob("batch=*/facts.json"):
+                with suppress(FileNotFoundError):
+                    known = self._counts.get(path.parent)
+                    found.setdefault(table, {})[path.parent] = _rows_in(path.parent) if known is None else known
+        self._counts.clear()
+        for counts in found.values():
+            self._counts.update(counts)
+        return {table: sum(counts.values()) for table, counts in found.items()}
 
     def read(self, files: RowFiles, table: int, before: int) -> list[BatchRows]:
         """Return the rows of a table from the batches before one, in order."""

@@ -1,0 +1,170 @@
+"""State of a pipeline, without running it: `show` and `status` of `sync`, and `replay`, which lets it read its rejects again."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+import msgspec
+
+from cdcavro.cli.console import table
+from cdcavro.cli.group import REJECTED, example
+from cdcavro.errors import FileError, number_of, plain
+from cdcavro.files.streams import local_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from cdcavro.sync.config import Config
+    from cdcavro.sync.status import LaneStatus, Status, TableStatus
+
+# How many tables and lanes are listed.
+_MOST: Final = 1_000
+
+
+class Asked(NamedTuple):
+    """What is asked of a pipeline's state."""
+
+    # As the options state it, and the configuration with its file.
+    stated: str | None
+    config: Config | None
+    file: str | None
+    # The file of the report in HTML.
+    page: str | None
+    is_json: bool
+
+    def state(self, action: str) -> str:
+        """Return the folder of the state. Raises `click.UsageError` if it is not stated."""
+        state = self.stated or (None if self.config is None else self.config.state)
+        if state is None:
+            raise click.UsageError(f"{action} needs --state or --config")
+        return state
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Return what lets errors of a block show no secret."""
+        return nullcontext() if self.config is None else self.config.redaction.errors()
+
+    def of(self, value: Any) -> Any:
+        """Return a value that shows no secret."""
+        return value if self.config is None else self.config.redaction.of(value)
+
+
+def _show(asked: Asked) -> int:
+    """Print what a pipeline remembers, and write a page on it if that is wanted."""
+    state = asked.state("show")
+    from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.lake.report_page import write_report  # noqa: PLC0415
+
+    with asked.errors():
+        folder = Path(state) / "batches"
+        batches = JobState(folder).batches() if folder.is_dir() else []
+        if not batches:
+            raise FileError(state, "the state of a pipeline", "none")
+        if asked.page is not None:
+            write_report(state, asked.page, called=asked.of(state))
+        facts = JobState(folder).facts(batches[-1] + 1)
+    lines = [f"batch {batches[-1]}", ", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items())]
+    for topic, partition, file, _, end in facts.get("read", []):
+        lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}")
+    lines += ["table " + ".".join(part for part in name if part) for _, *name in facts.get("names", [])]
+    for line in asked.of(lines):
+        click.echo(line and plain(line))
+    return 0
+
+
+def _status(asked: Asked) -> int:
+    """Print whether a pipeline is healthy; return an exit code, which is not 0 if a table has stopped."""
+    state = asked.state("status")
+    from cdcavro.sync.status import read_status  # noqa: PLC0415  the other commands do not need it
+
+    with asked.errors():
+        if asked.config is None:
+            status = read_status(state)
+        else:
+            pipeline = asked.config.pipeline(asked.file or "the options")
+            status = read_status(state, pipeline.source, pipeline.places)
+    status = asked.of(status)
+    if asked.is_json:
+        click.echo(msgspec.json.encode(status))
+    else:
+        click.echo("\n".join(_lines(status)))
+    return REJECTED if status.stopped else 0
+
+
+def _lines(status: Status) -> list[str]:
+    """Return what is said of a pipeline."""
+    running = "a pipeline has the state" if status.is_running else "no pipeline has the state"
+    if status.batch is None or status.ended is None:
+        last = "no batch is done"
+    else:
+        last = f"batch {status.batch} was done at {datetime.fromtimestamp(status.ended, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    begun = "" if status.begun is None else f", batch {status.begun} is begun"
+    lines = [f"{last}{begun}; {running}"]
+    counts = {"written": 0, "rejected": 0, **status.counts}
+    others = [f"{name} {count:,}" for name, count in counts.items() if name != "read"]
+    lines.append(f"read {counts.get('read', 0):,} = {' + '.join(others)}, {number_of(status.rows, 'row')}")
+    if status.unanswered is not None:
+        lines.append(f"what is left to read is not known: {plain(status.unanswered)}")
+    elif status.lag is not None:
+        lines.append(f"{number_of(status.lag, status.unit.removesuffix('s'))} left to read")
+    lines += [_position(lane) for lane in status.lanes[:_MOST]]
+    if status.tables:
+        lines.append(table(("table", "version", "rows", "waiting"), [_row(one) for one in status.tables[:_MOST]]))
+    left = max(0, len(status.tables) - _MOST) + max(0, len(status.lanes) - _MOST)
+    lines += [f"... and {left:,} more tables and lanes, which --json has"] if left else []
+    return lines + [f"{plain(one.name)} has stopped: {plain(one.stopped or '')}" for one in status.stopped]
+
+
+def _position(lane: LaneStatus) -> str:
+    if lane.file is not None:
+        return f"{plain(lane.file)} to line {lane.position}"
+    left = "" if lane.lag is None else f", {lane.lag:,} left"
+    return f"{plain(lane.topic or '')} partition {lane.partition} to offset {lane.position}{left}"
+
+
+def _row(one: TableStatus) -> tuple[str, ...]:
+    return one.name, "" if one.version is None else str(one.version), f"{sum(one.rows.values()):,}", f"{one.pending:,}"
+
+
+# What can be asked of a state, by its word in `cdcavro sync`; each returns an exit code.
+ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {"show": _show, "status": _status}
+
+
+@click.command(epilog=example("cdcavro replay --state state/"))
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The pipeline's configuration."
+)
+@click.option("--state", metavar="DIR", help="The pipeline's folder.")
+@click.option(
+    "--batch",
+    "batches",
+    type=click.IntRange(min=0),
+    multiple=True,
+    metavar="N",
+    help="Only the rejects of this batch; can be repeated.",
+)
+def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -> None:
+    """Let a pipeline read its rejects again, once, after what was wrong is mended.
+
+    They are moved to where `cdcavro sync` finds them with its next batch. Each is taken at the place at which it
+    arrived, so that changes made after it still win. What is refused again is a reject again.
+    """
+    from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
+    from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
+    from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
+
+    read = None if config is None else read_config(Path(config))
+    folder = state or (None if read is None else read.state)
+    if folder is None:
+        raise click.UsageError("either --state or --config must be given")
+    stated = str(Path(folder) / "rejects") if read is None or read.rejects is None else read.rejects
+    with nullcontext() if read is None else read.redaction.errors():
+        rejects, again = local_folder(stated), Path(folder) / REPLAY
+        if rejects is None:
+            raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
+        count = len(replay_batches(rejects, again, batches))
+    click.echo(f"the rejects of {number_of(count, 'batch/batches')} will be read again")

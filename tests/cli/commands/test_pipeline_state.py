@@ -1,0 +1,98 @@
+"""What is asked of a pipeline's state on the command line: `sync show`, `sync status` and `replay`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cdcavro.cli import main
+from cdcavro.lake.evolution import EXCEPTION
+from support.jobs import LocalJob, local_job
+from support.messages import canal
+
+FILE = """
+run = "local"
+state = "${STATE}"
+format = "canal"
+[source]
+files = "in"
+[lake]
+delta = "lake"
+"""
+
+
+def cdcavro(*arguments: str) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalJob:
+    """A pipeline that has read a row and no message."""
+    monkeypatch.chdir(tmp_path)
+    found = local_job(tmp_path, behavior=EXCEPTION)
+    found.send(canal("INSERT", [{"id": "1", "a": "2"}], id=1), b"{")
+    found.run()
+    return found
+
+
+def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
+    """In sentences, and as a line of JSON with the same."""
+    done = cdcavro("sync", "status", "--state", "state")
+    first, *others = done.stdout.splitlines()
+    assert done.exit_code == 0
+    assert re.fullmatch(r"batch 0 was done at 20..-..-.. ..:..:.. UTC; no pipeline has the state", first)
+    assert others == [
+        "read 2 = written 1 + rejected 1 + statements 0 + left out 0 + tombstones 0, 1 row",
+        "0 files left to read",
+        f"{made.folder}/in/0000.jsonl to line 2",
+        "table  version  rows  waiting",
+        "d.t          1     1        0",
+    ]
+    found = json.loads(cdcavro("sync", "status", "--state", "state", "--json").stdout)
+    assert (found["batch"], found["counts"]["read"], found["lag"], found["unit"]) == (0, 2, 0, "files")
+    table = {"name": "d.t", "version": 1, "rows": {"c": 1}, "pending": 0, "stopped": None}
+    assert found["tables"] == [table]
+
+
+def test_a_table_that_stopped_is_an_exit_code(made: LocalJob):
+    """Of 1, for a check that asks for nothing else."""
+    made.send(canal("INSERT", [{"id": "2", "a": "2", "b": "1"}], id=2))
+    made.run()
+    for flags in ([], ["--json"]):
+        done = cdcavro("sync", "status", "--state", "state", *flags)
+        assert (done.exit_code, "column 'b' is added" in done.stdout) == (1, True)
+    assert cdcavro("sync", "status", "--state", "state").stdout.splitlines()[-1].startswith("d.t has stopped: ")
+
+
+def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
+    """A value of a variable that is in a path is the name of the variable."""
+    monkeypatch.setenv("STATE", str(made.folder / "state"))
+    monkeypatch.setenv("FOLDER", str(made.folder))
+    (made.folder / "sync.toml").write_text(FILE.replace('"in"', '"${FOLDER}/in"'))
+    for flags in ([], ["--json"]):
+        done = cdcavro("sync", "status", "--config", "sync.toml", *flags)
+        assert done.exit_code == 0
+        assert "${FOLDER}/in/0000.jsonl" in done.stdout
+        assert str(made.folder) not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("status",), "status needs --state or --config"),
+        (("status", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
+        (("show", "--state", "state", "--json"), "--json is of status"),
+        (("statu", "--state", "state"), "'statu' is not one of"),
+    ],
+)
+@pytest.mark.usefixtures("made")
+def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str):
+    """With an exit code of 2."""
+    done = cdcavro("sync", *arguments)
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    assert not Path("nowhere").exists()
