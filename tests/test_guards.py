@@ -85,6 +85,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "sqlglot": "table/ddl/tokens.py",
     "confluent_kafka": ("sync/local/", "sync/reading/"),
     "certifi": "registry/",
+    "prometheus_client": "sync/metrics.py",
     "httpx2": "registry/",
     "httpx": "nowhere",
     "requests": "nowhere",

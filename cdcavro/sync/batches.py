@@ -44,6 +44,8 @@ _OF_REJECTS: Final = ("format", "path", "reason", "count", "place")
 # How many reasons an error about too many rejects names.
 _EXAMPLES: Final = 3
 _LOOKED_AT: Final = 20
+# How many looks at topics are kept.
+_LOOKS: Final = 100
 # What becomes of messages: each is read, and is exactly one of the others.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
@@ -54,6 +56,35 @@ class Lag(NamedTuple):
     left: int
     # "messages" or "files".
     unit: str
+
+
+class Arrivals:
+    """What topics had when it was looked, and so since when at least the oldest message waits that is left to read."""
+
+    def __init__(self) -> None:
+        self._looks: list[tuple[float, dict[str, dict[str, int]]]] = []
+
+    def look(self, latest: dict[str, dict[str, int]], at: float) -> None:
+        """Note the offsets behind the last messages by topic and partition; `at` is in seconds since 1970."""
+        if not self._looks or self._looks[-1][1] != latest:
+            self._looks.append((at, latest))
+        if len(self._looks) > _LOOKS:
+            # The first one stays, by which a stream that is stuck is told; what is between is then not as fine.
+            del self._looks[1:-1:2]
+
+    def since(self, end: dict[str, dict[str, int]]) -> float | None:
+        """Return when a message behind some offsets was first seen, None if none was; the offsets only grow."""
+        while self._looks and not _has_more(self._looks[0][1], end):
+            del self._looks[0]
+        return self._looks[0][0] if self._looks else None
+
+
+def _has_more(latest: dict[str, dict[str, int]], end: dict[str, dict[str, int]]) -> bool:
+    return any(
+        offset > end.get(topic, {}).get(partition, 0)
+        for topic, partitions in latest.items()
+        for partition, offset in partitions.items()
+    )
 
 
 @dataclass
@@ -68,6 +99,8 @@ class BatchReport:
     * `seconds` (dict[str, float]): how long the parts of the batch took.
     * `rejects` (list[RejectReason]): why messages were rejected.
     * `lag` (Lag or None): how much was left to read behind the batch.
+    * `lag_since` (float or None): when a message that is still left was first seen, in seconds since 1970; None if none is
+      left, and for files.
     * `look` (str or None): the format that the messages look like, if all were rejected and it is another one.
     * `notes` (list[str]): what is to be said of files.
     * `unparsed` (Unparsed): values that their columns' types cannot carry, and that are kept as text.
@@ -83,6 +116,7 @@ class BatchReport:
     seconds: dict[str, float] = field(default_factory=dict)
     rejects: list[RejectReason] = field(default_factory=list)
     lag: Lag | None = None
+    lag_since: float | None = None
     look: str | None = None
     notes: list[str] = field(default_factory=list)
     unparsed: Unparsed = field(default_factory=Unparsed)

@@ -36,6 +36,7 @@ from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT
+from cdcavro.sync.metrics import MetricsConfig  # noqa: TC001  msgspec looks for it
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.sync.pipeline import Pipeline
 from cdcavro.sync.secrets import (
@@ -344,6 +345,7 @@ class Config(Struct, forbid_unknown_fields=True):
     kafka: KafkaConfig | None = None
     avro: AvroConfig | None = None
     registry: RegistryConfig | None = None
+    metrics: MetricsConfig | None = None
     format: str | dict[str, str] = MIXED
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
     # The folder for rejects, and where they go besides.

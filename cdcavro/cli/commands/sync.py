@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.account import Unparsed
     from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.config import Config
+    from cdcavro.sync.metrics import Metrics
     from cdcavro.sync.pipeline import Pipeline
 
 LOCAL: Final = "local"
@@ -64,6 +65,11 @@ _BEAT: Final = 0.5
     "--max-rejects",
     metavar="N|P%",
     help="Stop once more than N messages are rejected, or P percent of all. Default: never.",
+)
+@click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve metrics at /metrics and the health at /healthz here while it runs, e.g. 127.0.0.1:9400.",
 )
 @local_option
 @verbose_option
@@ -130,7 +136,7 @@ def sync(
 def _run(config: Config, runner: Callable[..., Pipeline | None], progress: BatchLines, called: str) -> int:
     """Run a pipeline, whose state is `called` so in sentences, or check it; return the exit code."""
     try:
-        with second_signal_ends(partial(progress.interrupt, called)):
+        with second_signal_ends(partial(progress.interrupt, called)), _served(config, progress):
             pipeline = runner(config, progress=progress)
     except KeyboardInterrupt:
         progress.interrupt(called)
@@ -141,6 +147,20 @@ def _run(config: Config, runner: Callable[..., Pipeline | None], progress: Batch
         rows = f"rows of {number_of(pipeline.waiting, 'table')} wait in {config.state}"
         say(config.redaction.of(f"{rows}, and are tried again with the next batch"))
     return REJECTED if pipeline.waiting or progress.is_all_rejected else 0
+
+
+@contextmanager
+def _served(config: Config, progress: BatchLines) -> Iterator[None]:
+    """Serve metrics, if that is configured, from before anything is started."""
+    if config.metrics is None:
+        yield
+        return
+    from cdcavro.sync.metrics import Metrics  # noqa: PLC0415  only pipelines need it
+
+    progress.metrics = Metrics(config.metrics)
+    with progress.metrics.served() as address:
+        progress.note(f"metrics are at {address}")
+        yield
 
 
 def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool, check: bool) -> Pipeline | None:
@@ -166,7 +186,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
             return None
         with _account(config, pipeline, progress):
             room = config.memory << 20
-            run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see)
+            run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see, idle=progress.idle)
             run(once=once, every=config.every, room=room)
     return pipeline
 
@@ -190,7 +210,7 @@ def _run_on_spark(
             _say_checked(config, pipeline)
             return None
         with _account(config, pipeline, progress):
-            run = partial(pipeline.run, spark, say=progress.add, begin=progress.begin)
+            run = partial(pipeline.run, spark, say=progress.add, begin=progress.begin, idle=progress.idle)
             in_thread(partial(run, once=once, every=config.every))
     return pipeline
 
@@ -278,6 +298,8 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         sections["lake"] = lake
     if flags["avro"]:
         sections["avro"] = {"folder": flags["avro"]}
+    if flags["metrics"]:
+        sections["metrics"] = {"listen": flags["metrics"]}
     if flags["registry"]:
         sections["registry"] = {"url": flags["registry"]}
     if flags["zone"]:
@@ -344,6 +366,8 @@ class BatchLines:
         self._unparsed: Unparsed | None = None
         self._look: str | None = None
         self._last: int | None = None
+        # What is told of each batch as well, None if nothing is.
+        self.metrics: Metrics | None = None
 
     @property
     def is_all_rejected(self) -> bool:
@@ -352,6 +376,8 @@ class BatchLines:
 
     def add(self, report: BatchReport) -> None:
         """Add a batch, and say what it did."""
+        if self.metrics is not None:
+            self.metrics.add(report)
         with self._lock:
             if self._is_over:
                 return
@@ -384,6 +410,8 @@ class BatchLines:
 
     def begin(self, number: int, lag: Lag | None) -> None:
         """Say which batch begins, and how much it reads, if that is known; then, while it runs, how far it is."""
+        if self.metrics is not None:
+            self.metrics.begin()
         if self._is_quiet or self._is_json:
             return
         what = "" if lag is None else f": {number_of(lag.left, lag.unit.removesuffix('s'))}"
@@ -397,6 +425,16 @@ class BatchLines:
             self._seen, self._is_converted, self._is_again = 0, False, False
         threading.Thread(target=self._beat, args=(self._running,), daemon=True).start()
         self._progress.clear()
+
+    def idle(self) -> None:
+        """Take note that all that there was is read."""
+        if self.metrics is not None:
+            self.metrics.idle()
+
+    def note(self, sentence: str) -> None:
+        """Say something that is of no batch."""
+        if not (self._is_quiet or self._is_json):
+            say(sentence)
 
     def see(self, count: int, *, is_all: bool) -> None:
         """Take note of how many messages of a batch are converted, and whether these are all."""

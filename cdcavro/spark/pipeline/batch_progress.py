@@ -10,6 +10,7 @@ import json
 import os
 from collections import deque
 from contextlib import suppress
+from datetime import datetime
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ from cdcavro.errors import FileError
 from cdcavro.files.streams import plain_path
 from cdcavro.lake.account import RejectReason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of
-from cdcavro.sync.batches import Lag
+from cdcavro.sync.batches import Arrivals, Lag
 from cdcavro.sync.outputs.reject_places import GOT, INDEX, LONGEST, MOST_REASONS, PLACE, SHOWN_VALUE, place_of
 from cdcavro.sync.sources import Files
 
@@ -58,6 +59,7 @@ class Reports:
         lag: Callable[[Mapping[str, Any]], Lag | None],
     ) -> None:
         self._say, self._account, self._lag = say, account, lag
+        self._arrivals = Arrivals()
         self._queue: deque[BatchReport] = deque()
 
     def add(self, report: BatchReport) -> None:
@@ -83,9 +85,19 @@ class Reports:
                 return
             self._queue.popleft()
             report.lag = None if progress is None else self._lag(progress)
+            report.lag_since = None if progress is None else left_since(progress, self._arrivals)
             if report.lag is not None:
                 self._account.note_lag(report.number, *report.lag)
             self._say(report)
+
+
+def is_idle(query: StreamingQuery) -> bool:
+    """Return whether a stream waits for its next batch."""
+    try:
+        return not query.status["isTriggerActive"]
+    except (PySparkException, Py4JError, OSError):
+        # A stopped session says nothing more.
+        return False
 
 
 def lag_of(source: Kafka | Files, checkpoint: Path) -> Callable[[Progress], Lag | None]:
@@ -107,6 +119,17 @@ def messages_left(progress: Progress) -> Lag | None:
                 for partition, offset in partitions.items()
             ]
             return Lag(sum(behind), "messages")
+    return None
+
+
+def left_since(progress: Progress, arrivals: Arrivals) -> float | None:
+    """Return when a message that is left behind a batch was first seen, in seconds since 1970; None if none is left."""
+    at = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    for source in progress["sources"]:
+        latest, end = _offsets(source["latestOffset"]), _offsets(source["endOffset"])
+        if latest and end:
+            arrivals.look(latest, at)
+            return arrivals.since(end)
     return None
 
 

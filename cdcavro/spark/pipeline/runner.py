@@ -28,7 +28,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.spark.framed_rows import with_id_header
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.pipeline.avro_files import FileSink
-from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, lag_of
+from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, is_idle, lag_of
 from cdcavro.spark.pipeline.kafka_topics import TopicSink
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameBatch, FrameFiles, check_shared
@@ -130,12 +130,13 @@ class Pipeline(pipeline.Pipeline):
         every: str = "10 seconds",
         say: Callable[[BatchReport], None] = lambda _: None,
         begin: Callable[[int, Lag | None], None] = lambda _, __: None,
+        idle: Callable[[], None] = lambda: None,
     ) -> None:
         """Run until the stream ends: with `once` when all that there is now is read, else when the process ends.
 
         `every` is how often a batch begins, in Spark's words; `begin` is called with the number of each batch, and with
-        None, as Spark does not say how much it reads; `say` with its report. A run goes
-        on where the one before stopped or was killed. Raises `JobError` for faults of no message, `FileError` for a
+        None, as Spark does not say how much it reads; `say` with its report; `idle` while Spark waits for the next one. A
+        run goes on where the one before stopped or was killed. Raises `JobError` for faults of no message, `FileError` for a
         folder of another job or one that not all machines of Spark share, and `SetupError` over Spark Connect.
         """
         classic(spark, "a pipeline")
@@ -165,11 +166,11 @@ class Pipeline(pipeline.Pipeline):
             try:
                 self._check_shared(spark)
                 try:
-                    self._stream(spark, run, batches, reports, once=once, every=every)
+                    self._stream(spark, run, batches, reports, idle, once=once, every=every)
                 except PySparkException as error:
                     if batches.failure is not None or not _is_lag_bug(error):
                         raise
-                    self._stream(spark, run, batches, reports, once=once, every=every)
+                    self._stream(spark, run, batches, reports, idle, once=once, every=every)
             except PySparkException as error:
                 raise _error_of(batches.failure or error, self.source) from error
 
@@ -179,6 +180,7 @@ class Pipeline(pipeline.Pipeline):
         run: Callable[[DataFrame, int], None],
         batches: Batches,
         reports: Reports,
+        idle: Callable[[], None],
         *,
         once: bool,
         every: str,
@@ -188,14 +190,16 @@ class Pipeline(pipeline.Pipeline):
             query = self._start(spark, run_quietly, once=once, every=every)
             try:
                 try:
-                    self._await(spark, query, reports, once=once)
+                    self._await(spark, query, reports, idle, once=once)
                     batches.finish(FrameFiles(spark))
                 finally:
                     reports.tell(query, is_over=True)
             finally:
                 query.stop()
 
-    def _await(self, spark: SparkSession, query: StreamingQuery, reports: Reports, *, once: bool) -> None:
+    def _await(
+        self, spark: SparkSession, query: StreamingQuery, reports: Reports, idle: Callable[[], None], *, once: bool
+    ) -> None:
         """Pass on the reports of batches until the stream ends.
 
         Raises `FileError` for files that change after they were read.
@@ -204,6 +208,8 @@ class Pipeline(pipeline.Pipeline):
         while not is_over:
             is_over = bool(query.awaitTermination(_POLL))
             reports.tell(query)
+            if not is_over and is_idle(query):
+                idle()
             began = time.monotonic()
             if isinstance(self.source, Files) and (is_over or began >= look):
                 check_unchanged(spark, self.source, Path(self.state).resolve() / CHECKPOINT)

@@ -22,7 +22,7 @@ from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync import pipeline
-from cdcavro.sync.batches import Batches, Lag
+from cdcavro.sync.batches import Arrivals, Batches, Lag
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
@@ -185,6 +185,7 @@ class Pipeline(pipeline.Pipeline):
         say: Callable[[BatchReport], None] = lambda _: None,
         begin: Callable[[int, Lag | None], None] = lambda _, __: None,
         seen: Seen = lambda _, *, is_all: None,  # noqa: ARG005
+        idle: Callable[[], None] = lambda: None,
         stop: threading.Event | None = None,
         room: int = ROOM,
     ) -> None:
@@ -193,6 +194,7 @@ class Pipeline(pipeline.Pipeline):
         * `every` is how often a batch begins, in Spark's words.
         * `say` is called with the report of each batch, `begin` with the number of each before it is read, and with what it
           reads, and `seen` meanwhile with how many of its messages are converted, and whether these are all.
+        * `idle` is called whenever all that there was is read.
         * `room` is how many bytes of a batch's rows are held in memory.
 
         A run goes on where the one before, on whichever runner, stopped or was killed. Raises `JobError` for faults of
@@ -207,7 +209,7 @@ class Pipeline(pipeline.Pipeline):
                 writer = PublishingWriter(writer, publisher, LocalFiles().versions)
             writer = SeparatingWriter(writer, self.places, self.sink.topic)
             run = _Run(self, job, writer, say, begin, seen, room)
-            run.all_batches(once=once, every=seconds_of(every), stop=stop or threading.Event())
+            run.all_batches(once=once, every=seconds_of(every), idle=idle, stop=stop or threading.Event())
 
 
 class _Run:
@@ -238,7 +240,7 @@ class _Run:
         state = JobState(folder / BATCHES)
         self._batches = Batches(own.settings, state, writer, self._account, self._reports.append, outputs)
 
-    def all_batches(self, *, once: bool, every: float, stop: threading.Event) -> None:
+    def all_batches(self, *, once: bool, every: float, idle: Callable[[], None], stop: threading.Event) -> None:
         """Run batches."""
         last = self._checkpoint.last
         if last is not None and not last.is_committed:
@@ -250,6 +252,7 @@ class _Run:
                 if not once:
                     self._look()
             self._source.check_unchanged()
+            idle()
             if once:
                 break
             stop.wait(max(0.0, every - (time.monotonic() - began)))
@@ -279,13 +282,13 @@ class _Run:
         with _failed_writes(number):
             self._batches.run(LocalBatch(lanes, self._spill, self._room, threads, self._seen), number)
             self._checkpoint.commit(number)
-        self._tell(self._source.left(end[0]))
+        self._tell(self._source.left(end[0]), self._source.since(end[0]))
 
-    def _tell(self, lag: Lag | None) -> None:
+    def _tell(self, lag: Lag | None, since: float | None = None) -> None:
         """Pass on the reports of batches that are done."""
         reports, self._reports[:] = list(self._reports), []
         for report in reports:
-            report.lag = lag
+            report.lag, report.lag_since = lag, since
             if lag is not None:
                 self._account.note_lag(report.number, *lag)
             self._say(self._pipeline.redaction.of(report))
@@ -347,6 +350,9 @@ class LaneSource(Protocol):
     def left(self, end: End) -> Lag | None:
         """Return how much there was behind a place when it was looked."""
 
+    def since(self, end: End) -> float | None:
+        """Return when a message behind a place was first seen, in seconds since 1970; None if none was, or for files."""
+
     def check_unchanged(self) -> None:
         """Raise `FileError` for what has changed since it was read, and is not read again."""
 
@@ -378,6 +384,9 @@ class FileLanes:
         """Return how many files were found and are in no batch."""
         return Lag(self._progress.waiting, "files")
 
+    def since(self, end: End) -> None:
+        """Return None: files tell by their names which are left."""
+
     def check_unchanged(self) -> None:
         """Raise `FileError` for a file that has changed since it was taken."""
         check_unchanged(self._progress.taken())
@@ -389,10 +398,12 @@ class KafkaLanes:
     def __init__(self, reader: KafkaReader, checkpoint: Checkpoint) -> None:
         self._reader, self._checkpoint = reader, checkpoint
         self._latest: dict[str, dict[str, int]] | None = None
+        self._arrivals = Arrivals()
 
     def look(self) -> None:
         """Ask for the offsets behind the last messages. Raises `JobError`."""
         self._latest = self._reader.latest()
+        self._arrivals.look(self._latest, time.time())
 
     def plan(self, start: End) -> End:
         """Return the offsets at which a batch ends."""
@@ -421,6 +432,10 @@ class KafkaLanes:
     def left(self, end: End) -> Lag | None:
         """Return how many messages there were behind a place."""
         return None if self._latest is None else self.size(end, self._latest)
+
+    def since(self, end: End) -> float | None:
+        """Return when a message behind a place was first seen."""
+        return self._arrivals.since(self._start(end))
 
     def check_unchanged(self) -> None:
         """Do nothing: what is in a topic does not change."""

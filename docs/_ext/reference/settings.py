@@ -85,6 +85,11 @@ key = "/etc/ssl/sync.key"
 timeout = 30
 patience = 300
 
+[metrics]
+listen = "127.0.0.1:9400"
+tables = 5000
+patience = 1800
+
 [tables]
 include = ["shop.*"]
 exclude = ["*_tmp"]
@@ -106,6 +111,7 @@ PAGES: Final = {
     "kafka": "[Topics of Kafka](../how-to/sync-beside-a-lake.md#topics-of-kafka)",
     "avro": "[Avro files](../how-to/sync-beside-a-lake.md#avro-files)",
     "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
+    "metrics": "[Metrics](../how-to/pipeline-health.md#metrics) and [health](../how-to/pipeline-health.md#health-over-http)",
     "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",
 }
 _LINE: Final = re.compile(r"^\* `(\w+)`: (.+(?:\n  .+)*)", re.MULTILINE)

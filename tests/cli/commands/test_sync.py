@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -134,6 +135,28 @@ def test_ctrl_c_says_what_was_done_and_how_to_go_on(made: LocalJob):
 
 
 @pytest.mark.slow
+def test_metrics_and_health_are_served_while_it_runs(made: LocalJob):
+    """At an address that is said; one in use is told before anything is read, and at the end nothing is served."""
+    with running([*COMMAND, *FLAGS, "--metrics", "127.0.0.1:0"], cwd=made.folder, stderr=-1, text=True) as process:
+        address = process.stderr.readline().removeprefix("metrics are at ").strip()
+        while "batch 0: read 3" not in process.stderr.readline():
+            pass
+        with urlopen(address, timeout=10) as answer:
+            text = answer.read().decode()
+        with urlopen(address.replace("/metrics", "/healthz"), timeout=10) as answer:
+            assert answer.read() == b"ok\n"
+        listen = address.removeprefix("http://").removesuffix("/metrics")
+        other = sync(*FLAGS[:-1], "other", "--metrics", listen, cwd=made.folder)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert 'cdcavro_rows_total{operation="c",table="d.t"} 1.0\n' in text
+    said = f"Error: metrics cannot be served at {listen}: Address already in use\n"
+    assert (other.returncode, other.stderr, (made.folder / "other").exists()) == (2, said, False)
+    with pytest.raises(OSError, match="refused"):
+        urlopen(address, timeout=10)
+
+
+@pytest.mark.slow
 def test_a_state_that_is_in_use_is_told(made: LocalJob):
     """Before anything is read."""
     with running([*COMMAND, *FLAGS], cwd=made.folder, stdout=-1, stderr=-1, text=True) as process:
@@ -200,3 +223,12 @@ def test_a_library_that_is_missing_is_a_sentence(made: LocalJob, library: str):
     assert (done.returncode, "pip install 'cdcavro[local]'" in done.stderr) == (2, True), done.stderr
     assert library in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_metrics_without_their_library_are_a_sentence(made: LocalJob):
+    """They are an extra of their own."""
+    flags = [*FLAGS, "--once", "--metrics", "127.0.0.1:0"]
+    command = [sys.executable, "-c", _WITHOUT, "prometheus_client", "sync", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=made.folder, check=False)
+    said = "Error: prometheus_client is not installed: pip install 'cdcavro[metrics]'\n"
+    assert (done.returncode, done.stderr) == (2, said)

@@ -14,7 +14,8 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.spark.pipeline import Files, Kafka
-from cdcavro.spark.pipeline.batch_progress import check_unchanged, kind_of, lag_of, messages_left
+from cdcavro.spark.pipeline.batch_progress import check_unchanged, kind_of, lag_of, left_since, messages_left
+from cdcavro.sync.batches import Arrivals
 from cdcavro.sync.outputs import reject_places
 from support.messages import SENTENCES
 
@@ -48,6 +49,17 @@ def test_messages_are_counted_by_partition(progress: dict[str, Any], left: tuple
     """From the end of a batch to the end of the topics, as it was when the batch began."""
     assert messages_left(progress) == left
     assert lag_of(Kafka("a:1", ("t",)), Path("nowhere"))(progress) == left
+
+
+def test_what_is_left_has_waited_since_it_was_seen_first():
+    """When the batch was planned that saw it, as Spark says; a batch that leaves nothing ends that."""
+    arrivals = Arrivals()
+    times = ("2026-01-01T00:00:00.000Z", "2026-01-01T00:01:00.500Z", "2026-01-01T00:02:00.000Z")
+    found = [
+        left_since({**kafka({"a": {"0": latest}}, {"a": {"0": end}}), "timestamp": at}, arrivals)
+        for at, end, latest in zip(times, (5, 8, 12), (7, 12, 12), strict=True)
+    ]
+    assert found == [1767225600.0, 1767225660.5, None]
 
 
 class Taken:
