@@ -18,7 +18,7 @@ from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
 from cdcavro.sync.outputs.sink_settings import LakeNames
-from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows
+from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows, paused_tables
 from cdcavro.wire.sniff import MIXED, other_format
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ class Batches:
         self._versions = NewVersions()
         # How many findings of each table were said.
         self._said: dict[int, int] = {}
-        self._rows = TableRows(writer, WaitingRows(state.folder.parent / WAITING), settings.merge_every)
+        folder = state.folder.parent
+        waiting = WaitingRows(folder / WAITING)
+        self._rows = TableRows(writer, waiting, settings.merge_every, paused_tables(folder))
         # The tables that refused their rows when they were last written, and why.
         self._refused = account.waiting
         self.failure: Exception | None = None
@@ -286,9 +288,11 @@ class Batches:
 
     def finish(self, files: RowFiles) -> None:
         """Write the rows that wait for a later batch, as no batch will come for now."""
-        if self._rows.are_delayed:
-            number = max(self._state.batches()) + 1
-            tables = self._resume(number).tables.tables
+        if not self._rows.waiting.tables():
+            return
+        number = max(self._state.batches()) + 1
+        tables = self._resume(number).tables.tables
+        if self._rows.are_delayed(self._names, self._refused):
             report = BatchReport(number, dict.fromkeys(COUNTS, 0))
             with _measure_time(report.seconds, "write"):
                 written = self._rows.write_delayed(files, number, tables, self._names)

@@ -7,15 +7,16 @@ import json
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, plain
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.sync.outputs.reject_places import RejectPlaces
-from cdcavro.sync.outputs.sink_settings import Job, LakeNames
-from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows
+from cdcavro.sync.outputs.sink_settings import Job, LakeNames, label_of
+from cdcavro.sync.outputs.table_rows import PAUSED, WAITING, WaitingRows, paused_tables
 from cdcavro.sync.outputs.writer import Publisher
 from cdcavro.sync.secrets import Redaction
 from cdcavro.sync.settings import Settings
@@ -23,7 +24,7 @@ from cdcavro.sync.sources import Files
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
     from cdcavro.sync.settings import RegistrySettings
@@ -86,8 +87,11 @@ class Pipeline:
 
     @property
     def waiting(self) -> int:
-        """How many tables have rows that wait."""
-        return len(WaitingRows(Path(self.state) / WAITING).tables())
+        """How many tables that are not paused have rows that wait."""
+        folder = Path(self.state)
+        waiting = WaitingRows(folder / WAITING).tables()
+        names, paused = _names_in(folder) if waiting else {}, paused_tables(folder)
+        return sum(names.get(number) not in paused for number in waiting)
 
     @property
     def unmatched(self) -> list[str]:
@@ -144,6 +148,39 @@ def _facts_of_last_batch(folder: Path) -> dict[str, Any]:
     return state.facts(max(state.batches(), default=-1) + 1)
 
 
+def _names_in(folder: Path) -> dict[int, TableName]:
+    """Return what tables are called in the lake, by their numbers."""
+    return LakeNames.of(_facts_of_last_batch(folder).get("names", [])).names
+
+
+def pause(folder: Path, tables: Sequence[str], *, is_paused: bool) -> list[str]:
+    """Let the rows of tables wait from the next batch on, or no longer (`is_paused`); return those that are paused then.
+
+    Tables are named as `Status` names them. Raises `FileError` while a pipeline has the state, and for a table that it
+    does not have; then nothing is changed.
+    """
+    if not (folder / BATCHES).is_dir():
+        raise FileError(str(folder), "the state of a pipeline", "none")
+    with lock_state(folder):
+        known: dict[str, set[TableName]] = {}
+        for name in _names_in(folder).values():
+            known.setdefault(label_of(name), set()).add(name)
+        paused = {*paused_tables(folder)}
+        for table in tables:
+            if len(known.get(table, ())) != 1:
+                near = get_close_matches(table, known, n=1)
+                hint = f" (did you mean {plain(near[0])}?)" if near and near != [table] else ""
+                raise FileError(
+                    plain(table),
+                    f"the name of one table of the pipeline{hint}",
+                    "several" if table in known else "none",
+                )
+            paused = paused | known[table] if is_paused else paused - known[table]
+        named = sorted(paused, key=label_of)
+        replace_file(folder / PAUSED, json.dumps([[name.database, name.schema, name.table] for name in named]))
+        return [label_of(name) for name in named]
+
+
 def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     """Return the job of a folder, which is made if there is none; if `is_checked`, nothing is written.
 
@@ -152,7 +189,7 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     path = folder / JOB
     if not path.exists():
         replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
-    names = LakeNames.of(_facts_of_last_batch(folder).get("names", [])).names.values()
+    names = _names_in(folder).values()
     try:
         stated = json.loads(path.read_bytes())
         # A state from before there were marks has none.

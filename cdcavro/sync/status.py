@@ -16,7 +16,7 @@ from cdcavro.errors import CdcAvroError, FileError
 from cdcavro.lake.account import bounded_name, read_account
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.sink_settings import LakeNames
-from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows
+from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, paused_tables
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, LOCK
 from cdcavro.sync.reading.broker_answers import check_brokers
 from cdcavro.sync.reading.checkpoint import Checkpoint
@@ -46,6 +46,8 @@ class TableStatus(Struct):
     pending: int
     # Why the lake table refused its rows, which wait; None if it did not.
     stopped: str | None
+    # Whether it is paused: its rows wait until it is not.
+    is_paused: bool
 
 
 class LaneStatus(Struct):
@@ -137,14 +139,14 @@ def _read(folder: Path) -> Status:
 def _tables(folder: Path, facts: Mapping[str, Any], account: Account) -> list[TableStatus]:
     """Return the tables that have a name in the lake; of several that had one after another, it is the last one."""
     names, versions = LakeNames.of(facts.get("names", [])), dict(facts.get("versions", []))
-    pending = WaitingRows(folder / WAITING).counts()
+    pending, paused = WaitingRows(folder / WAITING).counts(), paused_tables(folder)
     found: dict[str, TableStatus] = {}
     for number in sorted(names.names):
         label = names.label_of(number)
         known = bounded_name(label)
         waiting = pending.get(number, 0) + (found[label].pending if label in found else 0)
         of_table = versions.get(number), account.rows.get(known, {}), waiting, account.waiting.get(known)
-        found[label] = TableStatus(label, *of_table)
+        found[label] = TableStatus(label, *of_table, is_paused=names.names[number] in paused)
     return [found[name] for name in sorted(found)]
 
 

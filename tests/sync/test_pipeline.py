@@ -28,7 +28,7 @@ from cdcavro.lake.lakes import DeltaLake
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings
-from cdcavro.sync.pipeline import job_of
+from cdcavro.sync.pipeline import job_of, pause
 from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.sync.sources import Files
 from cdcavro.table.columns.column_type import TypeOverrides
@@ -456,6 +456,36 @@ def test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it(job):
     assert made.rows("d.t", "id", "b") == [(2, 2), (3, 2)]
     assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("c", 3), ("d", 1)]
     assert not list((made.folder / "state" / "waiting").iterdir())
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+def test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on(job):
+    """Its rows and statements are taken when it is resumed, once, also those of a batch that was run before it was paused."""
+    made = job(is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1), canal("INSERT", [{"id": "1"}], id=2, table="other"))
+    made.run()
+    state = made.folder / "state"
+    # Batch 0 was written, and is run again.
+    shutil.rmtree(state / "checkpoint" / "commits")
+    assert pause(state, ["d.t"], is_paused=True) == ["d.t"]
+    made.send(
+        canal("DELETE", [{"id": "1", "a": "1"}], id=3),
+        canal("ALTER", [], id=4, isDdl=True, sql="ALTER TABLE t ADD b INT"),
+        canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=5),
+        canal("INSERT", [{"id": "2"}], id=6, table="other"),
+    )
+    reports = made.run()
+    assert [(report.waiting, report.pending) for report in reports] == [({}, {"d.t": 1}), ({}, {"d.t": 3})]
+    assert (made.rows("d.t", "id"), made.rows("d.other", "id")) == ([(1,)], [(1,), (2,)])
+    assert made.pipeline().waiting == 0
+    assert made.run() == []
+    assert pause(state, ["d.t"], is_paused=False) == []
+    (report,) = made.run()
+    assert (report.counts["read"], report.pending, report.waiting) == (0, {}, {})
+    assert made.rows("d.t", "id", "b") == [(2, 2)]
+    assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("d", 1)]
+    assert made.run() == []
 
 
 def test_tables_are_merged_with_every_nth_batch_and_at_the_end(job, monkeypatch: pytest.MonkeyPatch):

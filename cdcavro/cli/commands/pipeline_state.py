@@ -1,9 +1,10 @@
-"""State of a pipeline, without running it: `show` and `status` of `sync`, and `replay`, which lets it read its rejects again."""
+"""State of a pipeline, without running it: `show`, `status`, `pause` and `resume` of `sync`, and `replay`, which lets it read its rejects again."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,7 +17,7 @@ from cdcavro.errors import FileError, number_of, plain
 from cdcavro.files.streams import local_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from cdcavro.sync.config import Config
@@ -36,6 +37,8 @@ class Asked(NamedTuple):
     # The file of the report in HTML.
     page: str | None
     is_json: bool
+    # The tables that are named.
+    tables: Sequence[str] = ()
 
     def state(self, action: str) -> str:
         """Return the folder of the state. Raises `click.UsageError` if it is not stated."""
@@ -113,7 +116,7 @@ def _lines(status: Status) -> list[str]:
         lines.append(f"{number_of(status.lag, status.unit.removesuffix('s'))} left to read")
     lines += [_position(lane) for lane in status.lanes[:_MOST]]
     if status.tables:
-        lines.append(table(("table", "version", "rows", "waiting"), [_row(one) for one in status.tables[:_MOST]]))
+        lines.append(table(("table", "version", "rows", "waiting", ""), [_row(one) for one in status.tables[:_MOST]]))
     left = max(0, len(status.tables) - _MOST) + max(0, len(status.lanes) - _MOST)
     lines += [f"... and {left:,} more tables and lanes, which --json has"] if left else []
     return lines + [f"{plain(one.name)} has stopped: {plain(one.stopped or '')}" for one in status.stopped]
@@ -127,11 +130,32 @@ def _position(lane: LaneStatus) -> str:
 
 
 def _row(one: TableStatus) -> tuple[str, ...]:
-    return one.name, "" if one.version is None else str(one.version), f"{sum(one.rows.values()):,}", f"{one.pending:,}"
+    version = "" if one.version is None else str(one.version)
+    said = "stopped" if one.stopped is not None else "paused" if one.is_paused else ""
+    return one.name, version, f"{sum(one.rows.values()):,}", f"{one.pending:,}", said
+
+
+def _pause(asked: Asked, *, is_paused: bool) -> int:
+    """Pause tables, or let them go on; say which are paused then."""
+    action = "pause" if is_paused else "resume"
+    state = asked.state(action)
+    if not asked.tables:
+        raise click.UsageError(f"{action} needs the names of tables, such as shop.orders")
+    from cdcavro.sync.pipeline import pause  # noqa: PLC0415  the other commands do not need it
+
+    with asked.errors():
+        paused = pause(Path(state), asked.tables, is_paused=is_paused)
+    click.echo(f"paused: {', '.join(map(plain, asked.of(paused))) or 'no table'}")
+    return 0
 
 
 # What can be asked of a state, by its word in `cdcavro sync`; each returns an exit code.
-ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {"show": _show, "status": _status}
+ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {
+    "show": _show,
+    "status": _status,
+    "pause": partial(_pause, is_paused=True),
+    "resume": partial(_pause, is_paused=False),
+}
 
 
 @click.command(epilog=example("cdcavro replay --state state/"))

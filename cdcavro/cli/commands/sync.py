@@ -47,6 +47,7 @@ _BEAT: Final = 0.5
     + "  cdcavro sync --config sync.toml"
 )
 @click.argument("action", required=False, type=click.Choice([*ACTIONS]), metavar=f"[{'|'.join(ACTIONS)}]")
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The configuration, in TOML."
 )
@@ -113,14 +114,22 @@ def sync(
 
     Messages are read in batches, on Spark or in this process; each table gets its current state, its changelog, or both, or Avro files of
     its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
-    what a pipeline remembers, `status` whether it is healthy: its exit code is 1 if a table has stopped.
+    what a pipeline remembers, `status` whether it is healthy: its exit code is 1 if a table has stopped. `pause`
+    lets the rows of tables wait, `resume` lets them be written; both while no pipeline has the state.
     """
     _check_page(page)
+    if flags["tables"] and action not in ("pause", "resume"):
+        raise click.UsageError("tables are named for pause and resume only")
     if flags["is_json"] and action != "status":
         raise click.UsageError("--json is of status; --log json says each batch in JSON")
     if action is not None:
         asked = Asked(
-            flags["state"], None if config is None else _config(config, flags), config, page, flags["is_json"]
+            flags["state"],
+            None if config is None else _config(config, flags),
+            config,
+            page,
+            flags["is_json"],
+            flags["tables"],
         )
         ctx.exit(ACTIONS[action](asked))
     configuration = _config(config, {**flags, "local": local})

@@ -140,7 +140,8 @@ class AvroFiles:
             raise FileError(self.root, "a folder that can be written to", "none")
 
 
-def _label(name: TableName) -> str:
+def label_of(name: TableName) -> str:
+    """Return the name of a lake table for people."""
     return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
 
 
@@ -187,11 +188,11 @@ class LakeNames:
 
     def label(self, table: Table) -> str:
         """Return the name of a table in the lake for people: its own if it is not written yet."""
-        return _label(self.names.get(table.number, table.schema.table))
+        return label_of(self.names.get(table.number, table.schema.table))
 
     def label_of(self, number: int) -> str:
         """Return the name in the lake for people of a table that has one, by its number."""
-        return _label(self.names[number])
+        return label_of(self.names[number])
 
     @property
     def state(self) -> list[list[Any]]:

@@ -15,9 +15,10 @@ from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.typed_rows import facts_of_summary
 from cdcavro.sync.outputs.reject_places import batch_of
 from cdcavro.sync.outputs.writer import BatchRows
+from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -31,13 +32,19 @@ OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
 _GONE: Final = " gone"
 _NEW: Final = " new"
 WAITING: Final = "waiting"
+PAUSED: Final = "paused.json"
 
 
 class TableRows:
-    """Writes rows to their tables, with every n-th batch (`every`); rows that a table refuses wait."""
+    """Writes rows to their tables, with every n-th batch (`every`); rows that a table refuses wait.
 
-    def __init__(self, writer: Writer, waiting: WaitingRows, every: int) -> None:
-        self._writer, self.waiting, self._every = writer, waiting, every
+    Rows of tables that are `paused`, by their names in the lake, wait until they are not.
+    """
+
+    def __init__(
+        self, writer: Writer, waiting: WaitingRows, every: int, paused: frozenset[TableName] = frozenset()
+    ) -> None:
+        self._writer, self.waiting, self._every, self._paused = writer, waiting, every, paused
 
     def write(
         self, outcomes: Outcomes, number: int, tables: Sequence[Table], names: LakeNames, since: datetime | None
@@ -58,10 +65,13 @@ class TableRows:
         """Return whether rows are written with a batch, and do not wait for a later one."""
         return (number + 1) % self._every == 0
 
-    @property
-    def are_delayed(self) -> bool:
-        """Whether there are rows that wait for a later batch."""
-        return self._every > 1 and bool(self.waiting.tables())
+    def are_delayed(self, names: LakeNames, refused: Container[str]) -> bool:
+        """Return whether there are rows that wait for a later batch, or for a table that is no longer paused.
+
+        `refused` has the tables that refused their rows, as people call them.
+        """
+        free = [one for one in self.waiting.tables() if names.names[one] not in self._paused]
+        return any(self._every > 1 or names.label_of(one) not in refused for one in free)
 
     def write_delayed(
         self, files: RowFiles, number: int, tables: Sequence[Table], names: LakeNames
@@ -80,10 +90,15 @@ class TableRows:
     ) -> list[WriteResult]:
         work = []
         for table in sorted({*parts, *self.waiting.tables()}):
+            name = names.name(tables[table], tables)
+            if name in self._paused:
+                if table in parts:
+                    self.waiting.keep(files, table, parts[table])
+                continue
             waiting = self.waiting.read(files, table, number)
             waiting += [parts[table]] if table in parts else []
             if waiting:
-                work.append((tables[table], names.name(tables[table], tables), waiting))
+                work.append((tables[table], name, waiting))
         written = self._writer.write(work)
         for one in written:
             if one.error is None:
@@ -91,6 +106,18 @@ class TableRows:
             elif one.number in parts:
                 self.waiting.keep(files, one.number, parts[one.number])
         return sorted(written)
+
+
+def paused_tables(state: Path) -> frozenset[TableName]:
+    """Return the tables that are paused, by their names in the lake. Raises `FileError` for what `pause` did not write."""
+    path = state / PAUSED
+    if not path.exists():
+        return frozenset()
+    try:
+        names = msgspec.json.decode(path.read_bytes(), type=list[tuple[str | None, str | None, str]])
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise FileError(str(path), "the tables that are paused", str(error)) from error
+    return frozenset(TableName(*name) for name in names)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from cdcavro.cli import main
 from cdcavro.lake.evolution import EXCEPTION
+from cdcavro.sync.pipeline import lock_state
 from support.jobs import LocalJob, local_job
 from support.messages import canal
 
@@ -55,7 +56,7 @@ def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
     ]
     found = json.loads(cdcavro("sync", "status", "--state", "state", "--json").stdout)
     assert (found["batch"], found["counts"]["read"], found["lag"], found["unit"]) == (0, 2, 0, "files")
-    table = {"name": "d.t", "version": 1, "rows": {"c": 1}, "pending": 0, "stopped": None}
+    table = {"name": "d.t", "version": 1, "rows": {"c": 1}, "pending": 0, "stopped": None, "is_paused": False}
     assert found["tables"] == [table]
 
 
@@ -67,6 +68,34 @@ def test_a_table_that_stopped_is_an_exit_code(made: LocalJob):
         done = cdcavro("sync", "status", "--state", "state", *flags)
         assert (done.exit_code, "column 'b' is added" in done.stdout) == (1, True)
     assert cdcavro("sync", "status", "--state", "state").stdout.splitlines()[-1].startswith("d.t has stopped: ")
+
+
+def test_a_table_is_paused_and_goes_on(made: LocalJob):
+    """It has not stopped, which is no failure; while a pipeline has the state, nothing is changed."""
+    with lock_state(made.folder / "state"):
+        done = cdcavro("sync", "pause", "d.t", "--state", "state")
+        assert (done.exit_code, "one that is in use" in done.stderr) == (2, True)
+    assert cdcavro("sync", "pause", "d.t", "--state", "state").stdout == "paused: d.t\n"
+    made.send(canal("INSERT", [{"id": "2", "a": "2"}], id=2))
+    flags = (
+        "--local",
+        "--files",
+        "in",
+        "--format",
+        "canal",
+        "--delta",
+        "lake",
+        "--state",
+        "state",
+        "--once",
+        "--quiet",
+    )
+    assert cdcavro("sync", *flags).exit_code == 0
+    done = cdcavro("sync", "status", "--state", "state")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "d.t          1     2        1  paused")
+    assert cdcavro("sync", "resume", "d.t", "--state", "state").stdout == "paused: no table\n"
+    assert cdcavro("sync", *flags).exit_code == 0
+    assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
 def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
@@ -87,6 +116,13 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
         (("status",), "status needs --state or --config"),
         (("status", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
         (("show", "--state", "state", "--json"), "--json is of status"),
+        (("pause", "--state", "state"), "pause needs the names of tables, such as shop.orders"),
+        (
+            ("pause", "d.tt", "--state", "state"),
+            "d.tt: expected the name of one table of the pipeline (did you mean d.t?)",
+        ),
+        (("pause", "d.t", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
+        (("status", "d.t", "--state", "state"), "tables are named for pause and resume only"),
         (("statu", "--state", "state"), "'statu' is not one of"),
     ],
 )

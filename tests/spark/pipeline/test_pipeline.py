@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from pyspark.sql import DataFrameWriter, SparkSession
@@ -15,6 +16,7 @@ from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameFiles, FrameStore
 from cdcavro.sync.conversion.outcome_rows import ROW
 from cdcavro.sync.conversion.rounds import Outcomes
+from cdcavro.sync.metrics import Metrics, MetricsConfig
 from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.sync.settings import Formats
@@ -28,6 +30,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_damaged_packed_file_stops_the_stream,
     test_a_file_of_long_ago_is_read_too,
     test_a_file_that_changes_behind_its_reading_is_an_error,
+    test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on,
     test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state,
     test_a_run_goes_on_where_the_one_before_stopped,
     test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it,
@@ -40,6 +43,25 @@ from sync.test_pipeline import (  # noqa: F401
 )
 
 pytestmark = pytest.mark.timeout(1_200)
+
+
+def test_metrics_are_read_while_spark_runs(job):
+    """Behind a batch, and while the stream waits for the next one, which is a sign of its health."""
+    made, found, metrics = job(), [], Metrics(MetricsConfig("127.0.0.1:0"))
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+
+    def idle() -> None:
+        metrics.idle()
+        if metrics.health() is None:
+            with urlopen(address, timeout=10) as answer:
+                found.append(answer.read().decode())
+        if "cdcavro_batches_total 1.0" in found[-1]:
+            raise KeyboardInterrupt
+
+    with metrics.served() as address, pytest.raises(KeyboardInterrupt):
+        made.start(made.pipeline(), every="1 second", say=metrics.add, begin=metrics.begin, idle=idle)
+    assert 'cdcavro_rows_total{operation="c",table="d.t"} 1.0\n' in found[-1]
+    assert "cdcavro_lag_files 0.0\n" in found[-1]
 
 
 def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(
