@@ -59,6 +59,7 @@ from cdcavro.sync.native.delta_log import (
     new_schema,
     schema_of,
 )
+from cdcavro.sync.native.native_table import WAITED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -330,7 +331,8 @@ class NativeDeltaTable:
         version = table.transaction_version(mark.job)
         if version is not None and version >= mark.batch:
             return True
-        if mark.since is None:
+        # Rows that waited were never appended without a transaction.
+        if mark.since is None or mark.since == WAITED:
             return False
         commits = table.history()
         if any(one.get("userMetadata") == text for one in commits):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     import pyarrow as pa
 
     from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.table.ddl.steps import TableName
+
+
+# When rows were first attempted that waited from their first attempt on: later ones are told by what they leave.
+WAITED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Mark(NamedTuple):
@@ -21,7 +25,7 @@ class Mark(NamedTuple):
     job: str
     # The number of the batch, which goes up.
     batch: int
-    # When the batch was first attempted; None if this attempt is surely the first.
+    # When the batch was first attempted; None if this attempt is surely the first, `WAITED` if its rows waited.
     since: datetime | None = None
 
 

@@ -24,7 +24,7 @@ from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER
 from cdcavro.lake.typed_rows import DROP, facts_of_parts
 from cdcavro.sync.native.native_columns import prepare
 from cdcavro.sync.native.native_state import NativeCache, NativeState
-from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_table import WAITED, Mark
 from cdcavro.sync.native.row_images import ImageReader, absent_of, binary, places, read_envelopes, texts_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 # How large a table may be.
 MOST_BYTES: Final = 1 << 30
 # Before any batch: the history of a table is looked through from its beginning.
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Part(Protocol):
@@ -203,7 +202,7 @@ class NativeTables:
         for part in waiting:
             # Each by itself: what was appended before is not written again.
             rows = rows_not_held(part.rows, lake_table, until) if until else part.rows
-            since = None if part.attempt.is_first else part.attempt.since or _LONG_AGO
+            since = None if part.attempt.is_first else part.attempt.since or WAITED
             log.append(rows, table.versions, Mark(f"{self.job}/{table.number}", part.batch, since))
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:

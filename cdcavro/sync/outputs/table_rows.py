@@ -6,6 +6,7 @@ import json
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003  msgspec looks for it
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,7 +20,6 @@ from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from cdcavro.lake.typed_rows import RowFacts
@@ -53,7 +53,7 @@ class TableRows:
         facts = {table: facts_of_summary(summary) for table, summary in outcomes.tables.items()}
         store = outcomes.store
         if not self.are_written_with(number):
-            self.waiting.keep_all(number, outcomes, facts)
+            self.waiting.keep_all(number, outcomes, facts, since)
             return []
         parts = {}
         for table, summary in outcomes.tables.items():
@@ -153,23 +153,25 @@ class WaitingRows:
         folders = (self.folder / str(table)).glob("batch=*")
         found = sorted((number, path) for path in folders if (number := batch_of(path)) is not None and number < before)
         return [
-            BatchRows(number, files.read(path / "rows"), _facts_in(path / "facts.json"))
+            BatchRows(number, files.read(path / "rows"), *_facts_in(path / "facts.json"))
             for number, path in found
             if (path / "facts.json").exists()
         ]
 
     def keep(self, files: RowFiles, table: int, part: BatchRows) -> None:
         """Keep the rows of a batch, instead of those that it kept when it was run before."""
-        batch, rows, facts, _ = part
+        batch, rows, facts, attempt = part
         own = self.folder / str(table) / f"batch={batch}"
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)
         count = files.write(rows, own / "rows")
         check_written(own, _rows_in(own), count)
-        (own / "facts.json").write_text(json.dumps(_summary(facts)), encoding="utf-8")
+        (own / "facts.json").write_text(json.dumps(_summary(facts, attempt.since)), encoding="utf-8")
 
-    def keep_all(self, batch: int, outcomes: Outcomes, facts: Mapping[int, RowFacts]) -> None:
-        """Keep the rows of all tables of a batch, as `keep` does, in one go."""
+    def keep_all(
+        self, batch: int, outcomes: Outcomes, facts: Mapping[int, RowFacts], since: datetime | None = None
+    ) -> None:
+        """Keep the rows of all tables of a batch, as `keep` does, in one go; `since` is as in `TableRows.write`."""
         new = self.folder / f"batch={batch}{_NEW}"
         shutil.rmtree(new, ignore_errors=True)
         count = outcomes.store.write_rows(new)
@@ -179,7 +181,7 @@ class WaitingRows:
             shutil.rmtree(own, ignore_errors=True)
             own.mkdir(parents=True)
             (new / f"number={outcomes.names[table]}").rename(own / "rows")
-            (own / "facts.json").write_text(json.dumps(_summary(known)), encoding="utf-8")
+            (own / "facts.json").write_text(json.dumps(_summary(known, since)), encoding="utf-8")
         shutil.rmtree(new, ignore_errors=True)
 
     def forget(self, table: int) -> None:
@@ -208,12 +210,18 @@ class _FactsShape(msgspec.Struct):
     keyless: int
     partial: int
     begins: list[str]
+    # When it was first attempted to write them, if they may have been written then: the batch was run again.
+    since: datetime | None = None
 
 
-def _facts_in(path: Path) -> RowFacts:
-    """Return the facts of rows that wait. Raises `FileError` for what `keep` did not write."""
+def _facts_in(path: Path) -> tuple[RowFacts, Attempt]:
+    """Return the facts of rows that wait, and when it was attempted to write them before they waited.
+
+    Raises `FileError` for what `keep` did not write.
+    """
     try:
-        return facts_of_summary(msgspec.structs.asdict(msgspec.json.decode(path.read_bytes(), type=_FactsShape)))
+        shape = msgspec.json.decode(path.read_bytes(), type=_FactsShape)
+        return facts_of_summary(msgspec.structs.asdict(shape)), Attempt(since=shape.since)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise FileError(str(path), "the facts of rows that wait", str(error)) from error
 
@@ -224,8 +232,9 @@ def _rows_in(folder: Path) -> int:
     return sum(ParquetFile(path).metadata.num_rows for path in folder.rglob("*.parquet"))
 
 
-def _summary(facts: RowFacts) -> dict[str, object]:
+def _summary(facts: RowFacts, since: datetime | None) -> dict[str, object]:
     return {
+        "since": None if since is None else since.isoformat(),
         "floor": (facts.floor or b"").hex(),
         "ops": {"d": facts.deletes},
         "keyless": facts.keyless,

@@ -19,7 +19,7 @@ from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OL
 from cdcavro.sync.native import delta_files, delta_log
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import log_folder
-from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_table import WAITED, Mark
 from cdcavro.table import TableName
 from support.native_rows import by_key, merged_rows, orders, plain_names, state_rows
 
@@ -344,7 +344,7 @@ def test_a_batch_is_appended_once(lake):
 
 
 def test_an_append_of_which_the_history_says_nothing_more_stops(lake):
-    """A batch that was tried before the oldest commit that is known may be in the table or not."""
+    """A batch that was tried before the oldest commit that is known may be in the table or not; rows that waited are not."""
     table = create(lake, [], CHANGELOG)
     table.alter([], {"delta.checkpointInterval": "1"})
     rows, now = state_rows(table.schema(), {ORDER: b"\x01", KEY: b"k"}), datetime.now(UTC)
@@ -355,6 +355,9 @@ def test_an_append_of_which_the_history_says_nothing_more_stops(lake):
     with pytest.raises(JobError, match=r"does not reach back to .* so it cannot be known whether the batch"):
         table.append(rows, Mark("j", 3, now))
     assert table.read([KEY]).num_rows == 2
+    for _ in range(2):
+        table.append(rows, Mark("j", 3, WAITED))
+    assert table.read([KEY]).num_rows == 3
 
 
 def test_all_steps_are_one_commit(lake):
