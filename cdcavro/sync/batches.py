@@ -156,7 +156,7 @@ class Batches:
         rejects: Sequence[RejectOutput] = (),
     ) -> None:
         self._settings, self._state, self._writer, self._account, self._say = settings, state, writer, account, say
-        self._rejects = rejects
+        self._rejects, self._protection = rejects, settings.protection
         self._next = -1
         self._maker: TypedRows | None = None
         self._names = LakeNames()
@@ -166,7 +166,7 @@ class Batches:
         self._said: dict[int, int] = {}
         folder = state.folder.parent
         waiting = WaitingRows(folder / WAITING)
-        self._rows = TableRows(writer, waiting, settings.merge_every, paused_tables(folder))
+        self._rows = TableRows(writer, waiting, settings.merge_every, paused_tables(folder), self._protection.public)
         # The tables that refused their rows when they were last written, and why.
         self._refused = account.waiting
         self.failure: Exception | None = None
@@ -208,6 +208,7 @@ class Batches:
                 "names": self._names.state,
                 "rows": rows,
                 "versions": self._newest_versions(tables),
+                "protection": self._protection.layout,
                 "begun": (since or datetime.now(UTC)).isoformat(timespec="seconds"),
             }
             with _measure_time(seconds, "state"):
@@ -234,11 +235,20 @@ class Batches:
                 raise FileError(str(self._state.folder), f"a state that is behind batch {number} at most", found)
             self._maker = self._state.resume(number, self._settings.tables())
             facts = self._state.facts(number)
+            self._check_rules(facts.get("protection", ""))
             self._names = LakeNames.of(facts.get("names", []))
             self._totals = Counter(facts.get("totals", {}))
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
             self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}
         return self._maker
+
+    def _check_rules(self, layout: str) -> None:
+        """Raise `JobError` if rows wait that were made by other rules than those of now; `layout` is of these rows."""
+        if self._rows.waiting.tables() and layout != self._protection.layout:
+            raise JobError(
+                f"rows wait in {self._rows.waiting.folder} that were made before [[table]] was changed: let them be"
+                " written with the rules as they were, and change these then"
+            )
 
     def _first_attempt(self, number: int) -> datetime | None:
         """Return when a batch was first begun to be written; None if it never was."""
@@ -274,7 +284,7 @@ class Batches:
             outcomes.store.write_rejects(folder, report.number, found.time, report.counts["rejected"])
             write_to_places(self._rejects, found)
             report.rejects = outcomes.store.reject_reasons()
-            if is_all_rejected(report.counts):
+            if is_all_rejected(report.counts) and self._settings.has_raw:
                 report.look = _other_look(outcomes, self._settings.formats)
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:

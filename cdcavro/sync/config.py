@@ -17,7 +17,6 @@ What is not known is an error, which names its place.
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from datetime import timedelta
@@ -39,10 +38,11 @@ from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.metrics import MetricsConfig  # noqa: TC001  msgspec looks for it
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.sync.pipeline import Pipeline
+from cdcavro.sync.protection import RowRule  # noqa: TC001  msgspec reads it
 from cdcavro.sync.secrets import (
-    FromVariable,
     Redaction,
     check_addresses,
+    fill_variables,
     from_variables,
     redaction_of,
     redaction_pattern,
@@ -69,7 +69,6 @@ RUNNERS: Final = ("spark", "local")
 _PART: Final = r"(?:[0-9]{1,9}\s+(?:micro|milli)?seconds?|[0-9]{1,9}[.][0-9]{1,9}\s+seconds?|[0-9]{1,6}\s+(?:minute|hour|day|week)s?)"
 _EVERY: Final = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE | re.ASCII)
 _IS_LONG: Final = re.compile("[1-9]")
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Reading TOML takes the square of the parts of a key, and a level of Python's stack for each bracket.
 MAX_SIZE: Final = 256 << 10
 _MOST_PARTS: Final = 32
@@ -81,7 +80,9 @@ _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _OTHER_TYPE: Final = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-_HEADER: Final = re.compile(r"\s*\[\s*([^\[\]#]+)\]")
+_HEADER: Final = re.compile(r"\s*\[{1,2}\s*([^\[\]#]+)\]")
+# Which one of several sections of one name it is, counted from 0.
+_INDEX: Final = re.compile(r"(?<=^\.table)\[([0-9]+)\]")
 _SETTING: Final = re.compile(r"""\s*([A-Za-z0-9_.\-"' ]+?)\s*=""")
 _TYPES: Final = {
     "int": "an integer",
@@ -330,6 +331,7 @@ class Config(Struct, forbid_unknown_fields=True):
     * `rejects`: the folder for rejects, by default `rejects` in that of the state.
     * `rejects_table`: a table of the lake where rejects go besides.
     * `rejects_topic`: a topic of Kafka where rejects go besides.
+    * `rejects_raw`: whether rejects `keep` the bytes of their messages, or `omit` them; with `[[table]]` it must be said.
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
     * `every`: how often a batch begins.
     * `merge_every`: with how many batches tables are written; until then their rows wait in the state.
@@ -352,6 +354,9 @@ class Config(Struct, forbid_unknown_fields=True):
     rejects: str | None = None
     rejects_table: str | None = None
     rejects_topic: str | None = None
+    rejects_raw: str | None = None
+    # What is written of rows: columns that are left out or masked.
+    table: list[RowRule] = []
     max_rejects: str | int | None = None
     # How often a batch begins.
     every: str = "10 seconds"
@@ -411,6 +416,8 @@ class Config(Struct, forbid_unknown_fields=True):
                 self._registry_of_source(file),
                 self.rejects_table,
                 self.rejects_topic,
+                tuple(self.table),
+                self.rejects_raw,
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:
@@ -460,7 +467,8 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
 def _mistake(name: str, text: str, message: str) -> FileError:
     """Return the error for what msgspec says of a configuration, with the line of its text and the nearest setting."""
     reason, _, at = message.partition(" - at `$")
-    place = tuple(_NAME.findall(at))
+    index = _INDEX.search(at)
+    place = tuple(_NAME.findall(_INDEX.sub("", at)))
     unknown, missing, other = (pattern.fullmatch(reason) for pattern in (_UNKNOWN, _MISSING, _OTHER_TYPE))
     where = place
     if unknown:
@@ -476,7 +484,7 @@ def _mistake(name: str, text: str, message: str) -> FileError:
         sentence = f"{place[-1]} in {_section_name(place[:-1])} must be {types}, got {_TYPES.get(other[2], other[2])}"
     else:
         sentence = f"{reason}, in {_section_name(place)}" if place else reason
-    line = _line_of(text, where)
+    line = _line_of(text, where, int(index[1]) if index else 0)
     return FileError(name, "a configuration", sentence if line is None else f"line {line}: {sentence}")
 
 
@@ -489,19 +497,30 @@ def _section(place: Sequence[str]) -> type[Struct]:
     kind: Any = Config
     for name in place:
         field = next(field for field in msgspec.structs.fields(kind) if field.encode_name == name)
-        kinds = (field.type, *get_args(field.type))
-        kind = next(one for one in kinds if isinstance(one, type) and issubclass(one, Struct))
+        kind = next(one for one in _types(field.type) if isinstance(one, type) and issubclass(one, Struct))
     return cast("type[Struct]", kind)
 
 
-def _line_of(text: str, where: Sequence[str]) -> int | None:
-    """Return the line on which a text of TOML states a setting or a section, or what it is in; None if no line does."""
+def _types(kind: Any) -> list[Any]:
+    """Return a type and those in it."""
+    return [kind, *[inner for one in get_args(kind) for inner in _types(one)]]
+
+
+def _line_of(text: str, where: Sequence[str], index: int = 0) -> int | None:
+    """Return the line on which a text of TOML states a setting or a section, or what it is in; None if no line does.
+
+    `index` says which of the sections `[[NAME]]` is meant.
+    """
     section: tuple[str, ...] = ()
     found, depth = None, 0
     for number, line in enumerate(text.split("\n"), 1):
         header, setting = _HEADER.match(line), _SETTING.match(line)
         if header:
             section = tuple(_NAME.findall(header[1]))
+            if line.lstrip().startswith("[[") and section == tuple(where[:1]):
+                if index < 0:
+                    return found
+                found, depth, index = None, 0, index - 1
         stated = section if header else (*section, *_NAME.findall(setting[1])) if setting else ()
         common = min(len(stated), len(where))
         if common > depth and tuple(where[:common]) == stated[:common]:
@@ -532,7 +551,7 @@ def _read(text: str, path: str) -> Any:
     """Return the members of a text of TOML, with variables replaced and Spark told to hide what they stand in."""
     try:
         stated = tomllib.loads(text)
-        filled = _fill_variables(stated, path)
+        filled = fill_variables(stated, path)
     except RecursionError as error:
         raise FileError(path, "TOML", "more levels of brackets than it can have here") from error
     except tomllib.TOMLDecodeError as error:
@@ -544,28 +563,10 @@ def _read(text: str, path: str) -> Any:
         raise FileError(path, "TOML", str(error).partition(";")[0]) from error
     sections = [stated.get(name) for name in ("source", "kafka")]
     options = [section.get("options") for section in sections if isinstance(section, dict)]
-    names = [name for section in (stated.get("spark"), *options) for name in from_variables(section, _VARIABLE)]
+    names = [name for section in (stated.get("spark"), *options) for name in from_variables(section)]
     if names and isinstance(spark := filled.setdefault("spark", {}), dict):
         spark[REDACTED] = redaction_pattern(names, spark.get(REDACTED))
     return filled
-
-
-def _fill_variables(value: Any, path: str) -> Any:
-    """Return a value with its variables replaced. Raises `FileError` for one that is not set."""
-    if isinstance(value, dict):
-        return {name: _fill_variables(one, path) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_fill_variables(one, path) for one in value]
-    if not isinstance(value, str) or _VARIABLE.search(value) is None:
-        return value
-    variables = {name: _variable(name, path) for name in _VARIABLE.findall(value)}
-    return FromVariable(_VARIABLE.sub(lambda found: variables[found[1]], value), value, variables)
-
-
-def _variable(name: str, path: str) -> str:
-    if name not in os.environ:
-        raise FileError(path, f"the environment variable {name}", "none")
-    return os.environ[name]
 
 
 def _source(file: str, config: SourceConfig) -> Kafka | Files:

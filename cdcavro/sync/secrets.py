@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from cdcavro.errors import CdcAvroError
+from cdcavro.errors import CdcAvroError, FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # A password may have a slash. What looks like a port is one, except where stores of objects are addressed by a bucket.
 _PASSWORD: Final = re.compile(r"://[^/@]*:(?![0-9]{1,5}/)[^@]*@|(?:s3[an]?|oss|obs|cosn?|gs)://[^/@]*:[^@]*@")
 _IN_ADDRESS: Final = re.compile(r"://([^/@:]*):([^@]*)@")
@@ -130,6 +131,24 @@ class Redaction:
         return text
 
 
+def fill_variables(value: Any, path: str) -> Any:
+    """Return a value with its variables replaced. Raises `FileError` for one that is not set."""
+    if isinstance(value, dict):
+        return {name: fill_variables(one, path) for name, one in value.items()}
+    if isinstance(value, list):
+        return [fill_variables(one, path) for one in value]
+    if not isinstance(value, str) or _VARIABLE.search(value) is None:
+        return value
+    variables = {name: _variable(name, path) for name in _VARIABLE.findall(value)}
+    return FromVariable(_VARIABLE.sub(lambda found: variables[found[1]], value), value, variables)
+
+
+def _variable(name: str, path: str) -> str:
+    if name not in os.environ:
+        raise FileError(path, f"the environment variable {name}", "none")
+    return os.environ[name]
+
+
 def redaction_of(config: Any) -> Redaction:
     """Return what hides the texts of a configuration, or of its members, that came from variables."""
     return Redaction(_from_variables(config))
@@ -190,7 +209,7 @@ def redaction_pattern(names: Iterable[str], own: str | None) -> str:
     return "|".join([*([own] if own else []), *map(re.escape, names)])
 
 
-def from_variables(section: Any, variable: re.Pattern[str]) -> list[str]:
+def from_variables(section: Any) -> list[str]:
     """Return the names of settings whose texts have variables."""
     settings = section.items() if isinstance(section, dict) else ()
-    return [name for name, value in settings if isinstance(value, str) and variable.search(value)]
+    return [name for name, value in settings if isinstance(value, str) and _VARIABLE.search(value)]

@@ -16,6 +16,7 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT, FRAMINGS, HEADERS
 from cdcavro.registry.subjects import STRATEGIES, parse_level
+from cdcavro.sync.protection import KEEP, REJECTS_RAW, Protection, RowRule, fits
 from cdcavro.table.columns.column_type import ALL
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables
@@ -82,7 +83,7 @@ class Chosen:
 
     def has(self, table: TableName) -> bool:
         """Return whether a table is wanted."""
-        return (not self.include or _fits(table, self.include)) and not _fits(table, self.exclude)
+        return (not self.include or fits(table, self.include)) and not fits(table, self.exclude)
 
 
 def _unmatched_patterns(chosen: Chosen, names: Collection[TableName]) -> list[str]:
@@ -92,7 +93,7 @@ def _unmatched_patterns(chosen: Chosen, names: Collection[TableName]) -> list[st
         f"{setting} in [tables]: no table fits {shown(pattern)} so far{_hint(pattern, known)}"
         for setting, patterns in (("include", chosen.include), ("exclude", chosen.exclude))
         for pattern in patterns
-        if not any(_fits(name, (pattern,)) for name in names)
+        if not any(fits(name, (pattern,)) for name in names)
     ]
 
 
@@ -127,18 +128,6 @@ def _hint(name: str, known: Iterable[str]) -> str:
     return f": did you mean {plain(near[0])}?" if near else ""
 
 
-def _fits(table: TableName, patterns: tuple[str, ...]) -> bool:
-    parts = [part for part in (table.database, table.schema, table.table) if part is not None]
-    names = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-    for pattern in patterns:
-        dots = pattern.count(".")
-        # A name may have dots of its own, and a star must not reach from the database into the table.
-        alike = {names[min(dots, len(names) - 1)], *[name for name in names if name.count(".") == dots]}
-        if any(fnmatchcase(name, pattern) for name in alike):
-            return True
-    return False
-
-
 @dataclass(frozen=True)
 class Settings:
     """How messages become rows.
@@ -155,6 +144,9 @@ class Settings:
       of wire schemas and no text.
     * `rejects_table` and `rejects_topic` (str or None): a lake table, `database.table`, and a topic of Kafka where
       rejects go besides.
+    * `rules` (tuple[RowRule, ...]): which columns are left out or masked; the first rule that fits a table counts.
+    * `rejects_raw` (str or None): whether rejects "keep" or "omit" the bytes of their messages, "keep" if there are no
+      `rules`, which need it to be said.
     """
 
     formats: Formats = Formats()
@@ -167,6 +159,8 @@ class Settings:
     framed: RegistrySettings | None = None
     rejects_table: str | None = None
     rejects_topic: str | None = None
+    rules: tuple[RowRule, ...] = ()
+    rejects_raw: str | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""
@@ -175,7 +169,24 @@ class Settings:
                 f"rows are written with every batch, every second one and so on, not every {self.merge_every}"
             )
         check_word(self.unavailable)
+        if self.rejects_raw not in (None, *REJECTS_RAW):
+            raise ValueError(f"rejects_raw is {' or '.join(REJECTS_RAW)}, not {shown(self.rejects_raw or '')}")
+        if self.rules and self.rejects_raw is None:
+            raise ValueError(
+                'rejects have the bytes of messages, which no mask covers: say rejects_raw = "omit", after which a reject'
+                ' cannot be read again, or rejects_raw = "keep"'
+            )
         self.tables()
+
+    @property
+    def protection(self) -> Protection:
+        """What is written of rows."""
+        return Protection(self.rules)
+
+    @property
+    def has_raw(self) -> bool:
+        """Whether rejects have the bytes of their messages."""
+        return (self.rejects_raw or KEEP) == KEEP
 
     @property
     def has_id_headers(self) -> bool:

@@ -180,11 +180,14 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
     from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
     from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
+    from cdcavro.sync.protection import OMIT  # noqa: PLC0415
 
     read = None if config is None else read_config(Path(config))
     folder = state or (None if read is None else read.state)
     if folder is None:
         raise click.UsageError("either --state or --config must be given")
+    if read is not None and read.rejects_raw == OMIT:
+        raise FileError(str(config), "rejects with the bytes of their messages", 'none, by rejects_raw = "omit"')
     stated = str(Path(folder) / "rejects") if read is None or read.rejects is None else read.rejects
     with nullcontext() if read is None else read.redaction.errors():
         rejects, again = local_folder(stated), Path(folder) / REPLAY

@@ -3,6 +3,7 @@
 from cdcavro.spark.pipeline.runner import Pipeline
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.protection import Constant, RowRule
 from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.sync.sources import Files, Kafka
 
@@ -10,6 +11,7 @@ __all__ = [
     "AvroFiles",
     "BatchReport",
     "Chosen",
+    "Constant",
     "Files",
     "Formats",
     "Kafka",
@@ -17,5 +19,6 @@ __all__ = [
     "LakeSettings",
     "Pipeline",
     "RegistrySettings",
+    "RowRule",
     "Settings",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cdcavro.change.model import DDL
 from cdcavro.lake.learning import Learner, NewTables, outline_of
 from cdcavro.sync.conversion.outcome_rows import STATEMENT, message_row
+from cdcavro.sync.protection import Protection
 from cdcavro.sync.settings import Chosen
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ class Knowledge:
     has_states: bool = False
     # As in `Settings`.
     framed: RegistrySettings | None = None
+    # What is written of rows, and whether rejects have the bytes of their messages.
+    protection: Protection = field(default_factory=Protection)
+    has_raw: bool = True
 
 
 class Questions:

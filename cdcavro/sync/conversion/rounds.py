@@ -108,6 +108,8 @@ def _knowledge(
         is_reduced=is_reduced,
         has_states=has_states,
         framed=settings.framed,
+        protection=settings.protection,
+        has_raw=settings.has_raw,
     )
 
 

@@ -19,7 +19,17 @@ import pyarrow.compute as pc
 from cdcavro.change.clock import Clock, LaneTime, lane_at, place_before
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.change.operations import check_operation
-from cdcavro.errors import CdcAvroError, FileError, MessageError, MisfitError, OrderError, PayloadError, plain, shown
+from cdcavro.errors import (
+    CdcAvroError,
+    FileError,
+    JobError,
+    MessageError,
+    MisfitError,
+    OrderError,
+    PayloadError,
+    plain,
+    shown,
+)
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, group_by_table, rows_batch
@@ -39,6 +49,7 @@ from cdcavro.sync.conversion.outcome_rows import (
     row_batches,
 )
 from cdcavro.sync.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
+from cdcavro.sync.protection import HIDDEN
 from cdcavro.table.writing.table_writer import text_of
 
 if TYPE_CHECKING:
@@ -77,7 +88,7 @@ def converter(
         try:
             for batch in messages if unpack is None else unpack(messages, task.notes.append):
                 yield from task.convert(batch)
-        except FileError as error:
+        except (FileError, JobError) as error:
             yield failure_summary(error)
             # Spark wants all to be read.
             deque(messages, maxlen=0)
@@ -279,6 +290,8 @@ class _Task:
             rows = placing.rows(message, changes, own.place, own.alike)
         except CdcAvroError as error:
             if isinstance(error, MisfitError):
+                if self._knowledge.is_strict and self._knowledge.protection.rules:
+                    raise MisfitError(error.expected, HIDDEN, pointer=error.pointer, format=error.format) from None
                 if self._knowledge.is_strict:
                     raise
                 self._current.counts["misfits"] += 1
@@ -376,6 +389,14 @@ class TaskOutput:
         """Keep rows of tables that are wanted, and count their messages."""
         if self._questions.is_ahead:
             return
+        try:
+            rows = self._knowledge.protection.rows(rows, self._knowledge.tables.tables)
+        except JobError:
+            if self._knowledge.is_all:
+                raise
+            # Another lane may have the statement that says where a column came from.
+            self.current.counts["given up"] += 1
+            return
         count = pc.count_distinct(rows.column("message")).as_py()
         left_out = self._left_out()
         if left_out:
@@ -400,7 +421,8 @@ class TaskOutput:
             if name:
                 own = table.schema.table
                 parts = [part for part in (own.database, own.schema, own.table, name) if part]
-                self.misfit = f"{'.'.join(map(plain, parts))}: {shown(text_of(value))}"
+                text = HIDDEN if self._knowledge.protection.rules else shown(text_of(value))
+                self.misfit = f"{'.'.join(map(plain, parts))}: {text}"
 
     def keep_statement(self, rows: Sequence[TypedRow]) -> None:
         """Keep the rows of a statement, each of which ends all rows of a table so far."""
@@ -414,6 +436,7 @@ class TaskOutput:
         """Yield what is handed over now: rows only if there are many."""
         others, self._all.others = self._all.others, []
         if others:
+            others = self._knowledge.protection.outcomes(others, has_raw=self._knowledge.has_raw)
             batch = pa.RecordBatch.from_pylist(others, schema=SCHEMA)
             self.size += batch.nbytes
             yield batch

@@ -4,6 +4,7 @@ from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.local.local_runner import Pipeline
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.protection import Constant, RowRule
 from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.sync.sources import Files, Kafka
 
@@ -11,6 +12,7 @@ __all__ = [
     "AvroFiles",
     "BatchReport",
     "Chosen",
+    "Constant",
     "DeltaLake",
     "Files",
     "Formats",
@@ -20,5 +22,6 @@ __all__ = [
     "LakeSettings",
     "Pipeline",
     "RegistrySettings",
+    "RowRule",
     "Settings",
 ]

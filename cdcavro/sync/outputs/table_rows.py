@@ -19,7 +19,7 @@ from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
     from cdcavro.lake.typed_rows import RowFacts
@@ -38,13 +38,20 @@ PAUSED: Final = "paused.json"
 class TableRows:
     """Writes rows to their tables, with every n-th batch (`every`); rows that a table refuses wait.
 
-    Rows of tables that are `paused`, by their names in the lake, wait until they are not.
+    Rows of tables that are `paused`, by their names in the lake, wait until they are not. `public` returns a table as the
+    writer sees it.
     """
 
     def __init__(
-        self, writer: Writer, waiting: WaitingRows, every: int, paused: frozenset[TableName] = frozenset()
+        self,
+        writer: Writer,
+        waiting: WaitingRows,
+        every: int,
+        paused: frozenset[TableName] = frozenset(),
+        public: Callable[[Table], Table] = lambda table: table,
     ) -> None:
-        self._writer, self.waiting, self._every, self._paused = writer, waiting, every, paused
+        self._writer, self.waiting, self._every = writer, waiting, every
+        self._paused, self._public = paused, public
 
     def write(
         self, outcomes: Outcomes, number: int, tables: Sequence[Table], names: LakeNames, since: datetime | None
@@ -98,7 +105,7 @@ class TableRows:
             waiting = self.waiting.read(files, table, number)
             waiting += [parts[table]] if table in parts else []
             if waiting:
-                work.append((tables[table], name, waiting))
+                work.append((self._public(tables[table]), name, waiting))
         written = self._writer.write(work)
         for one in written:
             if one.error is None:

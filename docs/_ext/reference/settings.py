@@ -26,6 +26,7 @@ format = { "shop.orders*" = "debezium", "*" = "mixed" }
 rejects = "/shared/rejects/shop"
 rejects_table = "ops.rejects"
 rejects_topic = "ops.rejects"
+rejects_raw = "omit"
 max_rejects = "1%"
 every = "30 seconds"
 merge_every = 10
@@ -102,6 +103,14 @@ decimals = "string"
 times = "connect"
 binaries = "base64"
 unavailable = ""
+
+[[table]]
+match = "shop.customers*"
+leave_out = ["card"]
+mask = { email = "sha256", phone = "hmac-sha256", name = { constant = "***" } }
+plain = ["note*"]
+salt = "${SALT}"
+secret = "${MASK_SECRET}"
 """
 # Where the pages for people say more of a section.
 PAGES: Final = {
@@ -112,6 +121,7 @@ PAGES: Final = {
     "avro": "[Avro files](../how-to/sync-beside-a-lake.md#avro-files)",
     "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
     "metrics": "[Metrics](../how-to/pipeline-health.md#metrics) and [health](../how-to/pipeline-health.md#health-over-http)",
+    "table": "[Keep personal data out of the lake](../how-to/personal-data.md)",
     "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",
 }
 _LINE: Final = re.compile(r"^\* `(\w+)`: (.+(?:\n  .+)*)", re.MULTILINE)
@@ -140,7 +150,7 @@ def settings_page(_: str = "") -> str:
     parts = []
     for section, kind in sections():
         parts += [
-            f"## `[{section}]`" if section else "## Before all sections",
+            f"## `{_header(section)}`" if section else "## Before all sections",
             _introduction(kind),
             markdown.table(
                 ["Setting", "Type", "Default", "What it says", "Example"], map(_row, settings(section, kind))
@@ -179,13 +189,18 @@ def _row(setting: Setting) -> list[str]:
     return [f"{{setting-entry}}`{setting.name}`", setting.type, default, text, markdown.code(setting.example)]
 
 
+def _header(section: str) -> str:
+    """Return how a section begins, one of which there may be several in two pairs of brackets."""
+    return f"[[{section}]]" if f"[[{section}]]" in EXAMPLES else f"[{section}]"
+
+
 def _introduction(kind: type[Struct]) -> str:
     return (inspect.getdoc(kind) or "").partition("\n\n* ")[0]
 
 
 def _example(section: str) -> str:
     """Return the lines of a section of the example."""
-    parts = re.split(r"^\[(\w+)\]\n", EXAMPLES, flags=re.MULTILINE)
+    parts = re.split(r"^\[{1,2}(\w+)\]{1,2}\n", EXAMPLES, flags=re.MULTILINE)
     return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}[section]
 
 
@@ -194,12 +209,14 @@ def _is_section(kind: Any) -> bool:
 
 
 def _type_text(kind: Any) -> str:
-    if isinstance(kind, UnionType) or (get_args(kind) and get_origin(kind) not in (list, dict)):
+    if isinstance(kind, UnionType) or (get_args(kind) and get_origin(kind) not in (list, tuple, dict)):
         return " or ".join(_type_text(one) for one in get_args(kind) if one is not NoneType)
-    if get_origin(kind) is list:
+    if get_origin(kind) in (list, tuple):
         return f"list of {_type_text(get_args(kind)[0])}s"
     if get_origin(kind) is dict:
         values = get_args(kind)[1]
+        if isinstance(values, UnionType):
+            return f"table of {' or '.join(_TYPES.get(one, 'section') + 's' for one in get_args(values))}"
         return f"table of {'tables' if get_origin(values) is dict else f'{_type_text(values)}s'}"
     return "a section" if _is_section(kind) else _TYPES[kind]
 
