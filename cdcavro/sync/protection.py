@@ -73,6 +73,8 @@ _SIZES: Final = {
     "string": _SIZED,
 }
 _NOTHING: Final = b"\0"
+# What the last byte of a long is less than.
+_LONG: Final = 0x80
 
 
 class Constant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -402,7 +404,7 @@ def _masked_field(schema: TableSchema, index: int, action: Action) -> dict[str, 
 class _Cell:
     """A field of a row: how its bytes are passed by, and what becomes of its value."""
 
-    __slots__ = ("action", "column", "is_written", "mask", "null", "null_made", "size", "some_made", "text")
+    __slots__ = ("_last", "action", "column", "is_written", "mask", "null", "null_made", "size", "some_made", "text")
 
     def __init__(self, declared: Mapping[str, Any], action: Action | None, made: Mapping[str, Any] | None) -> None:
         own = dict(declared)
@@ -414,13 +416,18 @@ class _Cell:
         self.text = None if self.mask is None else _text(avro_of(own))
         place = 0 if made is None else made["type"].index("null")
         self.null_made, self.some_made = bytes([place << 1]), bytes([(1 - place) << 1])
+        # Of most updates the rows before and after have the same value.
+        self._last: tuple[bytes, bytes] = b"", b""
 
     def masked(self, text: bytes) -> bytes:
         """Return the mask of a value's text, as the cell that is written."""
-        out = Buffer()
-        assert self.mask is not None  # noqa: S101  only masked cells are asked
-        out.write_string(self.mask(text).decode())
-        return self.some_made + out.taken()
+        known, made = self._last
+        if (known != text or not made) and self.mask is not None:
+            out = Buffer()
+            out.write_string(self.mask(text).decode())
+            made = self.some_made + out.taken()
+            self._last = text, made
+        return made
 
 
 def _put_cells(raw: bytes, at: int, cells: Sequence[_Cell], out: list[bytes]) -> int:
@@ -436,15 +443,18 @@ def _put_cells(raw: bytes, at: int, cells: Sequence[_Cell], out: list[bytes]) ->
                     at += 1
                 at += 1
             elif cell.size == _SIZED:
-                size, at = _long(raw, at)
-                at += size
+                if (size := raw[at]) < _LONG:
+                    at += 1 + (size >> 1)
+                else:
+                    size, at = _long(raw, at)
+                    at += size
             else:
                 at += cell.size
         if cell.action is None:
             continue
         out.append(raw[start:first])
         start = at
-        if cell.mask is not None and cell.text is not None:
+        if cell.text is not None:
             if is_null and cell.is_written:
                 held[cell.column] = len(out), cell
             out.append(cell.null_made if is_null else cell.masked(cell.text(raw[first + 1 : at])))
@@ -456,13 +466,16 @@ def _put_texts(
     raw: bytes, at: int, cells: Sequence[_Cell], out: list[bytes], held: Mapping[str, tuple[int, _Cell]]
 ) -> int:
     """Put out the texts of values that their types cannot carry; those of masked columns are masked in their place."""
+    if not raw[at]:
+        out.append(_NOTHING)
+        return at + 1
     parts, at = _blocks(raw, at, 2)
     texts = dict(zip(parts[::2], parts[1::2], strict=True))
     for name, text in texts.items():
         if name in held:
             place, cell = held[name]
             out[place] = cell.masked(text.encode())
-    protected, made = {cell.column for cell in cells if cell.action is not None} if texts else set(), Buffer()
+    protected, made = {cell.column for cell in cells if cell.action is not None}, Buffer()
     write_texts(made, {name: text for name, text in texts.items() if name not in protected})
     out.append(made.taken())
     return at
@@ -470,8 +483,11 @@ def _put_texts(
 
 def _put_absent(raw: bytes, at: int, cells: Sequence[_Cell], out: list[bytes]) -> tuple[int, bool]:
     """Put out the names of the columns that a row lacks, without those that are left out; return the end."""
+    if not raw[at]:
+        out.append(_NOTHING)
+        return at + 1, False
     names, at = _blocks(raw, at, 1)
-    gone = {cell.column for cell in cells if cell.action is not None and cell.mask is None} if names else set()
+    gone = {cell.column for cell in cells if cell.action is not None and cell.mask is None}
     kept, made = [name for name in names if name not in gone], Buffer()
     if kept:
         made.write_long(len(kept))
@@ -512,7 +528,7 @@ def _long(raw: bytes, at: int) -> tuple[int, int]:
         byte = raw[at]
         at += 1
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004  the last byte
+        if byte < _LONG:
             return value >> 1 ^ -(value & 1), at
         shift += 7
 
