@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -15,13 +16,17 @@ from typing import Any
 import fastavro
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from cdcavro.arrow import to_arrow
+from cdcavro.cli import main
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.placing import rows_batch
 from cdcavro.lake.typed_rows import TypedRow, TypedRows
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.config import read_config
+from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
+from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.protection import Constant, Protection, RowRule, without_values
 from cdcavro.sync.settings import Settings
 from cdcavro.table.tables import Tables
@@ -117,6 +122,7 @@ def test_no_sink_has_a_value_that_is_left_out_or_masked(job, tmp_path: Path, mon
     more: dict[str, Any] = {"avro": {"folder": str(made.folder / "out")}} if kind == "avro" else {}
     more |= {"registry": {"url": f"file:{made.folder / 'registry'}"}}
     made.send(*shop())
+    more |= {} if kind == "avro" else {"rejects_table": "ops.rejects"}
     (report,) = run(made, RULE, **more)
     assert (report.counts["read"], report.counts["rejected"]) == (9, 2)
     assert "canary" not in repr(report)
@@ -127,6 +133,7 @@ def test_no_sink_has_a_value_that_is_left_out_or_masked(job, tmp_path: Path, mon
     if kind != "avro":
         wanted = [(1, digest("b@canary"), "***"), (4, digest("a@canary"), "***")]
         assert made.rows("d.t", "id", "email", "n") == wanted
+        assert [raw for (raw,) in made.rows("ops.rejects", "raw")] == [None, None]
         assert [one.name for one in made.table("d.t").columns()] == ["id", "email", "n"]
         assert len(made.rows("d.t", "email", suffix="changes")) == 10
 
@@ -287,20 +294,21 @@ def test_a_renamed_column_stays_what_it_was(job):
 
 
 def test_a_masked_column_keeps_its_mask_when_its_type_changes_and_the_table_is_renamed(job):
-    """A number becomes a text: rows before and after have the mask, and so has the table under its new name."""
-    made, rule = job(), RowRule("d.t", (), {"n": "sha256"}, salt="pepper")
+    """A number becomes a text, under another name: rows before and after have the mask, and so has another table."""
+    made, rule, types = job(), RowRule("d.t", (), {"n": "sha256"}, salt="pepper"), TYPES | {"m": "varchar(20)"}
     made.send(message("INSERT", {"id": "1", "n": "987654321"}, 1))
     run(made, rule)
     made.send(
-        statement("ALTER TABLE d.t MODIFY COLUMN n varchar(20)", 2),
-        message("INSERT", {"id": "2", "n": "canary"}, 3, types=TYPES | {"n": "varchar(20)"}),
-        statement("RENAME TABLE d.t TO d.other", 4, "RENAME"),
-        message("INSERT", {"id": "3", "n": "canary"}, 5, types=TYPES | {"n": "varchar(20)"}, table="other"),
+        statement("ALTER TABLE d.t RENAME COLUMN n TO m", 2),
+        statement("ALTER TABLE d.t MODIFY COLUMN m varchar(20)", 3),
+        message("INSERT", {"id": "2", "m": "canary"}, 4, types=types),
+        statement("RENAME TABLE d.t TO d.other", 5, "RENAME"),
+        message("INSERT", {"id": "3", "m": "canary"}, 6, types=types, table="other"),
     )
     run(made, rule)
     assert leaks(made.folder) == []
-    rows = [row for table in ("d.t", "d.other") for row in made.rows(table, "id", "n")]
-    assert {(3, digest("canary")), (2, digest("canary"))} <= set(rows)
+    rows = [row for table in ("d.t", "d.other") for row in made.rows(table, "id", "m")]
+    assert {(2, digest("canary")), (3, digest("canary"))} <= set(rows)
 
 
 def test_what_may_be_a_protected_column_under_another_name_stops_the_pipeline(job):
@@ -503,3 +511,59 @@ def test_sentences_show_no_values():
     """What is quoted, and numbers behind what came."""
     assert without_values("expected 'a', got 'x1' at 7") == "expected …, got … at …"
     assert without_values(None) is None
+
+
+def test_another_process_masks_alike(monkeypatch, tmp_path: Path):
+    """A task of Spark's has the rules by pickle, and the secrets in them."""
+    monkeypatch.setenv("SALT", "pepper")
+    path = tmp_path / "sync.toml"
+    path.write_text(
+        'state = "s"\nrejects_raw = "omit"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
+        '[[table]]\nmatch = "d.t"\nmask = { email = "sha256" }\nsalt = "${SALT}"\n'
+    )
+    settings = read_config(path).pipeline("x").settings
+    sent: Protection = pickle.loads(pickle.dumps(settings.protection))
+    tables = Tables()
+    typed = TypedRows(tables).of_batch([to_changes(message("INSERT", {"id": "1", "email": "a@canary"}, 1), "canal")])
+    for protection in (settings.protection, sent):
+        made = protection.rows(rows_batch(list(enumerate(typed.rows))), tables.tables)
+        schema = protection.public(tables.tables[0]).schema
+        row = to_arrow(made.column("payload"), schema).to_pylist()[0]["after"]
+        assert row["email"] == digest("a@canary")
+    # Records with Kafka Connect's schemas have what these have.
+    connect = ConnectPayloads.of([schema], is_key=False)
+    assert digest("a@canary").encode() in connect.translate(1, made.column("payload")[0].as_py())
+    assert sent.layout == settings.protection.layout != Protection().layout == ""
+
+
+def test_a_column_that_gets_a_protected_name_waits_where_its_type_would_change(job):
+    """Older rows have a number, which nobody said to be masked, and no lake makes a text of it: nothing is written."""
+    made = job()
+    made.send(message("INSERT", {"id": "1", "x": "987654321"}, 1, types=TYPES | {"x": "int"}))
+    run(made, RULE)
+    made.send(
+        statement("ALTER TABLE d.t RENAME COLUMN x TO n", 2),
+        message("INSERT", {"id": "2", "n": "987654320"}, 3),
+    )
+    reports = run(made, RULE)
+    assert "which the lake cannot make string" in reports[-1].waiting["d.t"]
+
+
+def test_rejects_without_their_bytes_are_not_read_again(tmp_path: Path):
+    """The command says why."""
+    path = tmp_path / "sync.toml"
+    path.write_text('state = "s"\nrejects_raw = "omit"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n')
+    done = CliRunner().invoke(main, ["replay", "--config", str(path)])
+    assert done.exit_code == 2
+    assert "expected rejects with the bytes of their messages, got none" in done.stderr
+
+
+def test_rejects_without_their_bytes_that_are_read_again_are_rejects_again(job):
+    """Whoever moves them by hand loses nothing, and nothing stops."""
+    made = job()
+    made.send(*shop())
+    run(made, RULE)
+    folder = made.folder / "state"
+    assert len(replay(folder / "rejects", folder / "replay")) == 1
+    (report,) = run(made, RULE)
+    assert (report.counts["read"], report.counts["rejected"]) == (2, 2)
