@@ -550,18 +550,26 @@ def _sized(raw: bytes) -> bytes:
 
 
 def _decimal(kind: Mapping[str, Any], raw: bytes) -> bytes:
-    value = Decimal(int.from_bytes(_sized(raw), "big", signed=True)).scaleb(-int(kind.get("scale", 0)))
-    text = format(value, "f")
+    unscaled = int.from_bytes(_sized(raw), "big", signed=True)
+    # Made of a text: the result of a calculation would have 28 digits.
+    text = format(Decimal(f"{unscaled}E-{kind.get('scale', 0)}"), "f")
     return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
 
 
 def _moment(zone: str, raw: bytes, *, unit: int = 1) -> bytes:
     micros = _long(raw, 0)[0] * unit
-    return ((_DATE + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat() + zone).encode()
+    try:
+        return ((_DATE + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat() + zone).encode()
+    except OverflowError:  # a year that Python does not have
+        return str(micros).encode()
 
 
 def _day(_: Any, raw: bytes) -> bytes:
-    return (_DATE + timedelta(days=_long(raw, 0)[0])).date().isoformat().encode()
+    days = _long(raw, 0)[0]
+    try:
+        return (_DATE + timedelta(days=days)).date().isoformat().encode()
+    except OverflowError:
+        return str(days).encode()
 
 
 def _clock(_: Any, raw: bytes) -> bytes:

@@ -415,6 +415,21 @@ def test_a_key_can_be_masked_and_not_be_left_out(job):
             run(new, other)
 
 
+@pytest.mark.parametrize(
+    ("type", "values"),
+    [
+        ("decimal(38,0)", ("12345678901234567890123456789012345678", "12345678901234567890123456789012345679")),
+        ("decimal(38,30)", ("12345678.000000000000000000000000000001", "12345678.000000000000000000000000000002")),
+    ],
+)
+def test_keys_that_differ_in_their_last_digit_are_masked_as_different_rows(job, type: str, values: tuple[str, str]):
+    """All digits count, also beyond the 28 that Python calculates with."""
+    made, rule = job(), RowRule("d.t", (), {"id": "hmac-sha256"}, secret="s")
+    made.send(*[message("INSERT", {"id": one}, i, types={"id": type}) for i, one in enumerate(values)])
+    run(made, rule)
+    assert len(made.rows("d.t", "id")) == 2
+
+
 def test_the_first_rule_that_fits_counts_and_others_are_as_they_were(job):
     """A table without a rule is written as ever."""
     made = job()
