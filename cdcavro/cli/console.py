@@ -8,6 +8,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, TypeVar
 
+import orjson
+
 from cdcavro.errors import MessageError, plain, shown, visible_lines
 from cdcavro.files.lines import ONE_LINE
 from cdcavro.files.rejects import Reject
@@ -162,8 +164,22 @@ class Counts:
 
     def table(self) -> str:
         """Return the table, sorted by format and operation, with the rejects last."""
-        rows = sorted(self._rows.items(), key=lambda item: (item[0][1] == REJECTED_LABEL, item[0]))
-        return table(("format", "operation", "messages"), [(*row, f"{count:,}") for row, count in rows])
+        return table(("format", "operation", "messages"), [(*row, f"{count:,}") for row, count in self._sorted()])
+
+    def _sorted(self) -> list[tuple[tuple[str, str], int]]:
+        return sorted(self._rows.items(), key=lambda item: (item[0][1] == REJECTED_LABEL, item[0]))
+
+    def json(self, done: str) -> str:
+        """Return the counts as a JSON object; `done` is as in `balance`. The operation of rejects is null.
+
+        >>> Counts().json("valid")
+        '{"read":0,"valid":0,"rejected":0,"counts":[]}'
+        """
+        counts = [
+            {"format": format, "operation": None if operation == REJECTED_LABEL else operation, "messages": count}
+            for (format, operation), count in self._sorted()
+        ]
+        return orjson.dumps({"read": self.read, done: self.done, "rejected": self.rejected, "counts": counts}).decode()
 
     def balance(self, done: str) -> str:
         """Return a line that accounts for every message; `done` names what happened to the successful ones.

@@ -106,6 +106,7 @@ jobs_option: Final = _jobs_option(
     "Use N threads, or one per core if N is 0; the output is the same. Only the compiled build gains by it."
 )
 processes_option: Final = _jobs_option("Use N processes, or one per core if N is 0; the output is the same.")
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, for a program that reads it.")
 mixed_format_option: Final = click.option(
     "--format",
     metavar="auto|mixed|NAME",

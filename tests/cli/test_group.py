@@ -209,6 +209,20 @@ def test_formats_are_counted_from_the_start_of_each_file(tmp_path):
     assert run("sniff", first, second).stderr == said
 
 
+def test_json_says_what_the_tables_say(tmp_path):
+    """Each line, or all of it, is JSON with the same facts, in numbers where they are numbers."""
+    path = lines_file(tmp_path, INSERT, INSERT, b"{")
+    sniffed = [json.loads(line) for line in run("sniff", path, "--json").stdout.splitlines()]
+    assert sniffed == [{"file": str(path), "line": line, "format": "canal"} for line in (1, 2)]
+    valid = json.loads(run("validate", path, "--json").stdout)
+    rows = [("canal", "CREATE", 2), ("canal", None, 1)]
+    counts = [dict(zip(("format", "operation", "messages"), row, strict=True)) for row in rows]
+    assert valid == {"read": 3, "valid": 2, "rejected": 1, "counts": counts}
+    listed = [json.loads(line) for line in run("formats", "--json").stdout.splitlines()]
+    assert [one["format"] for one in listed] == list(FORMATS)
+    assert {"format", "record", "fingerprint", "description"} == set(listed[0])
+
+
 # sniff and validate in processes
 
 

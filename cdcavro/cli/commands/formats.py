@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections import Counter
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import orjson
 
 import cdcavro
 from cdcavro.change.model import DML
@@ -19,6 +19,7 @@ from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     format_name,
     inputs_argument,
+    json_option,
     max_rejects_option,
     mixed_format_option,
     processes_option,
@@ -35,7 +36,7 @@ from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.files.block_codec import Tally
@@ -45,17 +46,27 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=example("cdcavro formats"))
-def formats() -> None:
+@json_option
+def formats(*, as_json: bool) -> None:
     """List the formats that cdcavro knows.
 
     Each is listed with its name, record, fingerprint and description. The fingerprint is the CRC-64-AVRO of the
-    schema's canonical form, in the byte order of the single-object encoding.
+    schema's canonical form, in the byte order of the single-object encoding. With --json there is an object for
+    each format, one per line.
     """
     rows = [
         (name, format.envelope.name, format.schema.fingerprint, _first_sentence(format.envelope.doc))
         for name, format in REGISTRY.items()
     ]
+    if as_json:
+        for row in rows:
+            click.echo(_object(zip(("format", "record", "fingerprint", "description"), map(str, row), strict=True)))
+        return
     click.echo(table(("format", "record", "fingerprint", "what it is"), rows))
+
+
+def _object(members: Iterable[tuple[str, Any]]) -> str:
+    return orjson.dumps(dict(members)).decode()
 
 
 def _first_sentence(doc: str) -> str:
@@ -82,11 +93,13 @@ def schema(name: str, *, canonical: bool, fingerprint: bool) -> None:
 @click.command(epilog=example("cdcavro sniff changes.jsonl | sort | uniq -c"))
 @inputs_argument
 @processes_option
+@json_option
 @click.pass_context
-def sniff(ctx: click.Context, inputs: Inputs, jobs: int) -> None:
+def sniff(ctx: click.Context, inputs: Inputs, jobs: int, *, as_json: bool) -> None:
     """Print the format of each message, one per line.
 
-    With several files, each line starts with the message's file and line number. Messages of no known
+    With several files, each line starts with the message's file and line number; with --json, each is an object that
+    has them always. Messages of no known
     format are reported on standard error; the exit code is then 1. If a file has messages of several formats,
     the first line of each is told there, too.
     """
@@ -97,7 +110,7 @@ def sniff(ctx: click.Context, inputs: Inputs, jobs: int) -> None:
             _, chunks = inputs.chunks(file, MIXED, progress.advance)
             first: dict[str, int] = {}
             for tally in _look(ChunkSniffer(), inputs, file, chunks, jobs, before, faults):
-                out.write("".join(_told(tally, inputs, before, first)))
+                out.write("".join(_told(tally, inputs, before, first, as_json=as_json)))
                 before += tally.lines
             if len(first) > 1:
                 lines = ", ".join(f"{format} from line {line:,} on" for format, line in first.items())
@@ -106,7 +119,7 @@ def sniff(ctx: click.Context, inputs: Inputs, jobs: int) -> None:
     ctx.exit(REJECTED if faults.count else 0)
 
 
-def _told(tally: Tally, inputs: Inputs, before: int, first: dict[str, int]) -> Iterator[str]:
+def _told(tally: Tally, inputs: Inputs, before: int, first: dict[str, int], *, as_json: bool) -> Iterator[str]:
     """Yield what is printed of some lines that follow `before` others: formats, and with several files the places.
 
     The first line of each format in the file is noted.
@@ -118,12 +131,13 @@ def _told(tally: Tally, inputs: Inputs, before: int, first: dict[str, int]) -> I
             continue
         if format not in first:
             first[format] = inputs.place(number - count + 1)[1]
-        if len(inputs.files) == 1:
+        if len(inputs.files) == 1 and not as_json:
             yield f"{format}\n" * count
             continue
-        for line in range(number - count + 1, number + 1):
-            where = "{}:{}: ".format(*inputs.place(line))
-            yield f"{shown_name(where)}{format}\n"
+        for file, line in map(inputs.place, range(number - count + 1, number + 1)):
+            name = shown_name(file)
+            members = (("file", name), ("line", line), ("format", format))
+            yield f"{_object(members)}\n" if as_json else f"{name}:{line}: {format}\n"
 
 
 def _look(
@@ -150,12 +164,15 @@ def _look(
 @mixed_format_option
 @max_rejects_option
 @processes_option
+@json_option
 @click.pass_context
-def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRejects, jobs: int) -> None:
+def validate(
+    ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRejects, jobs: int, *, as_json: bool
+) -> None:
     """Check that each message survives the conversion to Avro and back.
 
     The two JSON values are compared exactly. Faulty messages are reported on standard error; a table of counts
-    by format and operation follows at the end. The exit code is 1 if messages were rejected, unless
+    by format and operation follows at the end, with --json as one object. The exit code is 1 if messages were rejected, unless
     --max-rejects allows them.
     """
     counts, versions = Counts(), VersionNotice()
@@ -168,8 +185,7 @@ def validate(ctx: click.Context, inputs: Inputs, format: str, max_rejects: MaxRe
                 for (told, operation), count in tally.kinds:
                     counts.reject(told, count) if operation is None else counts.add(told, operation, count)
     faults.finish()
-    click.echo(counts.table())
-    click.echo(counts.balance("valid"))
+    click.echo(counts.json("valid") if as_json else f"{counts.table()}\n{counts.balance('valid')}")
     ctx.exit(0 if max_rejects.allows(counts.rejected, counts.read) else REJECTED)
 
 
@@ -204,7 +220,7 @@ def inspect(ctx: click.Context, inputs: Inputs, *, every: bool, is_json: bool) -
             if not found.is_whole:
                 break
     if is_json:
-        click.echo(json.dumps(found.value(), ensure_ascii=False))
+        click.echo(orjson.dumps(found.value()))
     else:
         found.print()
     ctx.exit(REJECTED if found.faulty else 0)
