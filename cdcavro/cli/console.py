@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TextIO, TypeVar
 
 import orjson
 
@@ -179,7 +179,7 @@ class Counts:
             {"format": format, "operation": None if operation == REJECTED_LABEL else operation, "messages": count}
             for (format, operation), count in self._sorted()
         ]
-        return orjson.dumps({"read": self.read, done: self.done, "rejected": self.rejected, "counts": counts}).decode()
+        return json_line(**{"read": self.read, done: self.done, "rejected": self.rejected, "counts": counts})
 
     def balance(self, done: str) -> str:
         """Return a line that accounts for every message; `done` names what happened to the successful ones.
@@ -191,6 +191,15 @@ class Counts:
 
     def _add(self, row: tuple[str, str], count: int) -> None:
         self._rows[row] = self._rows.get(row, 0) + count
+
+
+def json_line(**members: Any) -> str:
+    """Return an object as one line of JSON, for a program that reads it.
+
+    >>> json_line(line=7, format="canal")
+    '{"line":7,"format":"canal"}'
+    """
+    return orjson.dumps(members).decode()
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

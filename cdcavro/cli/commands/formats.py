@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import orjson
 
 import cdcavro
 from cdcavro.change.model import DML
-from cdcavro.cli.console import MAX_ROWS, SHOWN, Counts, Faults, Progress, VersionNotice, say, table
+from cdcavro.cli.console import MAX_ROWS, SHOWN, Counts, Faults, Progress, VersionNotice, json_line, say, table
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     format_name,
@@ -36,7 +35,7 @@ from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.files.block_codec import Tally
@@ -60,13 +59,10 @@ def formats(*, as_json: bool) -> None:
     ]
     if as_json:
         for row in rows:
-            click.echo(_object(zip(("format", "record", "fingerprint", "description"), map(str, row), strict=True)))
+            name, record, fingerprint, doc = map(str, row)
+            click.echo(json_line(format=name, record=record, fingerprint=fingerprint, description=doc))
         return
     click.echo(table(("format", "record", "fingerprint", "what it is"), rows))
-
-
-def _object(members: Iterable[tuple[str, Any]]) -> str:
-    return orjson.dumps(dict(members)).decode()
 
 
 def _first_sentence(doc: str) -> str:
@@ -136,8 +132,7 @@ def _told(tally: Tally, inputs: Inputs, before: int, first: dict[str, int], *, a
             continue
         for file, line in map(inputs.place, range(number - count + 1, number + 1)):
             name = shown_name(file)
-            members = (("file", name), ("line", line), ("format", format))
-            yield f"{_object(members)}\n" if as_json else f"{name}:{line}: {format}\n"
+            yield f"{json_line(file=name, line=line, format=format)}\n" if as_json else f"{name}:{line}: {format}\n"
 
 
 def _look(
@@ -220,7 +215,7 @@ def inspect(ctx: click.Context, inputs: Inputs, *, every: bool, is_json: bool) -
             if not found.is_whole:
                 break
     if is_json:
-        click.echo(orjson.dumps(found.value()))
+        click.echo(json_line(found.value()))
     else:
         found.print()
     ctx.exit(REJECTED if found.faulty else 0)

@@ -13,9 +13,9 @@ import click
 
 from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.compatibility import verdict
-from cdcavro.cli.console import say, table
+from cdcavro.cli.console import json_line, say, table
 from cdcavro.cli.group import example
-from cdcavro.cli.options import OUTPUT, force_option
+from cdcavro.cli.options import OUTPUT, force_option, json_option
 from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import UnknownFormatError, visible
 from cdcavro.files.streams import STANDARD, open_input, open_output
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
 
 NOT_MET: Final = 1
+_OF_CHANGE: Final = ("path", "what", "old", "new")
+_OF_REASON: Final = ("what", "path", "why")
 _MEANINGS: Final = {
     "full": "NEW reads all data of OLD, and OLD all data of NEW",
     "backward": "NEW reads all data of OLD; OLD does not read all data of NEW",
@@ -55,24 +57,32 @@ _NOTES: Final[dict[Direction, str]] = {"backward": "NEW reads OLD", "forward": "
     help="What must hold for the exit code 0: backward (NEW reads OLD's data, the default), forward (OLD reads NEW's)"
     " or full (both).",
 )
+@json_option
 @click.pass_context
-def diff(ctx: click.Context, *, old: str, new: str, require: str) -> None:
+def diff(ctx: click.Context, *, old: str, new: str, require: str, as_json: bool) -> None:
     """Print the differences between two schemas.
 
     Also states whether each schema reads the other's data. OLD and NEW are .avsc files, Avro container files (for
     the schema in their header) or names of formats; one of them may be - for standard input. The exit code is 1 if
     the compatibility that --require demands is broken: if data written with one schema cannot be read with the other.
+    With --json all of this is one object.
     """
     if old == new == STANDARD:
         raise click.UsageError("only one of OLD and NEW can be standard input")
     old_schema, new_schema = read_schema(old), read_schema(new)
     differences = schema_diff(old_schema, new_schema)
     rows = [(change.path, change.what, *map(_plain, (change.old, change.new))) for change in differences]
-    click.echo(table(("path", "what", "old", "new"), rows) if rows else "the schemas are identical")
     result = verdict(reader=new_schema, writer=old_schema)
-    click.echo(f"\nverdict: {result.name}. {_MEANINGS[result.name]}.")
-    if reasons := _reasons(result):
-        click.echo("\n" + table(("what", "path", "why"), reasons))
+    reasons = _reasons(result)
+    if as_json:
+        changes = [dict(zip(_OF_CHANGE, row, strict=True)) for row in rows]
+        why = [dict(zip(_OF_REASON, row, strict=True)) for row in reasons]
+        click.echo(json_line(changes=changes, verdict=result.name, reasons=why))
+    else:
+        click.echo(table(_OF_CHANGE, rows) if rows else "the schemas are identical")
+        click.echo(f"\nverdict: {result.name}. {_MEANINGS[result.name]}.")
+        if reasons:
+            click.echo("\n" + table(_OF_REASON, reasons))
     met = {"backward": result.backward, "forward": result.forward, "full": result.backward and result.forward}
     ctx.exit(0 if met[require] else NOT_MET)
 

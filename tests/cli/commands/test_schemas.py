@@ -237,3 +237,14 @@ def test_wrong_usage_is_said_in_one_sentence(here, arguments, sentence):
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1] == f"Error: {sentence}"
     assert len(list(here.iterdir())) == 3
+
+
+def test_json_has_changes_verdict_and_reasons(file):
+    """One object has all that the tables have, and the exit code is the same."""
+    done = run(file(OLD, "old.avsc"), file(BREAKING), "--json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["verdict"], done.stdout.count("\n")) == (1, "breaking", 1)
+    assert {"path": "$.id", "what": "type", "old": "int", "new": "long"} in found["changes"]
+    assert {reason["what"] for reason in found["reasons"]} == {"NEW cannot read some of OLD", "OLD cannot read NEW"}
+    same = run(file(OLD, "old.avsc"), file(OLD), "--json")
+    assert json.loads(same.stdout) == {"changes": [], "verdict": "full", "reasons": []}
