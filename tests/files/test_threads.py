@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 import time
 from contextlib import closing
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, SetupError
 from cdcavro.files.threads import start_threads, write_in_order
 
 HEAD = b"what was there before"
@@ -181,3 +182,17 @@ def test_work_that_nobody_waits_for_is_not_done_when_all_is_over():
         for number in range(100):
             begin(partial(work, number))
     assert len(done) < 100
+
+
+class ExitCode:
+    """A task that is read as an exit code."""
+
+    def read(self):
+        """Return the code."""
+        return 3
+
+
+def test_a_process_that_ends_is_an_error():
+    """Work that ends its process, as a lack of memory would, does not make anybody wait, nor the file shorter."""
+    with pytest.raises(SetupError, match="a process that worked on the input has ended"):
+        list(write_in_order(os._exit, [ExitCode(), ExitCode()], 2, None, in_processes=True))
