@@ -126,6 +126,13 @@ from_option: Final = click.option(
 local_option: Final = click.option(
     "--local", is_flag=True, help="Run in this process, without Spark and Java, for what one machine can hold."
 )
+init_option: Final = click.option(
+    "--init",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write a configuration with what the other options say, and a line on each other setting, to a new file; do"
+    " nothing else.",
+)
 verbose_option: Final = click.option(
     "--verbose", is_flag=True, help="Show what Spark and its fetching of jars say while it starts."
 )
@@ -316,3 +323,32 @@ _table_option: Final = click.option(
     " quotes, or @topic for the one that is called as the topic that their Kafka record states, or @topic.database.table for the"
     " one that its last parts name.",
 )
+
+
+LOCAL: Final = "local"
+
+
+def stated_settings(flags: dict[str, Any]) -> dict[str, Any]:
+    """Return what the options of `sync` say, as a configuration has it. Raises `click.UsageError`."""
+    if flags["delta"] and flags["avro"]:
+        raise click.UsageError("either --delta or --avro")
+    tables = {"zone": flags["zone"]} if flags["zone"] else {}
+    sections: dict[str, dict[str, Any]] = {"source": _source_of(flags), "tables": tables}
+    lake = {name: flags[name] for name in ("delta", "changelog", "adopt") if flags[name]}
+    if lake:
+        sections["lake"] = lake
+    for section, setting in (("avro", "folder"), ("registry", "url"), ("metrics", "listen")):
+        if flags[section]:
+            sections[section] = {setting: flags[section]}
+    top = {name: flags[name] for name in ("format", "state", "max_rejects") if flags[name]}
+    return top | sections | ({"run": LOCAL} if flags.get("local") else {})
+
+
+def _source_of(flags: dict[str, Any]) -> dict[str, Any]:
+    """Return what the options say of the source. Raises `click.UsageError`."""
+    source = {name: flags[name] for name in ("kafka", "files") if flags[name]}
+    if len(source) > 1:
+        raise click.UsageError("either --files or --kafka")
+    if flags["topics"] and flags["files"]:
+        raise click.UsageError("--topic is of --kafka, and not of --files")
+    return {**source, **({"topics": list(flags["topics"])} if flags["topics"] else {})}

@@ -1,14 +1,23 @@
-"""Settings of a pipeline beside its source and its sink: formats, tables, rejects, and the registry."""
+"""Settings of a pipeline beside its source and its sink: formats, tables, rejects, and the registry.
+
+`write_template` writes a configuration to begin with, in which every setting is explained.
+"""
 
 from __future__ import annotations
 
+import inspect
+import json
+import re
 import time
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
-from cdcavro.errors import JobError, RegistryError, plain, shown
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
+
+from cdcavro.errors import FileError, JobError, RegistryError, plain, shown
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.lake.escaped_names import TABLE_NAME, check_topic_template
 from cdcavro.registry import connect
@@ -24,7 +33,8 @@ from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.registry import Registry
@@ -295,3 +305,75 @@ def _is_down(error: RegistryError) -> bool:
     if isinstance(error, UnusableError):
         return False
     return error.status is None or error.status == _TOO_MANY or error.status >= _FAILED
+
+
+# A setting and its text, as the docstring of a section's class has it.
+_TEXT: Final = re.compile(r"^\* `(\w+)`: (.+(?:\n  .+)*)", re.MULTILINE)
+_OPENING: Final = (
+    "# A line that begins with # is not set: its value is the default, or shows the type where there is none."
+)
+# Settings that another one of the same section leaves no room for.
+_EXCLUDED: Final = {
+    "files": frozenset({"kafka", "topics", "pattern", "options"}),
+    "kafka": frozenset({"files"}),
+    "delta": frozenset({"iceberg", "warehouse"}),
+}
+# Sections that any pipeline may have.
+_ALWAYS: Final = frozenset({"tables", "registry"})
+
+
+def write_template(path: Path, kind: type[Struct], stated: Mapping[str, Any]) -> None:
+    """Write a configuration to a new file: what is stated, and behind `#` every other setting, each with its text.
+
+    `kind` is the class of the configuration; of its sections those that are stated are written, and those that any
+    pipeline may have. Raises `FileError` if the file exists or cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write("\n".join([_OPENING, "", *_template_lines(kind, stated)]) + "\n")
+    except FileExistsError as error:
+        raise FileError(str(path), "a new file", "one that exists") from error
+    except OSError as error:
+        raise FileError(str(path), "a file that can be written", str(error.strerror or error)) from error
+
+
+def _template_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[str]:
+    sections = {one.encode_name: section for one in fields(kind) if (section := _section_of(one)) is not None}
+    yield from _setting_lines(kind, stated)
+    for name, section in sections.items():
+        if name in stated or name in _ALWAYS:
+            said = stated.get(name) or {}
+            is_set = bool(said) or all(one.required is False for one in fields(section))
+            yield from ("", f"[{name}]" if is_set else f"# [{name}]")
+            yield from _setting_lines(section, said)
+
+
+def _setting_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the settings of a section, but for those for which others leave no room."""
+    texts = {name: " ".join(text.split()) for name, text in _TEXT.findall(inspect.getdoc(kind) or "")}
+    excluded = {name for one in stated for name in _EXCLUDED.get(one, ())}
+    for one in fields(kind):
+        name = one.encode_name
+        if _section_of(one) is None and name not in excluded:
+            yield f"# {texts.get(name, name)}"
+            yield f"{name} = {_toml(stated[name])}" if name in stated else f"# {name} = {_toml(_usual(one))}"
+
+
+def _section_of(one: FieldInfo) -> type[Struct] | None:
+    kinds = (one.type, *get_args(one.type))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)), None)
+
+
+def _usual(one: FieldInfo) -> Any:
+    """Return the default of a setting, or an empty value of its type where there is none."""
+    if one.default is not NODEFAULT and one.default is not None:
+        return one.default
+    if one.default_factory is not NODEFAULT:
+        return one.default_factory()
+    first = next((kind for kind in get_args(one.type) if get_origin(one.type) not in (list, dict)), one.type)
+    return (get_origin(first) or first)()
+
+
+def _toml(value: Any) -> str:
+    """Return a text, number, list or empty table as TOML; a JSON text is one but for the character DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -215,7 +215,7 @@ def inspect(ctx: click.Context, inputs: Inputs, *, every: bool, is_json: bool) -
             if not found.is_whole:
                 break
     if is_json:
-        click.echo(json_line(found.value()))
+        click.echo(json_line(**found.value()))
     else:
         found.print()
     ctx.exit(REJECTED if found.faulty else 0)

@@ -19,7 +19,15 @@ import click
 from cdcavro.cli.commands.pipeline_state import ACTIONS, Asked
 from cdcavro.cli.console import ERASE, ProgressLine, say, table
 from cdcavro.cli.group import REJECTED, example, second_signal_ends
-from cdcavro.cli.options import check_local, check_runner, local_option, verbose_option
+from cdcavro.cli.options import (
+    LOCAL,
+    check_local,
+    check_runner,
+    init_option,
+    local_option,
+    stated_settings,
+    verbose_option,
+)
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError, SetupError, number_of, plain
 from cdcavro.files.rejects import is_all_rejected
@@ -34,7 +42,6 @@ if TYPE_CHECKING:
     from cdcavro.sync.metrics import Metrics
     from cdcavro.sync.pipeline import Pipeline
 
-LOCAL: Final = "local"
 # The object stores in which delta-rs reaches a lake.
 _STORES: Final = frozenset({"s3", "s3a", "gs", "az", "adl", "abfs", "abfss", "azure"})
 # In seconds: how often it is looked whether something is to be said of a batch that takes long.
@@ -72,6 +79,7 @@ _BEAT: Final = 0.5
     metavar="HOST:PORT",
     help="Serve metrics at /metrics and the health at /healthz here while it runs, e.g. 127.0.0.1:9400.",
 )
+@init_option
 @local_option
 @verbose_option
 @click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
@@ -133,6 +141,8 @@ def sync(
         )
         ctx.exit(ACTIONS[action](asked))
     configuration = _config(config, {**flags, "local": local})
+    if flags["init"] is not None:
+        _write_template(config, {**flags, "local": local}, configuration)
     check_runner(is_local=configuration.run == LOCAL, master=master, is_verbose=verbose)
     runner = _run_locally if configuration.run == LOCAL else partial(_run_on_spark, master=master, verbose=verbose)
     called = configuration.redaction.of(configuration.state)
@@ -295,50 +305,30 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
     """Return the configuration: that of the file, with what the options say instead."""
     from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
 
-    source = _source_of(flags)
-    if flags["delta"] and flags["avro"]:
-        raise click.UsageError("either --delta or --avro")
-    sections: dict[str, dict[str, Any]] = {"source": source, "tables": {}}
-    lake = {
-        **({"delta": flags["delta"]} if flags["delta"] else {}),
-        **{name: True for name in ("changelog", "adopt") if flags[name]},
-    }
-    if lake:
-        sections["lake"] = lake
-    if flags["avro"]:
-        sections["avro"] = {"folder": flags["avro"]}
-    if flags["metrics"]:
-        sections["metrics"] = {"listen": flags["metrics"]}
-    if flags["registry"]:
-        sections["registry"] = {"url": flags["registry"]}
-    if flags["zone"]:
-        sections["tables"]["zone"] = flags["zone"]
-    top = {name: flags[name] for name in ("format", "state", "max_rejects") if flags[name]}
-    if flags.get("local"):
-        top["run"] = LOCAL
     if file is None:
-        missing = [
-            name
-            for name, value in (
-                ("--files or --kafka", flags["files"] or flags["kafka"]),
-                ("--delta or --avro", flags["delta"] or flags["avro"]),
-                ("--state", flags["state"]),
-            )
-            if not value
-        ]
+        given = {
+            "--files or --kafka": flags["files"] or flags["kafka"],
+            "--delta or --avro": flags["delta"] or flags["avro"],
+        }
+        missing = [name for name, value in {**given, "--state": flags["state"]}.items() if not value]
         if missing:
             raise click.UsageError(f"without --config, {', '.join(missing)} must be given")
-    return read_config(None if file is None else Path(file), {**top, **sections})
+    return read_config(None if file is None else Path(file), stated_settings(flags))
 
 
-def _source_of(flags: dict[str, Any]) -> dict[str, Any]:
-    """Return what the options say of the source. Raises `click.UsageError`."""
-    source = {name: flags[name] for name in ("kafka", "files") if flags[name]}
-    if len(source) > 1:
-        raise click.UsageError("either --files or --kafka")
-    if flags["topics"] and flags["files"]:
-        raise click.UsageError("--topic is of --kafka, and not of --files")
-    return {**source, **({"topics": list(flags["topics"])} if flags["topics"] else {})}
+def _write_template(config: str | None, flags: dict[str, Any], checked: Config) -> None:
+    """Write a configuration to begin with, of which a pipeline can be made, and end the command.
+
+    Raises `click.UsageError` and `FileError`.
+    """
+    from cdcavro.sync.settings import write_template  # noqa: PLC0415  see _config
+
+    if config is not None:
+        raise click.UsageError("either --config or --init")
+    checked.pipeline("the options")
+    write_template(Path(flags["init"]), type(checked), stated_settings(flags))
+    click.echo(f"{plain(flags['init'])} is written: cdcavro sync --config {plain(flags['init'])} --check")
+    click.get_current_context().exit()
 
 
 _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", "t": "truncates", "x": "drops"}

@@ -7,12 +7,17 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from cdcavro.cli.commands.sync import _config
+from cdcavro.cli.commands.sync import sync as sync_command
 from cdcavro.sync.batches import COUNTS
+from cdcavro.sync.config import read_config
+from reference.settings import sections, settings
 from support.jobs import LocalJob, local_job
 from support.messages import canal
 from support.processes import running
@@ -232,3 +237,77 @@ def test_metrics_without_their_library_are_a_sentence(made: LocalJob):
     done = subprocess.run(command, capture_output=True, text=True, cwd=made.folder, check=False)
     said = "Error: prometheus_client is not installed: pip install 'cdcavro[metrics]'\n"
     assert (done.returncode, done.stderr) == (2, said)
+
+
+def _uncommented(text: str) -> str:
+    """Return a configuration with every setting that stands behind `#`."""
+    return re.sub(r"^# (\w+ = |\[)", r"\1", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        FLAGS,
+        (
+            "--kafka",
+            "h:9092",
+            "--topic",
+            "a",
+            "--topic",
+            "b",
+            "--avro",
+            "out",
+            "--state",
+            "s",
+            "--registry",
+            "file:reg",
+        ),
+        (
+            "--files",
+            'a "b"\x7f',
+            "--delta",
+            "lake",
+            "--changelog",
+            "--zone",
+            "UTC",
+            "--state",
+            "s",
+            "--max-rejects",
+            "1%",
+        ),
+    ],
+)
+def test_a_configuration_to_begin_with_says_what_the_options_say(tmp_path: Path, flags: tuple[str, ...]):
+    """It is read as they are, and has each other setting of its sections with its default, behind a line on it."""
+    done = sync("--init", "sync.toml", *flags, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "sync.toml is written: cdcavro sync --config sync.toml --check\n")
+    text = (tmp_path / "sync.toml").read_text()
+    context = sync_command.make_context("sync", list(flags))
+    assert read_config(tmp_path / "sync.toml") == _config(None, context.params)
+    whole = tomllib.loads(_uncommented(text))
+    wanted = tomllib.loads(text)
+    kinds = {name: kind for name, kind in sections() if name in {"", "tables", "registry", *wanted}}
+    left_out = {"kafka", "files", "topics", "pattern", "options", "iceberg", "warehouse", "registry"}
+    for section, kind in kinds.items():
+        found = whole[section] if section else whole
+        names = {setting.name.rpartition(".")[2] for setting in settings(section, kind)}
+        assert names - left_out <= {*found} <= names | {*kinds}
+    assert text.count("\n# ") > 40
+    assert [path.name for path in tmp_path.iterdir()] == ["sync.toml"]
+
+
+def test_a_configuration_that_exists_is_not_replaced(tmp_path: Path):
+    """Nor is one written beside another, or from options that no pipeline has."""
+    (tmp_path / "sync.toml").write_text("mine")
+    done = sync("--init", "sync.toml", *FLAGS, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "Error: sync.toml: expected a new file, got one that exists\n")
+    assert (tmp_path / "sync.toml").read_text() == "mine"
+    (tmp_path / "other.toml").write_text(FILE)
+    for flags, said in (
+        (("--config", "other.toml"), "either --config or --init"),
+        (("--files", "in"), "--delta or --avro, --state must be given"),
+        ((*FLAGS, "--format", "canel"), "canel"),
+    ):
+        done = sync("--init", "new.toml", *flags, cwd=tmp_path)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "new.toml").exists()
