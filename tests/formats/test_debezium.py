@@ -649,7 +649,7 @@ def test_a_row_of_an_incremental_snapshot_is_a_reading_in_mid_stream(snapshot, i
     (made,) = to_changes(text, "debezium")
     assert (made.op, made.snapshot) == ("SNAPSHOT", False if is_in_stream else None)
     assert is_full_load(made) is not is_in_stream
-    assert Change.from_avro(made.to_avro()) == made
+    assert repr(Change.from_avro(made.to_avro())) == repr(made)
     assert exact(from_changes([made], "debezium")[0]) == exact(text)
     (bare,) = from_changes([replace(made, members=None)], "debezium")
     assert json.loads(bare)["value"]["source"]["snapshot"] == ("incremental" if is_in_stream else "true")
