@@ -90,7 +90,7 @@ class Pipeline:
         """How many tables that are not paused have rows that wait."""
         folder = Path(self.state)
         waiting = WaitingRows(folder / WAITING).tables()
-        names, paused = _names_in(folder) if waiting else {}, paused_tables(folder)
+        names, paused = names_in(folder) if waiting else {}, paused_tables(folder)
         return sum(names.get(number) not in paused for number in waiting)
 
     @property
@@ -148,7 +148,7 @@ def _facts_of_last_batch(folder: Path) -> dict[str, Any]:
     return state.facts(max(state.batches(), default=-1) + 1)
 
 
-def _names_in(folder: Path) -> dict[int, TableName]:
+def names_in(folder: Path) -> dict[int, TableName]:
     """Return what tables are called in the lake, by their numbers."""
     return LakeNames.of(_facts_of_last_batch(folder).get("names", [])).names
 
@@ -163,7 +163,7 @@ def pause(folder: Path, tables: Sequence[str], *, is_paused: bool) -> list[str]:
         raise FileError(str(folder), "the state of a pipeline", "none")
     with lock_state(folder):
         known: dict[str, set[TableName]] = {}
-        for name in _names_in(folder).values():
+        for name in names_in(folder).values():
             known.setdefault(label_of(name), set()).add(name)
         paused = {*paused_tables(folder)}
         for table in tables:
@@ -189,7 +189,7 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     path = folder / JOB
     if not path.exists():
         replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
-    names = _names_in(folder).values()
+    names = names_in(folder).values()
     try:
         stated = json.loads(path.read_bytes())
         # A state from before there were marks has none.

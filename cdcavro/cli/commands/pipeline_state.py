@@ -1,9 +1,9 @@
-"""State of a pipeline, without running it: `show`, `status`, `pause` and `resume` of `sync`, and `replay`, which lets it read its rejects again."""
+"""State of a pipeline, without running it: `show`, `status`, `pause` and `resume` of `sync`, `maintain`, and `replay`, which lets it read its rejects again."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,7 +13,7 @@ import msgspec
 
 from cdcavro.cli.console import table
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.errors import FileError, number_of, plain
+from cdcavro.errors import FileError, SetupError, number_of, plain
 from cdcavro.files.streams import local_folder
 
 if TYPE_CHECKING:
@@ -195,3 +195,38 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
             raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
         count = len(replay_batches(rejects, again, batches))
     click.echo(f"the rejects of {number_of(count, 'batch/batches')} will be read again")
+
+
+@click.command(epilog=example("cdcavro maintain --config sync.toml"))
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The pipeline's configuration.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=7),
+    default=7,
+    metavar="DAYS",
+    help="Keep files that a version of the last DAYS needs. Default: 7, which is the least.",
+)
+def maintain(*, config: str, keep: int) -> None:
+    """Put small files of a pipeline's lake tables together, and remove files that no version needs any more.
+
+    Deletes whose guard is over are forgotten, too. The pipeline may run meanwhile. It is done without Spark, by the library that
+    writes the tables without it; what the library cannot do is said, table by table.
+    """
+    from cdcavro.sync.config import read_config  # noqa: PLC0415  the other commands do not need it
+
+    try:
+        from cdcavro.sync.local.maintenance import maintain as maintain_tables  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
+    read = read_config(Path(config))
+    with read.redaction.errors():
+        for one in maintain_tables(read.pipeline(config), timedelta(days=keep)):
+            done = f"{number_of(one.fewer, 'file')} fewer, {number_of(one.removed, 'old file')} removed"
+            left = "" if one.left is None else f"; {one.left}"
+            click.echo(plain(read.redaction.of(f"{one.table}: {done}{left}")))

@@ -39,6 +39,7 @@ from cdcavro.sync.native.delta_log import (
     TYPE_CHANGES,
     TakenError,
     commit,
+    schema_of,
     spark_spelling,
 )
 from cdcavro.sync.native.file_changes import TableFiles, cast_rows
@@ -46,7 +47,7 @@ from cdcavro.sync.native.file_changes import TableFiles, cast_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, WriterProperties
 
     from cdcavro.sync.native.delta_log import DeltaSchema
     from cdcavro.sync.native.file_changes import Keys
@@ -335,3 +336,14 @@ def _type(declared: Any) -> pa.DataType:
 def added_paths(actions: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the paths of the files that actions add."""
     return [one["add"]["path"] for one in actions if "add" in one]
+
+
+def compact_files(table: DeltaTable, identifier: str, properties: WriterProperties) -> int:
+    """Put the small files of a table together, in one commit; return how many files there are fewer.
+
+    Raises `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact.
+    """
+    if schema_of(table).is_mapped:
+        raise SchemaError(identifier, "deltalake compacts no table with renamed columns: OPTIMIZE on Spark does")
+    found = table.optimize.compact(writer_properties=properties)
+    return int(found["numFilesRemoved"]) - int(found["numFilesAdded"])

@@ -42,6 +42,7 @@ from cdcavro.sync.native.delta_files import (
     DeltaFiles,
     added_paths,
     arrow_schema,
+    compact_files,
     far_files,
     is_plain,
     rewrite_files,
@@ -468,6 +469,22 @@ class NativeDeltaTable:
             write_deltalake(table, made, mode="overwrite", writer_properties=_writing(schema))
 
         self._retry(write)
+
+    def compact(self) -> int:
+        """Put small files together; return how many there are fewer. Raises `SchemaError` as `compact_files` does."""
+        fewer: list[int] = []
+
+        def write() -> None:
+            table = self._open_plain()
+            fewer.append(compact_files(table, self.identifier, _writing(schema_of(table))))
+
+        self._retry(write)
+        return fewer[-1]
+
+    def vacuum(self, keep: timedelta) -> int:
+        """Remove files that no version needs which is younger than `keep`; return how many."""
+        with self._errors():
+            return len(self._open().vacuum(-(-keep // timedelta(hours=1)), dry_run=False))
 
     def _open(self) -> DeltaTable:
         options = dict(self.lake.storage_options)

@@ -40,7 +40,7 @@ from cdcavro.sync.native.iceberg_files import IcebergFiles, arrow_schema, arrow_
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from pyiceberg.table import Table
     from pyiceberg.table.update.schema import UpdateSchema
@@ -251,6 +251,14 @@ class NativeIcebergTable:
             files.overwrite()
 
         self._try(change)
+
+    def compact(self) -> int:
+        """Raise `SchemaError`: pyiceberg has no call for it."""
+        raise SchemaError(self.identifier, "pyiceberg does not put files together: Spark's rewrite_data_files does")
+
+    def vacuum(self, keep: timedelta) -> int:  # noqa: ARG002  as that of Delta Lake
+        """Raise `SchemaError`: pyiceberg would forget snapshots and leave their files, which nothing would find then."""
+        raise SchemaError(self.identifier, "pyiceberg removes no files of old snapshots: Spark's expire_snapshots does")
 
     def _load(self) -> Table:
         return self._lake.files.load_table(self._parts)

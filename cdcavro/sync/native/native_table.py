@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import timedelta
 
     import pyarrow as pa
 
@@ -80,6 +81,12 @@ class NativeTable(Protocol):
 
     def rewrite(self, transform: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
         """Replace all rows by what a function returns for them, some at a time, in one commit."""
+
+    def compact(self) -> int:
+        """Put small files together; return how many there are fewer. Raises `SchemaError` if the library cannot."""
+
+    def vacuum(self, keep: timedelta) -> int:
+        """Remove files that no version needs which is younger than `keep`; return how many. Raises `SchemaError` as above."""
 
 
 class NativeLake(Protocol):

@@ -98,6 +98,18 @@ def test_a_table_is_paused_and_goes_on(made: LocalJob):
     assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
+def test_tables_are_maintained(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
+    """A line for each lake table, with what was done."""
+    made.send(canal("INSERT", [{"id": "2", "a": "2"}], id=2))
+    made.run()
+    monkeypatch.setenv("STATE", "state")
+    (made.folder / "sync.toml").write_text(FILE)
+    done = cdcavro("maintain", "--config", "sync.toml")
+    assert done.exit_code == 0, done.stderr
+    assert [line.partition(": ")[2] for line in done.stdout.splitlines()] == ["1 file fewer, 0 old files removed"]
+    assert cdcavro("maintain", "--config", "sync.toml", "--keep", "6").exit_code == 2
+
+
 def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
     """A value of a variable that is in a path is the name of the variable."""
     monkeypatch.setenv("STATE", str(made.folder / "state"))

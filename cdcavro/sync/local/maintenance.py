@@ -1,0 +1,80 @@
+"""Maintenance of a pipeline's lake tables, also while the pipeline runs: small files are put together, old ones removed.
+
+It is done by the calls of the library that writes the tables, one table at a time. What a library cannot do is said.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cdcavro.errors import FileError, SchemaError, SetupError
+from cdcavro.lake.lakes import OWNER, SUFFIXES
+from cdcavro.sync.local.local_sinks import native_lake, sink_of
+from cdcavro.sync.native.native_state import NativeState
+from cdcavro.sync.native.native_tables import locate
+from cdcavro.sync.outputs.sink_settings import LakeSettings
+from cdcavro.sync.pipeline import JOB, job_of, names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cdcavro.sync.native.native_table import NativeTable
+    from cdcavro.sync.pipeline import Pipeline
+
+# How long files are kept that no version needs, as both Delta Lake and `deltalake` have it.
+KEEP: Final = timedelta(days=7)
+
+
+class Maintained(NamedTuple):
+    """What was done to a lake table."""
+
+    # Its name in messages.
+    table: str
+    # How many files it has fewer, and how many old ones were removed.
+    fewer: int
+    removed: int
+    # What could not be done, and why; None if all was.
+    left: str | None
+
+
+def maintain(pipeline: Pipeline, keep: timedelta = KEEP) -> Iterator[Maintained]:
+    """Yield what was done to each lake table of a pipeline, as it is done.
+
+    Deletes whose guard is over are forgotten, files put together, and those removed that no version needs which is
+    younger than `keep`, seven days at least. Tables that are another pipeline's are left alone. Raises `FileError`
+    for a state that has none, `SetupError` without a lake or its library, and `JobError`.
+    """
+    settings, folder = pipeline.sink, Path(pipeline.state)
+    if keep < KEEP:
+        raise ValueError(f"files are kept for at least {KEEP.days} days, as readers may need them")
+    if not isinstance(settings, LakeSettings):
+        raise SetupError(f"{settings.name}: only lake tables are maintained")
+    if not (folder / JOB).exists():
+        raise FileError(pipeline.state, "the state of a pipeline", "none")
+    job = job_of(folder, sink_of(settings).identity(), is_checked=True).id
+    for name in sorted(set(names_in(folder).values()), key=str):
+        lake = locate(native_lake(settings), name)
+        owned = [one for one in (lake.table(name, suffix) for suffix in SUFFIXES) if _owner(one) == job]
+        if owned and _owner(lake.table(name)) == job:
+            NativeState(lake, name, guard=settings.guard).forget_deletes()
+        yield from map(_maintain, owned, [keep] * len(owned))
+
+
+def _owner(table: NativeTable) -> str | None:
+    return (table.properties() or {}).get(OWNER)
+
+
+def _maintain(table: NativeTable, keep: timedelta) -> Maintained:
+    fewer = removed = 0
+    left: list[str] = []
+    try:
+        fewer = table.compact()
+    except SchemaError as error:
+        left.append(str(error))
+    try:
+        removed = table.vacuum(keep)
+    except SchemaError as error:
+        left.append(str(error))
+    return Maintained(table.identifier, fewer, removed, "; ".join(left) or None)

@@ -1,0 +1,172 @@
+"""Maintenance of lake tables: no row changes by it, also while a pipeline writes them; what a library cannot do is said."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from cdcavro.errors import CdcAvroError, FileError, SetupError
+from cdcavro.lake.sql_statements import AT
+from cdcavro.sync.local.maintenance import maintain
+from cdcavro.sync.outputs.sink_settings import AvroFiles
+from cdcavro.table import TableName
+from support.jobs import ICEBERG, LocalJob
+from support.messages import canal
+
+COLUMNS = ("id", "a")
+
+
+def send(made: LocalJob, start: int, *others: bytes) -> None:
+    """Send a row with others, and a message of another table."""
+    made.send(canal("INSERT", [{"id": str(start), "a": "1"}], id=10 * start), *others)
+
+
+def files_of(made: LocalJob, name: str) -> int:
+    """Return how many files a table of `d` has in its newest version."""
+    return len(DeltaTable(made.folder / "lake" / "d" / name).file_uris())
+
+
+def contents(made: LocalJob) -> list[Any]:
+    """Return the rows of the current state and of the changelog."""
+    return [made.rows("d.t", *COLUMNS), made.rows("d.t", "_cdc_op", "_cdc_order", *COLUMNS, suffix="changes")]
+
+
+def test_small_files_become_one_and_no_row_changes(job):
+    """In the current state and the changelog; the pipeline goes on with the tables, and appends no batch again."""
+    made = job(is_changelog=True)
+    for i in range(6):
+        send(made, i)
+        made.run()
+    before = contents(made)
+    assert (files_of(made, "t"), files_of(made, "t~~changes")) == (6, 6)
+    found = {Path(one.table.strip("`").split("`.`")[-1]).name: one for one in maintain(made.pipeline())}
+    assert {name: (one.fewer, one.left) for name, one in found.items()} == {"t": (5, None), "t~~changes": (5, None)}
+    assert contents(made) == before
+    assert (files_of(made, "t"), files_of(made, "t~~changes")) == (1, 1)
+    made.run_again()
+    assert contents(made) == before
+    made.send(canal("UPDATE", [{"id": "3", "a": "9"}], id=900, old=[{"a": "1"}]))
+    made.run()
+    assert (3, 9) in made.rows("d.t", *COLUMNS)
+    assert len(made.rows("d.t", "id")) == 6
+
+
+def test_files_that_no_version_needs_are_removed_when_they_are_old(job):
+    """Those of the last days stay, as readers may be at them."""
+    made = job()
+    for i in range(3):
+        send(made, i)
+        made.run()
+    next(iter(maintain(made.pipeline())))
+    folder = made.folder / "lake" / "d" / "t"
+    young = {path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}
+    assert [one.removed for one in maintain(made.pipeline())] == [0]
+    assert {path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts} == young
+    before = made.rows("d.t", *COLUMNS)
+    for path in (folder / "_delta_log").glob("*.json"):
+        # Eight days pass.
+        text = re.sub(
+            '"deletionTimestamp":[0-9]+',
+            f'"deletionTimestamp":{(time.time_ns() // 10**6) - 8 * 86_400_000}',
+            path.read_text(),
+        )
+        path.write_text(text)
+    assert [one.removed for one in maintain(made.pipeline())] == [3]
+    assert len({path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}) == 1
+    assert made.rows("d.t", *COLUMNS) == before
+    with pytest.raises(ValueError, match="at least 7 days"):
+        list(maintain(made.pipeline(), timedelta(days=6)))
+
+
+def test_deletes_whose_guard_is_over_are_forgotten(job):
+    """A table to which nothing more comes keeps none of them."""
+    made = job(guard=timedelta(0))
+    send(made, 1, canal("DELETE", [{"id": "1", "a": "1"}], id=20))
+    made.run()
+    assert len(made.rows("d.t", AT, suffix="deletes")) <= 1
+    list(maintain(made.pipeline()))
+    assert made.rows("d.t", AT, suffix="deletes") == []
+
+
+@pytest.mark.slow
+def test_a_pipeline_that_runs_meanwhile_loses_no_row_and_has_none_twice(job):
+    """Whichever of both commits first."""
+    made, stop, faults = job(is_changelog=True, is_current=True), threading.Event(), []
+    fewer: list[int] = []
+    for i in range(40):
+        send(made, i, canal("UPDATE", [{"id": str(i // 2), "a": str(i + 2)}], id=10 * i + 5, old=[{"a": "1"}]))
+
+    def beside() -> None:
+        while not stop.is_set():
+            try:
+                fewer.extend(one.fewer for one in maintain(made.pipeline()))
+            except FileError:
+                # There is no state yet.
+                time.sleep(0.01)
+            except CdcAvroError as error:
+                faults.append(error)
+
+    thread = threading.Thread(target=beside, daemon=True)
+    thread.start()
+    try:
+        reports = made.run()
+    finally:
+        stop.set()
+        thread.join()
+    assert sum(fewer) > 5
+    assert (faults, len(reports), [report.waiting for report in reports if report.waiting]) == ([], 40, [])
+    last = {i // 2: i + 2 for i in range(40)}
+    assert made.rows("d.t", *COLUMNS) == [(i, last.get(i, 1)) for i in range(40)]
+    log = made.rows("d.t", "_cdc_op", "id", "a", suffix="changes")
+    assert len([row for row in log if row[0] == "c"]) == 40
+    assert len([row for row in log if row[0] == "u"]) == 40
+
+
+def test_what_a_library_cannot_do_is_said_and_left(job):
+    """Of a table with a renamed column, and of Iceberg's tables; other tables are done."""
+    made = job()
+    for i in range(2):
+        send(made, i, canal("INSERT", [{"id": str(i)}], id=10 * i + 1, table="u"))
+        made.run()
+    made.send(canal("ALTER", [], id=90, isDdl=True, sql="ALTER TABLE t RENAME COLUMN a TO b"))
+    made.send(canal("INSERT", [{"id": "7", "b": "1"}], id=91))
+    made.run()
+    before = made.rows("d.t", "id", "b")
+    renamed, plain = sorted(maintain(made.pipeline()), key=lambda one: one.table)
+    assert "deltalake compacts no table with renamed columns: OPTIMIZE on Spark does" in renamed.left
+    assert (renamed.fewer, plain.fewer, plain.left) == (0, 1, None)
+    assert made.rows("d.t", "id", "b") == before
+
+
+def test_tables_of_iceberg_are_left(job):
+    """Pyiceberg would forget snapshots and leave their files."""
+    made = job(ICEBERG)
+    send(made, 1)
+    made.run()
+    (one,) = maintain(made.pipeline())
+    assert (one.fewer, one.removed) == (0, 0)
+    assert "Spark's rewrite_data_files does" in one.left
+    assert "Spark's expire_snapshots does" in one.left
+
+
+def test_only_tables_of_the_pipeline_are_touched(job, tmp_path: Path):
+    """A table that another one has taken over is left alone; a state that has none is told, as is another sink."""
+    made = job()
+    with pytest.raises(FileError, match="expected the state of a pipeline, got none"):
+        list(maintain(made.pipeline()))
+    for i in range(2):
+        send(made, i)
+        made.run()
+    made.lake_table(TableName("d", None, "t"), "").alter([], {"cdcavro.pipeline": "another"})
+    assert list(maintain(made.pipeline())) == []
+    assert files_of(made, "t") == 2
+    pipeline = made.pipeline()
+    with pytest.raises(SetupError, match="only lake tables are maintained"):
+        list(maintain(type(pipeline)(pipeline.source, AvroFiles(str(tmp_path / "a")), pipeline.state)))
