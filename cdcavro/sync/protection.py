@@ -4,6 +4,8 @@ A task takes the payloads of typed rows apart as soon as they are made, and whoe
 versions have the same columns: so no lake, changelog, topic, file or registry, no row that waits and no report has
 anything else. A column is found by its name, or by that which it had before a statement renamed it, and a table by the
 first of its names that a rule fits. What may be a protected column under another name stops the pipeline.
+
+Rows for which a condition does not hold are left out in the same place.
 """
 
 from __future__ import annotations
@@ -13,22 +15,19 @@ import hmac
 import json
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
-from struct import unpack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from cdcavro.avro.binary import Buffer
 from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.errors import JobError, plain, shown
 from cdcavro.sync.outputs.reject_places import GOT, SHOWN_VALUE
+from cdcavro.sync.row_cells import Action, Condition, RowCell, RowFilter, put_absent, put_cells, value_text
 from cdcavro.table.table_schema import (
     ATTRIBUTE,
     TableSchema,
@@ -39,18 +38,17 @@ from cdcavro.table.table_schema import (
     column_name,
     field_with_type,
     is_column,
-    without_attributes,
 )
-from cdcavro.table.writing.table_writer import write_texts
+from cdcavro.table.writing.table_writer import WHOLE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
     # What becomes of the fields of a version, by their names.
-    Actions = Mapping[str, "Action"]
+    Actions = Mapping[str, Action]
 
 SHA256: Final = "sha256"
 HMAC: Final = "hmac-sha256"
@@ -60,21 +58,6 @@ REJECTS_RAW: Final = (KEEP, OMIT)
 HIDDEN: Final = "…"
 _QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _VALUE: Final = re.compile(SHOWN_VALUE)
-_DATE: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_VARINT, _SIZED = -1, -2
-# How many bytes a cell of an Avro type takes, or how that is found out.
-_SIZES: Final = {
-    "boolean": 1,
-    "int": _VARINT,
-    "long": _VARINT,
-    "float": 4,
-    "double": 8,
-    "bytes": _SIZED,
-    "string": _SIZED,
-}
-_NOTHING: Final = b"\0"
-# What the last byte of a long is less than.
-_LONG: Final = 0x80
 
 
 class Constant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,17 +67,6 @@ class Constant(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     constant: str
-
-
-class Action(NamedTuple):
-    """What becomes of a column: it is left out, or its values are replaced by texts."""
-
-    # How, in words.
-    label: str
-    # What makes the text that replaces a value's; None for a column that is left out.
-    mask: Callable[[bytes], bytes] | None
-    # Whether different values have different texts.
-    is_distinct: bool = True
 
 
 _LEFT_OUT: Final = Action("left out", None)
@@ -126,6 +98,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
       not a protected one under another name.
     * `salt`: what stands before a value that `sha256` digests.
     * `secret`: the key of `hmac-sha256`.
+    * `where`: a column, an operator and a constant: rows for which that does not hold are left out.
     """
 
     match: str
@@ -134,6 +107,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
     plain: tuple[str, ...] = ()
     salt: str | None = None
     secret: str | None = None
+    where: str | None = None
 
     def __repr__(self) -> str:
         return f"RowRule(match={self.match!r}, leave_out={self.leave_out!r}, mask={self.mask!r}, ...)"
@@ -142,8 +116,9 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         """Check what does not depend on a table."""
         if not self.match:
             raise ValueError("match is a pattern of the names of tables, not an empty one")
-        if not (self.leave_out or self.mask):
-            raise ValueError("a rule for tables has leave_out or mask, or it says nothing")
+        if not (self.is_protecting or self.where is not None):
+            raise ValueError("a rule for tables has leave_out, mask or where, or it says nothing")
+        _ = self.condition
         names = [name.casefold() for name in (*self.leave_out, *self.mask)]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -162,6 +137,16 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         for setting, method, value in stated:
             if method not in self.mask.values() and value is not None:
                 raise ValueError(f"a {setting} is for a mask by {method}, and there is none")
+
+    @property
+    def is_protecting(self) -> bool:
+        """Whether any column is left out or masked."""
+        return bool(self.leave_out or self.mask)
+
+    @property
+    def condition(self) -> Condition | None:
+        """What rows have to fulfil. Raises `ValueError`."""
+        return None if self.where is None else Condition.of(self.where)
 
     def action_of(self, column: str) -> Action | None:
         """Return what becomes of a column of this name; None if it is not protected."""
@@ -215,6 +200,7 @@ class Protection:
 
     def __init__(self, rules: Sequence[RowRule] = ()) -> None:
         self.rules = tuple(rules)
+        self.is_protecting = any(rule.is_protecting for rule in self.rules)
         self._tables: dict[int, tuple[Any, Table, list[_Version | None]]] = {}
 
     def __reduce__(self) -> tuple[type[Protection], tuple[tuple[RowRule, ...]]]:
@@ -237,23 +223,25 @@ class Protection:
         versions = {number: found for number in numbers if any(found := self._known(tables[number])[1])}
         if not versions:
             return rows
-        names = ("number", "version", "key", "payload", "lacks")
+        names = ("number", "version", "operation", "key", "payload", "lacks")
         made = [
             _protected_row(versions[number][version - 1] if number in versions else None, *facts)
             for number, version, *facts in zip(*[rows.column(name).to_pylist() for name in names], strict=True)
         ]
-        for name, values in zip(names[2:], zip(*made, strict=True), strict=True):
+        rows = rows.filter(pa.array([one is not None for one in made], pa.bool_()))
+        kept = [one for one in made if one is not None]
+        for name, values in zip(names[2:], zip(*kept, strict=True) if kept else (), strict=bool(kept)):
             at = rows.schema.get_field_index(name)
             rows = rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
         return rows
 
     def outcomes(self, rows: Sequence[dict[str, Any]], *, has_raw: bool) -> list[dict[str, Any]]:
         """Return outcomes of messages that show no value; without `has_raw`, no bytes of messages either."""
-        if not self.rules and has_raw:
+        if not self.is_protecting and has_raw:
             return list(rows)
         omitted = {} if has_raw else {"raw": None, "record_key": None}
         return [
-            {**row, **omitted, "reason": without_values(row["reason"]) if self.rules else row["reason"]}
+            {**row, **omitted, "reason": without_values(row["reason"]) if self.is_protecting else row["reason"]}
             if "reason" in row
             else row
             for row in rows
@@ -278,16 +266,24 @@ class Protection:
         first = next((i for i, rule in enumerate(rules) if rule is not None), len(rules))
         if first == len(rules):
             return [None] * first
-        rule, known = cast("RowRule", rules[first]), dict[str, Action]()
+        rule, known, sought = cast("RowRule", rules[first]), dict[str, Action](), dict[str, Action]()
+        # The column of a condition is followed as one that is left out.
+        condition = rule.condition
+        finder = None if condition is None else RowRule(rule.match, (condition.column,))
         for schema in table.versions[first:]:
             known |= rule.actions(schema, known)
-        _check_origins(table, rule, known)
+            sought |= {} if finder is None else finder.actions(schema, sought)
+        if rule.is_protecting:
+            _check_origins(table, rule, known)
         found: list[_Version | None] = [None] * first
         for i, schema in enumerate(table.versions[first:], first):
             # A late statement may have said what a column of an older version was before.
             own, old = rule.actions(schema, known), made[i] if i < len(made) else None
-            is_same = old is not None and old.is_of(schema, own)
-            found.append(old if is_same else _Version(schema, own) if own else None)
+            of_condition = frozenset() if finder is None else frozenset(finder.actions(schema, sought))
+            if old is not None and old.is_of(schema, own, of_condition):
+                found.append(old)
+            else:
+                found.append(_Version(schema, own, condition, of_condition) if own or condition else None)
         return found
 
 
@@ -334,10 +330,13 @@ class _Version:
     Raises `JobError` if its key is left out, or has no distinct values any more.
     """
 
-    def __init__(self, schema: TableSchema, actions: Actions) -> None:
+    def __init__(
+        self, schema: TableSchema, actions: Actions, condition: Condition | None, of_condition: frozenset[str]
+    ) -> None:
         _check_key(schema, actions)
         self._schema, self._labels = schema, {name: action.label for name, action in actions.items()}
-        self._cells: list[_Cell] = []
+        self._of_condition, self._is_protected = of_condition, bool(actions)
+        self._cells: list[RowCell] = []
         record, fields = schema.record, []
         for i, one in enumerate(record["fields"]):
             if not is_column(one):
@@ -346,19 +345,56 @@ class _Version:
             action = actions.get(one["name"])
             made = one if action is None else None if action.mask is None else _masked_field(schema, i, action)
             fields += [] if made is None else [made]
-            self._cells.append(_Cell(one, action, made))
-        self.public = TableSchema(as_schema(record | {"fields": fields}))
+            self._cells.append(RowCell(one, action, made))
+        self.public = TableSchema(as_schema(record | {"fields": fields})) if actions else schema
+        self._filter = None if condition is None else self._new_filter(condition)
         written = {cell.column: cell for cell in self._cells if cell.is_written}
         self._key = [written[name] for name in schema.key_names] if schema.key is not None else []
 
-    def is_of(self, schema: TableSchema, actions: Actions) -> bool:
+    def is_of(self, schema: TableSchema, actions: Actions, of_condition: frozenset[str]) -> bool:
         """Return whether this is what becomes of a version whose fields are protected so."""
-        return self._schema == schema and self._labels == {name: action.label for name, action in actions.items()}
+        labels = {name: action.label for name, action in actions.items()}
+        return (self._schema, self._labels, self._of_condition) == (schema, labels, of_condition)
+
+    def _new_filter(self, condition: Condition) -> RowFilter:
+        columns = {column.field: column.name for column in self._schema.columns if column.field in self._of_condition}
+        # A column that has the name counts before one that had it.
+        exact = [name for name in columns.values() if name.casefold() == condition.column.casefold()]
+        name = next(iter([*exact, *columns.values()]), None)
+        cell = next((cell for cell in self._cells if cell.is_written and cell.column == name), None)
+        why = None if cell is None else condition.mismatch(cell.kind)
+        if why is not None:
+            raise JobError(
+                f"column {shown(name or '')} of {_label(self._schema.table)} cannot be compared by where: {why}"
+            )
+        return RowFilter(condition, self._cells, cell)
+
+    def row(
+        self, operation: str, key: bytes | None, payload: bytes, *, lacks: bool
+    ) -> tuple[str, bytes | None, bytes, bool] | None:
+        """Return the operation, the key and the envelope of a row as they are written, and whether it lacks columns.
+
+        Return None for a row that is left out. Raises `JobError` for one that does not say enough.
+        """
+        if self._filter is not None:
+            try:
+                kept = self._filter.row(operation, payload, lacks=lacks)
+            except ValueError as error:
+                raise JobError(
+                    f"a row of {_label(self._schema.table)} {error}, so that where cannot be decided for it: let the"
+                    f" source log whole rows ({WHOLE_ROWS})"
+                ) from None
+            if kept is None:
+                return None
+            operation, payload, lacks = kept
+        if not self._is_protected:
+            return operation, key, payload, lacks
+        return (operation, None if key is None else self.key(key), *self.envelope(payload))
 
     def key(self, payload: bytes) -> bytes:
         """Return a key as it is written."""
         out: list[bytes] = []
-        at = _put_cells(payload, 0, self._key, out)
+        at = put_cells(payload, 0, self._key, out)
         return b"".join([*out, payload[at:]])
 
     def envelope(self, payload: bytes) -> tuple[bytes, bool]:
@@ -370,8 +406,8 @@ class _Version:
             out.append(payload[at : at + 1])
             at, lacks = at + 1, False
             if is_there:
-                at = _put_cells(payload, at, self._cells, out)
-                at, lacks = _put_absent(payload, at, self._cells, out)
+                at = put_cells(payload, at, self._cells, out)
+                at, lacks = put_absent(payload, at, self._cells, out)
         return b"".join([*out, payload[at:]]), lacks
 
 
@@ -395,201 +431,19 @@ def _masked_field(schema: TableSchema, index: int, action: Action) -> dict[str, 
     if one.get("default") is not None and action.mask is not None:
         declared: Any = schema.row.root
         raw = encoded_defaults(declared, (declared.fields[index],))[index]
-        fill = action.mask(_text(avro_of(one))(raw[1:])).decode()
+        fill = action.mask(value_text(avro_of(one))(raw[1:])).decode()
     kept = {key: value for key, value in attributes_of(one).items() if key in ("column", "since", "until")}
     own = {key: value for key, value in one.items() if key in ("name", "aliases")}
     return field_with_type(own | {ATTRIBUTE: kept | {"note": f"masked by {action.label}"}}, "string", fill)
 
 
-class _Cell:
-    """A field of a row: how its bytes are passed by, and what becomes of its value."""
-
-    __slots__ = ("_last", "action", "column", "is_written", "mask", "null", "null_made", "size", "some_made", "text")
-
-    def __init__(self, declared: Mapping[str, Any], action: Action | None, made: Mapping[str, Any] | None) -> None:
-        own = dict(declared)
-        primitive = without_attributes(avro_of(own))
-        self.size = _SIZES[primitive if isinstance(primitive, str) else primitive["type"]]
-        self.column, self.is_written = column_name(own), "until" not in attributes_of(own)
-        self.null = own["type"].index("null") << 1
-        self.action, self.mask = action, None if action is None else action.mask
-        self.text = None if self.mask is None else _text(avro_of(own))
-        place = 0 if made is None else made["type"].index("null")
-        self.null_made, self.some_made = bytes([place << 1]), bytes([(1 - place) << 1])
-        # Of most updates the rows before and after have the same value.
-        self._last: tuple[bytes, bytes] = b"", b""
-
-    def masked(self, text: bytes) -> bytes:
-        """Return the mask of a value's text, as the cell that is written."""
-        known, made = self._last
-        if (known != text or not made) and self.mask is not None:
-            out = Buffer()
-            out.write_string(self.mask(text).decode())
-            made = self.some_made + out.taken()
-            self._last = text, made
-        return made
-
-
-def _put_cells(raw: bytes, at: int, cells: Sequence[_Cell], out: list[bytes]) -> int:
-    """Put out the cells of a row or a key, and the texts of values that their types cannot carry; return the end."""
-    start, held = at, {}
-    for cell in cells:
-        first = at
-        is_null = raw[at] == cell.null
-        at += 1
-        if not is_null:
-            if cell.size == _VARINT:
-                while raw[at] & 0x80:
-                    at += 1
-                at += 1
-            elif cell.size == _SIZED:
-                if (size := raw[at]) < _LONG:
-                    at += 1 + (size >> 1)
-                else:
-                    size, at = _long(raw, at)
-                    at += size
-            else:
-                at += cell.size
-        if cell.action is None:
-            continue
-        out.append(raw[start:first])
-        start = at
-        if cell.text is not None:
-            if is_null and cell.is_written:
-                held[cell.column] = len(out), cell
-            out.append(cell.null_made if is_null else cell.masked(cell.text(raw[first + 1 : at])))
-    out.append(raw[start:at])
-    return _put_texts(raw, at, cells, out, held)
-
-
-def _put_texts(
-    raw: bytes, at: int, cells: Sequence[_Cell], out: list[bytes], held: Mapping[str, tuple[int, _Cell]]
-) -> int:
-    """Put out the texts of values that their types cannot carry; those of masked columns are masked in their place."""
-    if not raw[at]:
-        out.append(_NOTHING)
-        return at + 1
-    parts, at = _blocks(raw, at, 2)
-    texts = dict(zip(parts[::2], parts[1::2], strict=True))
-    for name, text in texts.items():
-        if name in held:
-            place, cell = held[name]
-            out[place] = cell.masked(text.encode())
-    protected, made = {cell.column for cell in cells if cell.action is not None}, Buffer()
-    write_texts(made, {name: text for name, text in texts.items() if name not in protected})
-    out.append(made.taken())
-    return at
-
-
-def _put_absent(raw: bytes, at: int, cells: Sequence[_Cell], out: list[bytes]) -> tuple[int, bool]:
-    """Put out the names of the columns that a row lacks, without those that are left out; return the end."""
-    if not raw[at]:
-        out.append(_NOTHING)
-        return at + 1, False
-    names, at = _blocks(raw, at, 1)
-    gone = {cell.column for cell in cells if cell.action is not None and cell.mask is None}
-    kept, made = [name for name in names if name not in gone], Buffer()
-    if kept:
-        made.write_long(len(kept))
-        for name in kept:
-            made.write_string(name)
-    out.append(made.taken() + _NOTHING)
-    return at, bool(kept)
-
-
-def _blocks(raw: bytes, at: int, most: int) -> tuple[list[str], int]:
-    """Return the texts of an array, or of a map where an item has two, and where it ends."""
-    texts = []
-    count, at = _long(raw, at)
-    while count:
-        for _ in range(count * most):
-            size, at = _long(raw, at)
-            texts.append(raw[at : at + size].decode())
-            at += size
-        count, at = _long(raw, at)
-    return texts, at
-
-
 def _protected_row(
     version: _Version | None,
+    operation: str,
     key: bytes | None,
     payload: bytes,
     lacks: bool,  # noqa: FBT001  as the row has it
-) -> tuple[bytes | None, bytes, bool]:
+) -> tuple[str, bytes | None, bytes, bool] | None:
     if version is None or not payload:
-        return key, payload, lacks
-    return (None if key is None else version.key(key), *version.envelope(payload))
-
-
-def _long(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a long of Avro's, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = raw[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < _LONG:
-            return value >> 1 ^ -(value & 1), at
-        shift += 7
-
-
-def _text(avro: Any) -> Callable[[bytes], bytes]:
-    """Return what turns the bytes of a value into its text: the same for all formats and sizes of a type.
-
-    A number is its digits, without zeros behind the last figure, a time as ISO 8601 spells it, and bytes stay.
-    """
-    kind = without_attributes(avro)
-    if isinstance(kind, dict):
-        return partial(_LOGICAL[kind["logicalType"]], kind)
-    return _PRIMITIVES[kind]
-
-
-def _sized(raw: bytes) -> bytes:
-    size, at = _long(raw, 0)
-    return raw[at : at + size]
-
-
-def _decimal(kind: Mapping[str, Any], raw: bytes) -> bytes:
-    unscaled = int.from_bytes(_sized(raw), "big", signed=True)
-    # Made of a text: the result of a calculation would have 28 digits.
-    text = format(Decimal(f"{unscaled}E-{kind.get('scale', 0)}"), "f")
-    return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
-
-
-def _moment(zone: str, raw: bytes, *, unit: int = 1) -> bytes:
-    micros = _long(raw, 0)[0] * unit
-    try:
-        return ((_DATE + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat() + zone).encode()
-    except OverflowError:  # a year that Python does not have
-        return str(micros).encode()
-
-
-def _day(_: Any, raw: bytes) -> bytes:
-    days = _long(raw, 0)[0]
-    try:
-        return (_DATE + timedelta(days=days)).date().isoformat().encode()
-    except OverflowError:
-        return str(days).encode()
-
-
-def _clock(_: Any, raw: bytes) -> bytes:
-    return (_DATE + timedelta(microseconds=_long(raw, 0)[0])).time().isoformat().encode()
-
-
-_PRIMITIVES: Final[dict[str, Callable[[bytes], bytes]]] = {
-    "string": _sized,
-    "bytes": _sized,
-    "int": lambda raw: str(_long(raw, 0)[0]).encode(),
-    "long": lambda raw: str(_long(raw, 0)[0]).encode(),
-    "boolean": lambda raw: b"true" if raw[0] else b"false",
-    "float": lambda raw: repr(unpack("<f", raw)[0]).encode(),
-    "double": lambda raw: repr(unpack("<d", raw)[0]).encode(),
-}
-_LOGICAL: Final[dict[str, Callable[[Any, bytes], bytes]]] = {
-    "decimal": _decimal,
-    "date": _day,
-    "time-micros": _clock,
-    "timestamp-micros": lambda _, raw: _moment("Z", raw),
-    "timestamp-millis": lambda _, raw: _moment("Z", raw, unit=1000),
-    "local-timestamp-micros": lambda _, raw: _moment("", raw),
-}
+        return operation, key, payload, lacks
+    return version.row(operation, key, payload, lacks=lacks)

@@ -181,7 +181,7 @@ class Settings:
         check_word(self.unavailable)
         if self.rejects_raw not in (None, *REJECTS_RAW):
             raise ValueError(f"rejects_raw is {' or '.join(REJECTS_RAW)}, not {shown(self.rejects_raw or '')}")
-        if self.rules and self.rejects_raw is None:
+        if self.rejects_raw is None and any(rule.is_protecting for rule in self.rules):
             raise ValueError(
                 'rejects have the bytes of messages, which no mask covers: say rejects_raw = "omit", after which a reject'
                 ' cannot be read again, or rejects_raw = "keep"'

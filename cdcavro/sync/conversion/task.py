@@ -290,7 +290,7 @@ class _Task:
             rows = placing.rows(message, changes, own.place, own.alike)
         except CdcAvroError as error:
             if isinstance(error, MisfitError):
-                if self._knowledge.is_strict and self._knowledge.protection.rules:
+                if self._knowledge.is_strict and self._knowledge.protection.is_protecting:
                     raise MisfitError(error.expected, HIDDEN, pointer=error.pointer, format=error.format) from None
                 if self._knowledge.is_strict:
                     raise
@@ -389,6 +389,7 @@ class TaskOutput:
         """Keep rows of tables that are wanted, and count their messages."""
         if self._questions.is_ahead:
             return
+        count = pc.count_distinct(rows.column("message")).as_py()
         try:
             rows = self._knowledge.protection.rows(rows, self._knowledge.tables.tables)
         except JobError:
@@ -397,7 +398,6 @@ class TaskOutput:
             # Another lane may have the statement that says where a column came from.
             self.current.counts["given up"] += 1
             return
-        count = pc.count_distinct(rows.column("message")).as_py()
         left_out = self._left_out()
         if left_out:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))

@@ -111,6 +111,7 @@ mask = { email = "sha256", phone = "hmac-sha256", name = { constant = "***" } }
 plain = ["note*"]
 salt = "${SALT}"
 secret = "${MASK_SECRET}"
+where = "country = 'CH'"
 """
 # Where the pages for people say more of a section.
 PAGES: Final = {

@@ -1,0 +1,412 @@
+"""Cells of rows in payloads: they are passed by, masked or left out, and a condition on one of them is looked at.
+
+The payloads are those that `table.writing` makes, of this process, so nothing in them is checked.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from struct import unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.avro.binary import Buffer
+from cdcavro.errors import shown
+from cdcavro.table.table_schema import SOURCE_FIELDS, attributes_of, avro_of, column_name, without_attributes
+from cdcavro.table.writing.table_writer import write_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_DATE: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_VARINT, _SIZED = -1, -2
+# How many bytes a cell of an Avro type takes, or how that is found out.
+_SIZES: Final = {
+    "boolean": 1,
+    "int": _VARINT,
+    "long": _VARINT,
+    "float": 4,
+    "double": 8,
+    "bytes": _SIZED,
+    "string": _SIZED,
+}
+_NOTHING: Final = b"\0"
+# What the last byte of a long is less than.
+_LONG: Final = 0x80
+
+
+class Action(NamedTuple):
+    """What becomes of a column: it is left out, or its values are replaced by texts."""
+
+    # How, in words.
+    label: str
+    # What makes the text that replaces a value's; None for a column that is left out.
+    mask: Callable[[bytes], bytes] | None
+    # Whether different values have different texts.
+    is_distinct: bool = True
+
+
+class RowCell:
+    """A field of a row: how its bytes are passed by, and what becomes of its value."""
+
+    __slots__ = (
+        "_last",
+        "action",
+        "column",
+        "is_written",
+        "kind",
+        "mask",
+        "null",
+        "null_made",
+        "read",
+        "size",
+        "some_made",
+        "text",
+    )
+
+    def __init__(self, declared: Mapping[str, Any], action: Action | None, made: Mapping[str, Any] | None) -> None:
+        own = dict(declared)
+        primitive = without_attributes(avro_of(own))
+        self.size = _SIZES[primitive if isinstance(primitive, str) else primitive["type"]]
+        self.column, self.is_written = column_name(own), "until" not in attributes_of(own)
+        self.null = own["type"].index("null") << 1
+        self.action, self.mask = action, None if action is None else action.mask
+        # The type of values in a word, and what makes a text of a value's bytes; the latter only if it is masked, too.
+        self.kind = primitive if isinstance(primitive, str) else str(primitive["logicalType"])
+        self.read = value_text(avro_of(own))
+        self.text = None if self.mask is None else self.read
+        place = 0 if made is None else made["type"].index("null")
+        self.null_made, self.some_made = bytes([place << 1]), bytes([(1 - place) << 1])
+        # Of most updates the rows before and after have the same value.
+        self._last: tuple[bytes, bytes] = b"", b""
+
+    def end(self, raw: bytes, at: int) -> int:
+        """Return where a cell ends that begins at a place."""
+        is_null, at = raw[at] == self.null, at + 1
+        if is_null:
+            return at
+        if self.size == _VARINT:
+            while raw[at] & 0x80:
+                at += 1
+            return at + 1
+        if self.size == _SIZED:
+            if (size := raw[at]) < _LONG:
+                return at + 1 + (size >> 1)
+            size, at = read_long(raw, at)
+            return at + size
+        return at + self.size
+
+    def masked(self, text: bytes) -> bytes:
+        """Return the mask of a value's text, as the cell that is written."""
+        known, made = self._last
+        if (known != text or not made) and self.mask is not None:
+            out = Buffer()
+            out.write_string(self.mask(text).decode())
+            made = self.some_made + out.taken()
+            self._last = text, made
+        return made
+
+
+def put_cells(raw: bytes, at: int, cells: Sequence[RowCell], out: list[bytes]) -> int:
+    """Put out the cells of a row or a key, and the texts of values that their types cannot carry; return the end."""
+    start, held = at, {}
+    for cell in cells:
+        first, is_null = at, raw[at] == cell.null
+        at = cell.end(raw, at)
+        if cell.action is None:
+            continue
+        out.append(raw[start:first])
+        start = at
+        if cell.text is not None:
+            if is_null and cell.is_written:
+                held[cell.column] = len(out), cell
+            out.append(cell.null_made if is_null else cell.masked(cell.text(raw[first + 1 : at])))
+    out.append(raw[start:at])
+    return _put_texts(raw, at, cells, out, held)
+
+
+def _put_texts(
+    raw: bytes, at: int, cells: Sequence[RowCell], out: list[bytes], held: Mapping[str, tuple[int, RowCell]]
+) -> int:
+    """Put out the texts of values that their types cannot carry; those of masked columns are masked in their place."""
+    if not raw[at]:
+        out.append(_NOTHING)
+        return at + 1
+    parts, at = read_texts(raw, at, 2)
+    texts = dict(zip(parts[::2], parts[1::2], strict=True))
+    for name, text in texts.items():
+        if name in held:
+            place, cell = held[name]
+            out[place] = cell.masked(text.encode())
+    protected, made = {cell.column for cell in cells if cell.action is not None}, Buffer()
+    write_texts(made, {name: text for name, text in texts.items() if name not in protected})
+    out.append(made.taken())
+    return at
+
+
+def put_absent(raw: bytes, at: int, cells: Sequence[RowCell], out: list[bytes]) -> tuple[int, bool]:
+    """Put out the names of the columns that a row lacks, without those that are left out; return the end."""
+    if not raw[at]:
+        out.append(_NOTHING)
+        return at + 1, False
+    names, at = read_texts(raw, at, 1)
+    gone = {cell.column for cell in cells if cell.action is not None and cell.mask is None}
+    kept, made = [name for name in names if name not in gone], Buffer()
+    if kept:
+        made.write_long(len(kept))
+        for name in kept:
+            made.write_string(name)
+    out.append(made.taken() + _NOTHING)
+    return at, bool(kept)
+
+
+def read_texts(raw: bytes, at: int, most: int) -> tuple[list[str], int]:
+    """Return the texts of an array, or of a map where an item has two, and where it ends."""
+    texts = []
+    count, at = read_long(raw, at)
+    while count:
+        for _ in range(count * most):
+            size, at = read_long(raw, at)
+            texts.append(raw[at : at + size].decode())
+            at += size
+        count, at = read_long(raw, at)
+    return texts, at
+
+
+def read_long(raw: bytes, at: int) -> tuple[int, int]:
+    """Return a long of Avro's, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = raw[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < _LONG:
+            return value >> 1 ^ -(value & 1), at
+        shift += 7
+
+
+def value_text(avro: Any) -> Callable[[bytes], bytes]:
+    """Return what turns the bytes of a value into its text: the same for all formats and sizes of a type.
+
+    A number is its digits, without zeros behind the last figure, a time as ISO 8601 spells it, and bytes stay.
+    """
+    kind = without_attributes(avro)
+    if isinstance(kind, dict):
+        return partial(_LOGICAL[kind["logicalType"]], kind)
+    return _PRIMITIVES[kind]
+
+
+def _sized(raw: bytes) -> bytes:
+    size, at = read_long(raw, 0)
+    return raw[at : at + size]
+
+
+def _decimal(kind: Mapping[str, Any], raw: bytes) -> bytes:
+    unscaled = int.from_bytes(_sized(raw), "big", signed=True)
+    # Made of a text: the result of a calculation would have 28 digits.
+    text = format(Decimal(f"{unscaled}E-{kind.get('scale', 0)}"), "f")
+    return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
+
+
+def _moment(zone: str, raw: bytes, *, unit: int = 1) -> bytes:
+    micros = read_long(raw, 0)[0] * unit
+    try:
+        return ((_DATE + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat() + zone).encode()
+    except OverflowError:  # a year that Python does not have
+        return str(micros).encode()
+
+
+def _day(_: Any, raw: bytes) -> bytes:
+    days = read_long(raw, 0)[0]
+    try:
+        return (_DATE + timedelta(days=days)).date().isoformat().encode()
+    except OverflowError:
+        return str(days).encode()
+
+
+def _clock(_: Any, raw: bytes) -> bytes:
+    return (_DATE + timedelta(microseconds=read_long(raw, 0)[0])).time().isoformat().encode()
+
+
+_PRIMITIVES: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "string": _sized,
+    "bytes": _sized,
+    "int": lambda raw: str(read_long(raw, 0)[0]).encode(),
+    "long": lambda raw: str(read_long(raw, 0)[0]).encode(),
+    "boolean": lambda raw: b"true" if raw[0] else b"false",
+    "float": lambda raw: repr(unpack("<f", raw)[0]).encode(),
+    "double": lambda raw: repr(unpack("<d", raw)[0]).encode(),
+}
+_LOGICAL: Final[dict[str, Callable[[Any, bytes], bytes]]] = {
+    "decimal": _decimal,
+    "date": _day,
+    "time-micros": _clock,
+    "timestamp-micros": lambda _, raw: _moment("Z", raw),
+    "timestamp-millis": lambda _, raw: _moment("Z", raw, unit=1000),
+    "local-timestamp-micros": lambda _, raw: _moment("", raw),
+}
+
+_CONDITION: Final = re.compile(
+    r"""\s*(?:"(?P<quoted>[^"]+)"|(?P<name>[^\s<>=!"']+))\s*"""
+    r"""(?P<op>is\s+not\s+null|is\s+null|<=|>=|<>|!=|=|<|>)\s*(?P<constant>.*?)\s*""",
+    re.IGNORECASE | re.DOTALL,
+)
+_TEXT: Final = re.compile(r"'((?:[^']|'')*)'")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_SAME: Final = ("=", "!=", "<>")
+_NUMBERS: Final = ("int", "long", "float", "double", "decimal")
+# Texts of which the smaller one is the earlier one.
+_ORDERED: Final = ("string", "date")
+
+
+class Condition(NamedTuple):
+    """A condition on a row: a column, how it is compared, and with what: a number, a text, or nothing."""
+
+    column: str
+    op: str
+    constant: Decimal | str | None
+
+    @classmethod
+    def of(cls, text: str) -> Condition:
+        """Return the condition that a text states. Raises `ValueError` for another text."""
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise ValueError(
+                f"where is a column, an operator and a constant, such as status = 'paid', not {shown(text)}"
+            )
+        column, op = found["quoted"] or found["name"], " ".join(found["op"].lower().split())
+        constant, literal = found["constant"], _TEXT.fullmatch(found["constant"])
+        if op.startswith("is "):
+            if constant:
+                raise ValueError(f"nothing stands behind {op}, not {shown(constant)}")
+            return cls(column, op, None)
+        if literal is not None:
+            return cls(column, op, literal[1].replace("''", "'"))
+        if _NUMBER.fullmatch(constant) is None:
+            raise ValueError(
+                f"where compares with a number or with a text in single quotes, not with {shown(constant)}"
+            )
+        return cls(column, op, Decimal(constant))
+
+    def mismatch(self, kind: str) -> str | None:
+        """Return why a column whose values are of a kind cannot be compared so; None if it can."""
+        if self.constant is None:
+            return None
+        if isinstance(self.constant, Decimal) != (kind in _NUMBERS):
+            return "a number is compared with a number, and anything else with a text"
+        if self.op not in _SAME and kind not in (*_NUMBERS, *_ORDERED):
+            return f"values of type {kind} have no order here"
+        return None
+
+    def holds(self, value: bytes | None) -> bool:
+        """Return whether the condition holds for the text of a value, as `value_text` has it; None is null."""
+        if self.constant is None or value is None:
+            return (self.op == "is null") == (value is None) and self.constant is None
+        if isinstance(self.constant, Decimal):
+            number = Decimal(value.decode())
+            return number.is_finite() and _COMPARE[self.op](number, self.constant)
+        return _COMPARE[self.op](value, self.constant.encode())
+
+
+class RowState(NamedTuple):
+    """What is known of a row before or after a change."""
+
+    # Where its bytes begin and end; the same if there is no such row.
+    start: int
+    end: int
+    # Whether the condition holds for it; None if the row does not say so.
+    holds: bool | None
+    # Whether it lacks columns.
+    lacks: bool
+
+
+class RowFilter:
+    """Leaves out rows for which a condition does not hold; an update may move a row into them or out of them.
+
+    Made from the cells of a version's rows, and that of the condition's column, None if the version has none.
+    """
+
+    def __init__(self, condition: Condition, cells: Sequence[RowCell], cell: RowCell | None) -> None:
+        self._condition, self._cells, self._cell = condition, cells, cell
+
+    def row(self, operation: str, payload: bytes, *, lacks: bool) -> tuple[str, bytes, bool] | None:
+        """Return the operation of a row, its envelope, and whether it lacks columns; None for one that is left out.
+
+        Raises `ValueError` for a row that does not say enough.
+        """
+        if operation not in "crud":
+            return operation, payload, lacks
+        before, at = self._state(payload, 0)
+        after, at = self._state(payload, at)
+        if operation == "d":
+            return None if before.holds is False else (operation, payload, lacks)
+        if after.holds is None:
+            raise ValueError("does not say what it is after a change")
+        if operation != "u":
+            return (operation, payload, lacks) if after.holds else None
+        if after.holds and before.holds:
+            return operation, payload, lacks
+        if after.holds and after.lacks:
+            raise ValueError("lacks columns, and may come in by an update")
+        if after.holds and before.holds is None:
+            return operation, payload, lacks
+        if after.holds:
+            return (
+                "c",
+                b"".join([b"\0\2", payload[after.start : after.end], _with_operation(payload[at:], b"c")]),
+                False,
+            )
+        if before.holds is False:
+            return None
+        # Of the row before, nothing else than its key has to be known.
+        gone = before if before.end > before.start else after
+        return "d", b"".join([b"\2", payload[gone.start : gone.end], b"\0", _with_operation(payload[at:], b"d")]), False
+
+    def _state(self, raw: bytes, at: int) -> tuple[RowState, int]:
+        """Return the state of a row, and where its bytes end."""
+        if raw[at] == 0:
+            return RowState(at + 1, at + 1, None, lacks=False), at + 1
+        start = at = at + 1
+        value, is_there = None, False
+        for cell in self._cells:
+            first = at
+            at = cell.end(raw, at)
+            if cell is self._cell:
+                is_there = raw[first] != cell.null
+                value = cell.read(raw[first + 1 : at]) if is_there else None
+        misfits, at = read_texts(raw, at, 2)
+        absent, at = read_texts(raw, at, 1)
+        is_known = self._cell is not None and (is_there or self._cell.column not in {*misfits[::2], *absent})
+        holds = self._condition.holds(value) if is_known else None
+        return RowState(start, at, holds, lacks=bool(absent)), at
+
+
+def _with_operation(tail: bytes, operation: bytes) -> bytes:
+    """Return what stands behind the rows of an envelope, with another operation."""
+    at = 0
+    for _, declared, _ in SOURCE_FIELDS:
+        is_there, at = tail[at] != 0, at + 1
+        if not is_there:
+            continue
+        size, at = read_long(tail, at)
+        if declared == "string":
+            at += size
+        elif isinstance(declared, dict):
+            while size:
+                for _ in range(size):
+                    _, at = read_long(tail, at)
+                size, at = read_long(tail, at)
+    size, end = read_long(tail, at)
+    return b"".join([tail[:at], bytes([len(operation) << 1]), operation, tail[end + size :]])

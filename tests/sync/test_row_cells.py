@@ -1,0 +1,221 @@
+"""Conditions on rows: what they hold for, and a table's state is that of the rows for which one holds, however they move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from cdcavro.arrow import to_arrow
+from cdcavro.change.model import Arrival, replace
+from cdcavro.errors import JobError
+from cdcavro.lake.placing import rows_batch
+from cdcavro.lake.typed_rows import TypedRows
+from cdcavro.sync.batches import BatchReport
+from cdcavro.sync.config import read_config
+from cdcavro.sync.local import Pipeline
+from cdcavro.sync.protection import Protection, RowRule
+from cdcavro.sync.row_cells import Condition
+from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
+from support.local_pipelines import LocalJob, lake_section
+from support.messages import canal
+
+TYPES = {"id": "int", "state": "varchar(20)", "n": "decimal(9,2)", "day": "date"}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[..., LocalJob]:
+    """Make a job of the local runner, whose lake is Delta Lake."""
+
+    def make(name: str = "j", **lake: Any) -> LocalJob:
+        return LocalJob(tmp_path / name, lake_section("delta", tmp_path / name, **lake))
+
+    return make
+
+
+def message(type: str, row: dict[str, Any], id: int, **more: Any) -> bytes:
+    """Return a message of Canal's about a row of `d.t`."""
+    old = [more.pop("old")] if "old" in more else []
+    return canal(
+        type, [row], id=id, old=old, **{"mysqlType": {name: TYPES.get(name, "varchar(20)") for name in row}, **more}
+    )
+
+
+def run(made: LocalJob, where: str, **more: Any) -> dict[str, int]:
+    """Run a job with a condition, as its file states it, and return how many messages there were, by what became of them."""
+    path = made.config(**more)
+    path.write_text(f'{path.read_text()}\n[[table]]\nmatch = "d.*"\nwhere = "{where}"\n')
+    totals: dict[str, int] = {}
+
+    def say(report: BatchReport) -> None:
+        for name, count in report.counts.items():
+            totals[name] = totals.get(name, 0) + count
+
+    read_config(path).pipeline(str(path), Pipeline).run(once=True, say=say)
+    return totals
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "holds"),
+    [
+        ("a = 'x'", b"x", True),
+        ("a = 'it''s'", b"it's", True),
+        ("a<>'x'", b"y", True),
+        ("a != 'x'", None, False),
+        ('"a b" >= 1.50', b"1.5", True),
+        ("a < -2", b"-10", True),
+        ("a<10", b"9", True),
+        ("a > 9", b"nan", False),
+        ("a IS NULL", None, True),
+        ("a is  not null", None, False),
+        ("a is not null", b"", True),
+        ("a is null", b"", False),
+        ("a > 'b'", "é".encode(), True),
+    ],
+)
+def test_a_condition_holds_for_values_as_they_are(text: str, value: bytes | None, holds: bool):
+    """Numbers as numbers, texts by their characters, and nothing is known of null but that it is null."""
+    assert Condition.of(text).holds(value) is holds
+
+
+CONDITIONS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "state = 'paid'": lambda row: row["state"] == "paid",
+    "n >= 5": lambda row: row["n"] is not None and float(row["n"]) >= 5,
+    "state is null": lambda row: row["state"] is None,
+    "day < '2024-03-01'": lambda row: row["day"] is not None and row["day"] < "2024-03-01",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", CONDITIONS)
+@pytest.mark.parametrize("cut", [3, 17, 1000])
+def test_a_current_state_has_the_rows_for_which_a_condition_holds(job, where: str, cut: int):
+    """Inserts, deletes, and updates that move rows into the condition, out of it, and under other keys."""
+    made, chance, rows, messages = job(changelog=True), Random(f"{where} {cut}"), {}, []
+    made.more["source"] = {"files": str(made.folder / "in")}
+
+    def values() -> dict[str, str | None]:
+        return {
+            "state": chance.choice(["paid", "open", None]),
+            "n": chance.choice(["4.99", "5.00", "17", None]),
+            "day": chance.choice(["2024-02-29", "2024-03-01", None]),
+        }
+
+    for i in range(120):
+        key, op = str(chance.randrange(12)), chance.random()
+        if key not in rows:
+            rows[key] = {"id": key, **values()}
+            messages.append(message("INSERT", rows[key], i))
+        elif op < 0.2:
+            messages.append(message("DELETE", rows.pop(key), i))
+        else:
+            old, new = rows.pop(key), {"id": key, **values()}
+            if op > 0.9 and "99" not in rows:
+                new["id"] = "99"
+            rows[new["id"]] = new
+            changed = {name: old[name] for name in old if old[name] != new[name]}
+            messages.append(message("UPDATE", new, i, old=changed))
+    for first in range(0, len(messages), cut):
+        made.send(*messages[first : first + cut])
+    totals = run(made, where)
+    wanted = sorted(int(key) for key, row in rows.items() if CONDITIONS[where](row))
+    assert sorted(key for (key,) in made.rows("d.t", "id")) == wanted
+    assert totals["read"] == 120 == totals["written"] + totals["left out"]
+    assert 0 < totals["left out"] < 120
+
+
+def test_the_changelog_says_how_a_row_came_in_and_went(job):
+    """An update that moves it is an insert, or a delete; its columns are those of the whole row."""
+    made = job(changelog=True)
+    row = {"id": "1", "state": "open", "n": "1.00"}
+    made.send(
+        message("INSERT", row, 1),
+        message("UPDATE", row | {"state": "paid"}, 2, old={"state": "open"}),
+        message("UPDATE", row | {"state": "paid", "n": "2.00"}, 3, old={"n": "1.00"}),
+        message("UPDATE", row | {"state": "open", "n": "2.00"}, 4, old={"state": "paid"}),
+        message("DELETE", row | {"n": "2.00"}, 5),
+    )
+    assert run(made, "STATE = 'paid'")["left out"] == 2
+    assert made.rows("d.t", "id") == []
+    # An update is two rows, of which the first has the row before it.
+    wanted = [("b", 1, "paid"), ("c", 1, "paid"), ("d", 2, "paid"), ("u", 2, "paid")]
+    assert sorted(made.rows("d.t", "_cdc_op", "n", "state", suffix="changes")) == wanted
+
+
+def test_a_condition_follows_its_column_under_another_name(job):
+    """A statement renames it."""
+    made = job()
+    made.send(message("INSERT", {"id": "1", "state": "paid"}, 1), message("INSERT", {"id": "2", "state": "open"}, 2))
+    made.send(canal("ALTER", [], id=3, isDdl=True, sql="ALTER TABLE d.t RENAME COLUMN state TO s"))
+    made.send(message("INSERT", {"id": "3", "s": "paid"}, 4), message("INSERT", {"id": "4", "s": "open"}, 5))
+    run(made, "state = 'paid'")
+    assert made.rows("d.t", "id", "s") == [(1, "paid"), (3, "paid")]
+
+
+@pytest.mark.parametrize(
+    ("where", "rows", "said"),
+    [
+        ("state = 'paid'", [message("INSERT", {"id": "1", "n": "5"}, 1)], "does not say what it is after a change"),
+        ("n = 'x'", [message("INSERT", {"id": "1", "n": "5"}, 1)], "a number is compared with a number"),
+        ("state > 5", [message("INSERT", {"id": "1", "state": "x"}, 1)], "a number is compared with a number"),
+        ("n = 5", [message("INSERT", {"id": "1", "n": "five"}, 1)], "does not say what it is after a change"),
+        (
+            "state = 'paid'",
+            [
+                message("INSERT", {"id": "1", "n": "5", "state": "open"}, 1),
+                message("UPDATE", {"id": "1", "state": "paid"}, 2, old={"state": "open"}),
+            ],
+            "lacks columns, and may come in by an update",
+        ),
+    ],
+)
+def test_what_a_condition_cannot_be_decided_for_stops_the_pipeline(job, where: str, rows: list[bytes], said: str):
+    """Nothing is guessed."""
+    made = job()
+    made.send(*rows)
+    with pytest.raises(JobError, match=said):
+        run(made, where)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "op", "wanted"),
+    [
+        (None, {"id": 1, "state": "open"}, "u", ("d", {"id": 1, "state": "open"}, None)),
+        ({"id": 1}, {"id": 1, "state": "open"}, "u", ("d", {"id": 1, "state": None}, None)),
+        (None, {"id": 1, "state": "paid"}, "u", ("u", None, {"id": 1, "state": "paid"})),
+        ({"id": 1, "state": "open"}, {"id": 1, "state": "paid"}, "u", ("c", None, {"id": 1, "state": "paid"})),
+        ({"id": 1, "state": "open"}, {"id": 1, "state": "x"}, "u", None),
+        ({"id": 1}, None, "d", ("d", {"id": 1, "state": None}, None)),
+        ({"id": 1, "state": "open"}, None, "d", None),
+        (None, {"id": 1, "state": "paid"}, "r", ("r", None, {"id": 1, "state": "paid"})),
+    ],
+)
+def test_a_row_of_which_the_source_says_little_is_still_decided(before: Any, after: Any, op: str, wanted: Any):
+    """Where it was before is not known, and what stands behind the rows stays as it was: source, times and place."""
+    source = {"connector": "postgresql", "db": "d", "schema": "s", "table": "t", "ts_ms": 5, "lsn": 7, "txId": 3}
+    text = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 9}
+    tables = Tables()
+    first = text | {"before": None, "after": {"id": 5, "state": "paid"}, "op": "c"}
+    changes = [to_changes(json.dumps(one).encode(), "debezium") for one in (first, text)]
+    placed = [
+        [replace(change, place=Arrival(topic="t", partition=0, offset=i)) for change in one]
+        for i, one in enumerate(changes)
+    ]
+    (_, row) = TypedRows(tables).of_batch(placed).rows
+    protection = Protection([RowRule("t", where="state = 'paid'")])
+    made = protection.rows(rows_batch([(0, row)]), tables.tables)
+    assert protection.public(tables.tables[0]) is not None
+    if wanted is None:
+        assert made.num_rows == 0
+        return
+    schema = tables.tables[0].versions[row.version - 1]
+    (was,), (now,) = (to_arrow([one], schema).to_pylist() for one in (row.payload, made.column("payload")[0].as_py()))
+    images = [one and {name: one[name] for name in ("id", "state")} for one in (now.pop("before"), now.pop("after"))]
+    assert (now.pop("op"), *[one and one | {"id": int(one["id"])} for one in images]) == wanted
+    assert made.column("operation")[0].as_py() == wanted[0]
+    assert now == {name: value for name, value in was.items() if name not in ("before", "after", "op")}
