@@ -96,7 +96,8 @@ CONDITIONS: dict[str, Callable[[dict[str, Any]], bool]] = {
 @pytest.mark.parametrize("cut", [3, 17, 1000])
 def test_a_current_state_has_the_rows_for_which_a_condition_holds(job, where: str, cut: int):
     """Inserts, deletes, and updates that move rows into the condition, out of it, and under other keys."""
-    made, chance, rows, messages = job(changelog=True), Random(f"{where} {cut}"), {}, []
+    # Without a changelog, a task keeps only the last change of each key.
+    made, chance, rows, messages = job(changelog=cut == 17), Random(f"{where} {cut}"), {}, []
     made.more["source"] = {"files": str(made.folder / "in")}
 
     def values() -> dict[str, str | None]:
