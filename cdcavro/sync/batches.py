@@ -196,9 +196,7 @@ class Batches:
             self._check(report, outcomes)
             maker.clock = _merge_clock(maker.clock, outcomes.clock)
             tables = maker.tables.tables
-            wanted = [tables[one] for one in sorted(outcomes.tables)]
-            for table in wanted:
-                self._names.name(table, tables)
+            wanted = self._named(outcomes, tables)
             totals = self._totals + Counter(report.counts)
             rows = self._operations(outcomes, wanted)
             facts = {
@@ -217,7 +215,6 @@ class Batches:
                 self._reject(outcomes, report, since)
             with _measure_time(seconds, "write"):
                 written = self._rows.write(outcomes, number, tables, self._names, since)
-            self._tell_findings(report, tables)
             self._tell(report, written, tables, number)
             self._totals, self._next = totals, number + 1
             report.operations = {name: dict(operations) for name, operations in rows.items()}
@@ -225,6 +222,13 @@ class Batches:
         finally:
             outcomes.store.free()
         return report
+
+    def _named(self, outcomes: Outcomes, tables: Sequence[Table]) -> list[Table]:
+        """Return the tables of a batch's rows, each of which has a name in the lake then."""
+        wanted = [tables[one] for one in sorted(outcomes.tables)]
+        for table in wanted:
+            self._names.name(table, tables)
+        return wanted
 
     def _resume(self, number: int) -> TypedRows:
         """Return what has learned all that the batches before said."""
@@ -314,6 +318,7 @@ class Batches:
         self, report: BatchReport, written: Sequence[WriteResult], tables: Sequence[Table], number: int | None
     ) -> None:
         """Say what became of rows, which were all written but those of a batch `number` whose rows wait for a later one."""
+        self._tell_findings(report, tables)
         if number is None or self._rows.are_written_with(number):
             self._refused = {}
         for one in written:

@@ -20,8 +20,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 
 from cdcavro.avro.defaults import encoded_defaults
@@ -43,6 +41,8 @@ from cdcavro.table.writing.table_writer import WHOLE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
 
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
@@ -219,7 +219,11 @@ class Protection:
 
     def rows(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> pa.RecordBatch:
         """Return rows, in a batch of `placing.ROWS`, as they may be written. Raises `JobError` as `public` does."""
-        numbers = pc.unique(rows.column("number")).to_pylist() if self.rules else ()
+        if not self.rules:
+            return rows
+        import pyarrow as pa  # noqa: PLC0415  a configuration is read where it is not installed, too
+
+        numbers = rows.column("number").unique().to_pylist()
         versions = {number: found for number in numbers if any(found := self._known(tables[number])[1])}
         if not versions:
             return rows

@@ -36,6 +36,7 @@ PURPOSES: Final = {
     "datahub": "records of DataHub's SDK",
     "generate": "generated pydantic classes",
     "local": "sync --local: lake tables and topics without Java",
+    "metrics": "sync --metrics: metrics and health over HTTP",
     "registry": "a schema registry at an address",
     "spark": "Spark: run and sync on it, Columns",
 }

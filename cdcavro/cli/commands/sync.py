@@ -131,15 +131,8 @@ def sync(
     if flags["is_json"] and action != "status":
         raise click.UsageError("--json is of status; --log json says each batch in JSON")
     if action is not None:
-        asked = Asked(
-            flags["state"],
-            None if config is None else _config(config, flags),
-            config,
-            page,
-            flags["is_json"],
-            flags["tables"],
-        )
-        ctx.exit(ACTIONS[action](asked))
+        known = None if config is None else _config(config, flags)
+        ctx.exit(ACTIONS[action](Asked(flags["state"], known, config, page, flags["is_json"], flags["tables"])))
     configuration = _config(config, {**flags, "local": local})
     if flags["init"] is not None:
         _write_template(config, {**flags, "local": local}, configuration)

@@ -421,7 +421,7 @@ class TaskOutput:
             if name:
                 own = table.schema.table
                 parts = [part for part in (own.database, own.schema, own.table, name) if part]
-                text = HIDDEN if self._knowledge.protection.rules else shown(text_of(value))
+                text = HIDDEN if self._knowledge.protection.is_protecting else shown(text_of(value))
                 self.misfit = f"{'.'.join(map(plain, parts))}: {text}"
 
     def keep_statement(self, rows: Sequence[TypedRow]) -> None:
