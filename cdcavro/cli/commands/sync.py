@@ -98,7 +98,7 @@ _BEAT: Final = 0.5
     type=click.Choice(["text", "json"]),
     default="text",
     metavar="text|json",
-    help="How batches are told on standard error: a sentence, or a line of JSON. Default: text.",
+    help="How batches are reported on standard error: as a sentence, or as a line of JSON. Default: text.",
 )
 @click.option("--master", metavar="URL", help="The Spark master. Default: local[*], or that of spark-submit.")
 @click.pass_context
