@@ -40,7 +40,7 @@ _COMMAND: Final = re.compile(r"cdcavro ([a-z]+)")
 _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 # Where names come from that signatures use and nothing here describes.
 _OUTSIDE: Final = (builtins, typing, collections.abc, dt, fractions)
-_LIBRARIES: Final = frozenset({"Event", "Path", "UUID", "array"})
+_LIBRARIES: Final = frozenset({"Event", "Path", "PathLike", "UUID", "array"})
 _ARROW: Final = ("pa.", "pyarrow.")
 # Headers of Kafka records, which are no names of Python's.
 _HEADERS: Final = frozenset({"cdcavro.job", "cdcavro.batch", "cdcavro.order"})
