@@ -21,11 +21,13 @@ from msgspec import Struct
 
 from cdcavro.errors import SetupError, number_of, shown
 from cdcavro.lake.account import bounded_name
+from cdcavro.sync.batches import COUNTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cdcavro.sync.batches import BatchReport, Lag
+    from cdcavro.sync.status import Status
 
 # What tables, and reasons of rejects, are counted under that have no room of their own.
 OTHERS: Final = "(others)"
@@ -79,7 +81,8 @@ class Metrics:
         self._last: float | None = None
         self._batches = 0
         self._labels: set[str] = set()
-        self._messages: Counter[str] = Counter()
+        # From 0 on, or `increase` would not see the first reject.
+        self._messages: Counter[str] = Counter(dict.fromkeys(COUNTS[1:], 0))
         self._rows: Counter[tuple[str, str]] = Counter()
         self._rejects: Counter[tuple[str, str]] = Counter()
         self._seconds: dict[str, float] = {}
@@ -89,6 +92,16 @@ class Metrics:
         self._stopped_count = 0
         self._lag: Lag | None = None
         self._lag_since: float | None = None
+
+    def resume(self, status: Status) -> None:
+        """Take from the state of a pipeline what lasts beyond a process: waiting rows, versions, stopped tables."""
+        with self._lock:
+            self._last = status.ended
+            self._show_tables(
+                {table.name: table.pending for table in status.tables if table.pending},
+                {table.name: table.version for table in status.tables if table.version is not None},
+                [table.name for table in status.stopped],
+            )
 
     def begin(self, *_: object) -> None:
         """Note that a batch begins."""
@@ -113,14 +126,18 @@ class Metrics:
                 self._reject(bounded_name(one.format or "unknown"), bounded_name(one.reason), one.count)
             listed = sum(one.count for one in report.rejects)
             self._reject(OTHERS, OTHERS, report.counts["rejected"] - listed)
-            self._pending.clear()
-            for name, count in report.pending.items():
-                self._pending[self._label(name)] += count
-            labelled = ((self._label(name), version) for name, version in report.versions.items())
-            self._versions = {label: version for label, version in labelled if label != OTHERS}
-            self._stopped, self._stopped_count = list(report.waiting)[:_NAMED], len(report.waiting)
+            self._show_tables(report.pending, report.versions, list(report.waiting))
             if report.lag is not None:
                 self._lag, self._lag_since = report.lag, report.lag_since
+
+    def _show_tables(self, pending: Mapping[str, int], versions: Mapping[str, int], stopped: list[str]) -> None:
+        """Replace what is shown of tables."""
+        self._pending.clear()
+        for name, count in pending.items():
+            self._pending[self._label(name)] += count
+        labelled = ((self._label(name), version) for name, version in versions.items())
+        self._versions = {label: version for label, version in labelled if label != OTHERS}
+        self._stopped, self._stopped_count = stopped[:_NAMED], len(stopped)
 
     def _label(self, name: str) -> str:
         """Return what a table is counted under."""

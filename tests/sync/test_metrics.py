@@ -20,6 +20,7 @@ from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.sync.batches import COUNTS, Arrivals, BatchReport, Lag
 from cdcavro.sync.config import read_config
 from cdcavro.sync.metrics import OTHERS, Metrics, MetricsConfig
+from cdcavro.sync.status import read_status
 from support.messages import canal
 from support.roundtrip import error_of
 
@@ -102,6 +103,26 @@ def test_metrics_are_read_while_a_pipeline_runs(job):
     }
     with pytest.raises(OSError, match="refused"):
         ask(address, "/healthz")
+
+
+def test_a_process_that_begins_again_serves_what_the_state_says(job):
+    """Before its first batch: a table that has stopped, its rows that wait, versions, the last batch; and counts of 0."""
+    made = job(behavior=EXCEPTION)
+    for columns in ({"a": "1"}, {"a": "1", "b": "1"}):
+        made.send(canal("INSERT", [{"id": "1", **columns}], id=len(columns)))
+        made.run()
+    status, metrics = read_status(made.folder / "state"), Metrics(MetricsConfig("127.0.0.1:0"))
+    metrics.resume(status)
+    with metrics.served() as address:
+        assert samples(address) == {
+            **{("cdcavro_messages_total", name.replace(" ", "_")): 0 for name in COUNTS[1:]},
+            ("cdcavro_batches_total",): 0,
+            ("cdcavro_pending_rows", "d.t"): 1,
+            ("cdcavro_table_version", "d.t"): 2,
+            ("cdcavro_stopped_tables",): 1,
+            ("cdcavro_last_batch_timestamp_seconds",): status.ended,
+        }
+        assert ask(address, "/healthz")[::2] == (503, "1 table stopped: d.t\n")
 
 
 def test_the_text_is_that_of_prometheus_for_whoever_does_not_ask_for_openmetrics():

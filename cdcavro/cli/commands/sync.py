@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -168,8 +168,12 @@ def _served(config: Config, progress: BatchLines) -> Iterator[None]:
         yield
         return
     from cdcavro.sync.metrics import Metrics  # noqa: PLC0415  only pipelines need it
+    from cdcavro.sync.status import read_status  # noqa: PLC0415  as above
 
     progress.metrics = Metrics(config.metrics)
+    # A new pipeline has no state, and whatever else is wrong with one is told when it is opened.
+    with suppress(FileError):
+        progress.metrics.resume(read_status(config.state))
     with progress.metrics.served() as address:
         progress.note(f"metrics are at {address}")
         yield

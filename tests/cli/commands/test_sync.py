@@ -155,6 +155,13 @@ def test_metrics_and_health_are_served_while_it_runs(made: LocalJob):
         process.send_signal(signal.SIGINT)
         process.communicate()
     assert 'cdcavro_rows_total{operation="c",table="d.t"} 1.0\n' in text
+    with running([*COMMAND, *FLAGS, "--metrics", "127.0.0.1:0"], cwd=made.folder, stderr=-1, text=True) as process:
+        again = process.stderr.readline().removeprefix("metrics are at ").strip()
+        with urlopen(again, timeout=10) as answer:
+            versions = answer.read().decode()
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert 'cdcavro_table_version{table="d.t"} 1.0\n' in versions
     said = f"Error: metrics cannot be served at {listen}: Address already in use\n"
     assert (other.returncode, other.stderr, (made.folder / "other").exists()) == (2, said, False)
     with pytest.raises(OSError, match="refused"):
