@@ -201,7 +201,7 @@ class Protection:
     def __init__(self, rules: Sequence[RowRule] = ()) -> None:
         self.rules = tuple(rules)
         self.is_protecting = any(rule.is_protecting for rule in self.rules)
-        self._tables: dict[int, tuple[Any, Table, list[_Version | None]]] = {}
+        self._tables: dict[int, tuple[Any, list[_Version | None]]] = {}
 
     def __reduce__(self) -> tuple[type[Protection], tuple[tuple[RowRule, ...]]]:
         """Pickle the rules alone."""
@@ -215,7 +215,11 @@ class Protection:
 
     def public(self, table: Table) -> Table:
         """Return a table as those see it who write rows. Raises `JobError` if its rows may not be written."""
-        return self._known(table)[0] if self.rules else table
+        versions = self._known(table) if self.rules else []
+        if not any(versions):
+            return table
+        public = [one.public if one else own for one, own in zip(versions, table.versions, strict=True)]
+        return replace(table, versions=public)
 
     def rows(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> pa.RecordBatch:
         """Return rows, in a batch of `placing.ROWS`, as they may be written. Raises `JobError` as `public` does."""
@@ -224,7 +228,7 @@ class Protection:
         import pyarrow as pa  # noqa: PLC0415  a configuration is read where it is not installed, too
 
         numbers = rows.column("number").unique().to_pylist()
-        versions = {number: found for number in numbers if any(found := self._known(tables[number])[1])}
+        versions = {number: found for number in numbers if any(found := self._known(tables[number]))}
         if not versions:
             return rows
         names = ("number", "version", "operation", "key", "payload", "lacks")
@@ -251,16 +255,13 @@ class Protection:
             for row in rows
         ]
 
-    def _known(self, table: Table) -> tuple[Table, list[_Version | None]]:
-        """Return what becomes of a table and of its versions."""
+    def _known(self, table: Table) -> list[_Version | None]:
+        """Return what becomes of the versions of a table."""
         stamp = (len(table.versions), table.schema, table.is_stated, table.unexplained.size)
         known = self._tables.get(table.number)
         if known is None or known[0] != stamp:
-            versions = self._versions(table, () if known is None else known[2])
-            public = [one.public if one else own for one, own in zip(versions, table.versions, strict=True)]
-            own = replace(table, versions=public) if any(versions) else table
-            self._tables[table.number] = known = (stamp, own, versions)
-        return known[1], known[2]
+            self._tables[table.number] = known = (stamp, self._versions(table, () if known is None else known[1]))
+        return known[1]
 
     def _versions(self, table: Table, made: Sequence[_Version | None]) -> list[_Version | None]:
         """Return the versions of a table; `made` are those that were made before some of them were known."""

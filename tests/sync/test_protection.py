@@ -28,7 +28,7 @@ from cdcavro.sync.config import read_config
 from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.protection import Constant, Protection, RowRule, without_values
-from cdcavro.sync.settings import Settings
+from cdcavro.sync.settings import Chosen, Settings
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 from support.local_pipelines import LocalJob, lake_section
@@ -585,3 +585,25 @@ def test_rejects_without_their_bytes_that_are_read_again_are_rejects_again(job):
     assert len(replay(folder / "rejects", folder / "replay")) == 1
     (report,) = run(made, RULE)
     assert (report.counts["read"], report.counts["rejected"]) == (2, 2)
+
+
+@pytest.mark.parametrize("rule", [RowRule("d.*", ("email",)), RowRule("d.*", where="n > 1")])
+def test_a_table_that_is_excluded_stops_nothing_by_a_rule_that_fits_it(job, rule: RowRule):
+    """Nothing of it is written, so its key may be left out, and its rows need not say enough for a condition."""
+    made = job()
+    made.send(
+        message("INSERT", {"id": "1", "email": "a@canary", "n": "2"}, 1),
+        message("INSERT", {"email": "b@canary", "n": "many"}, 2, table="bad", pkNames=["email"]),
+    )
+    (report,) = run(made, rule, settings={"chosen": Chosen(exclude=("bad",))})
+    assert (report.counts["written"], report.counts["left out"]) == (1, 1)
+
+
+def test_whoever_writes_rows_knows_of_a_table_that_it_was_dropped():
+    """Its late rows must take no column from the table that has its name then, though no version came with that."""
+    rows, protection = TypedRows(Tables()), Protection([RULE])
+    rows.of_batch([to_changes(message("INSERT", {"id": "1", "email": "x"}, 1), "canal")])
+    (table,) = rows.tables.tables
+    assert not protection.public(table).is_gone
+    rows.of_batch([to_changes(statement("DROP TABLE t", 2, "ERASE"), "canal")])
+    assert (table.is_gone, protection.public(table).is_gone) == (True, True)

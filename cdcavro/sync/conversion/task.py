@@ -390,6 +390,9 @@ class TaskOutput:
         if self._questions.is_ahead:
             return
         count = pc.count_distinct(rows.column("message")).as_py()
+        left_out = self._left_out()
+        if left_out:
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))
         try:
             rows = self._knowledge.protection.rows(rows, self._knowledge.tables.tables)
         except JobError:
@@ -398,9 +401,6 @@ class TaskOutput:
             # Another lane may have the statement that says where a column came from.
             self.current.counts["given up"] += 1
             return
-        left_out = self._left_out()
-        if left_out:
-            rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))
         wanted = pc.count_distinct(rows.column("message")).as_py()
         self.current.counts["written"] += wanted
         self.current.counts["left out"] += count - wanted
