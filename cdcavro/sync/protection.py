@@ -148,6 +148,11 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         """What rows have to fulfil. Raises `ValueError`."""
         return None if self.where is None else Condition.of(self.where)
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns that the rule is about."""
+        return [*self.leave_out, *self.mask, *([] if self.condition is None else [self.condition.column])]
+
     def action_of(self, column: str) -> Action | None:
         """Return what becomes of a column of this name; None if it is not protected."""
         name = column.casefold()

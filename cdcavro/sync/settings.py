@@ -128,6 +128,25 @@ def _unmatched_types(given: TypeOverrides, tables: Sequence[Table]) -> list[str]
     return sentences
 
 
+def _unmatched_rules(rules: Sequence[RowRule], tables: Sequence[Table]) -> list[str]:
+    """Return sentences on the rules that no table fits, and on columns of theirs that no table has which fits them."""
+    sentences = []
+    for rule in rules:
+        own = [table for table in tables if any(fits(schema.table, (rule.match,)) for schema in table.versions)]
+        if not own:
+            known = sorted({one for table in tables for schema in table.versions for one in _names_of(schema.table)})
+            sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far{_hint(rule.match, known)}")
+            continue
+        names = {name for table in own for schema in table.versions for name in schema.names}
+        folded = {name.casefold() for name in names}
+        sentences += [
+            f"[[table]] of match = {shown(rule.match)}: no column is called {shown(name)} so far{_hint(name, names)}"
+            for name in rule.columns
+            if name.casefold() not in folded
+        ]
+    return sentences
+
+
 def _names_of(table: TableName) -> list[str]:
     """Return the names under which types are given for a table."""
     return [table.table, *([] if table.database is None else [f"{table.database}.{table.table}"])]
@@ -204,10 +223,10 @@ class Settings:
         return self.framed is not None and self.framed.framing == HEADERS
 
     def unmatched(self, tables: Sequence[Table]) -> list[str]:
-        """Return sentences on patterns of tables, and on types of columns, that nothing in some tables ever had."""
+        """Return sentences on patterns of tables, and on columns of types and rules, that nothing in some tables ever had."""
         names = {schema.table: None for table in tables for schema in table.versions}
         types = _unmatched_types(self.options.get("given", NONE_GIVEN), tables)
-        return [*_unmatched_patterns(self.chosen, names), *types]
+        return [*_unmatched_patterns(self.chosen, names), *types, *_unmatched_rules(self.rules, tables)]
 
     def tables(self) -> Tables:
         """Return tables that know nothing yet."""

@@ -29,6 +29,7 @@ from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings
 from cdcavro.sync.pipeline import job_of, pause
+from cdcavro.sync.protection import Constant, RowRule
 from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.sync.sources import Files
 from cdcavro.table.columns.column_type import TypeOverrides
@@ -226,6 +227,12 @@ def test_patterns_and_types_that_nothing_had_are_told(job):
     own = {
         "chosen": Chosen(include=("d.*", "d.t", "shop.*", "it's"), exclude=("u", "v*")),
         "options": {"zone": UTC, "given": TypeOverrides.from_mapping(types)},
+        "rules": (
+            RowRule("t", ("a", "N"), {"amial": Constant("*")}, where="id > 0"),
+            RowRule("olt", ("a",)),
+            RowRule("new", ("A", "B"), where="x > 0"),
+        ),
+        "rejects_raw": "omit",
     }
     made = job()
     assert made.pipeline(**own).unmatched == []
@@ -244,6 +251,11 @@ def test_patterns_and_types_that_nothing_had_are_told(job):
         "[tables.types]: no column of 'd.t' is called 'amuont' so far",
         "[tables.types]: no table is called 'd.tt' so far: did you mean d.t?",
         "[tables.types]: no column of any table is called 'nono' so far",
+        "[[table]] of match = 't': no column is called 'N' so far",
+        "[[table]] of match = 't': no column is called 'amial' so far",
+        "[[table]]: no table fits 'olt' so far: did you mean old?",
+        "[[table]] of match = 'new': no column is called 'B' so far",
+        "[[table]] of match = 'new': no column is called 'x' so far",
     ]
 
 
