@@ -327,7 +327,11 @@ class Batches:
             if one.error is not None:
                 self._refused[name] = one.error
         report.waiting = dict(self._refused)
-        report.pending = {self._names.label(tables[one]): count for one, count in self._rows.waiting.counts().items()}
+        pending: Counter[str] = Counter()
+        for one, count in self._rows.waiting.counts().items():
+            # Tables that had a name one after another may all have some.
+            pending[self._names.label(tables[one])] += count
+        report.pending = dict(pending)
         newest = self._newest_versions(tables)
         report.versions = {self._names.label(tables[one]): version for one, version in newest}
 

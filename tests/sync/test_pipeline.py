@@ -500,6 +500,25 @@ def test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on(job):
     assert made.run() == []
 
 
+def test_rows_that_wait_of_tables_that_had_one_name_one_after_another_are_counted_together(job):
+    """A paused table is dropped and made anew: the rows of both wait, and go into the same lake table in the end."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.run()
+    pause(made.folder / "state", ["d.t"], is_paused=True)
+    made.send(
+        canal("INSERT", [{"id": "2"}], id=2),
+        canal("ERASE", [], id=3, isDdl=True, sql="DROP TABLE t"),
+        canal("CREATE", [], id=4, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY)"),
+        canal("INSERT", [{"id": "3"}], id=5),
+    )
+    (report,) = made.run()
+    assert report.pending == {"d.t": 3}
+    pause(made.folder / "state", ["d.t"], is_paused=False)
+    made.run()
+    assert made.rows("d.t", "id") == [(3,)]
+
+
 def test_tables_are_merged_with_every_nth_batch_and_at_the_end(job, monkeypatch: pytest.MonkeyPatch):
     """What a stopped run leaves waits for the next one; in the end each row is there, and in the changelog once."""
     made = job(is_changelog=True)
