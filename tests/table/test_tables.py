@@ -178,6 +178,25 @@ def test_a_row_whose_key_is_not_learned_is_not_found():
     assert stream.tables.lasting_writer(other, is_all_learned=True) is not None
 
 
+@pytest.mark.parametrize("first", [None, ("id", "id")])
+def test_a_column_that_a_key_names_twice_is_one_of_its_columns(first):
+    """No table is lost by such a row, whether it is the first one or a later one."""
+    stream, values = Stream(), {"id": 7, "a": 2}
+    rows = [stream.row("id int, a int", values, key=key) for key in (first, ("id", "id"), ("id",), ("a", "id", "a"))]
+    schema = rows[-1].schema
+    assert schema.key_names == ("id",)
+    assert [read(row.key, schema.key) for row in rows[1:]] == [{"id": 7, "unparsed": {}}] * 3
+
+
+def test_a_statement_may_name_a_column_of_its_key_twice():
+    """It is no other key by that."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT, a INT, PRIMARY KEY (id, id))")
+    assert stream.row("id int, a int", {"id": 7, "a": 2}).schema.key_names == ("id",)
+    stream.ddl("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (a, id, a)")
+    assert stream.row("id int, a int", {"id": 7, "a": 2}).schema.key_names == ("a", "id")
+
+
 def test_a_late_row_does_not_bring_back_a_key_that_a_statement_dropped():
     """It states the key that its table had then."""
     stream = Stream()

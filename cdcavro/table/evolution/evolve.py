@@ -169,9 +169,9 @@ def create_table(
 ) -> TableSchema:
     """Return the first version of a table's schema, made from its name and columns.
 
-    `key` are the names of the key columns, ignored unless all of them are among the columns; `source`
-    (`Source`) decides how types are read; `given` (`TypeOverrides`) holds types that replace the stated
-    ones. Raises `SchemaError`.
+    `key` are the names of the key columns, ignored unless all of them are among the columns; one that stands there
+    twice counts once. `source` (`Source`) decides how types are read; `given` (`TypeOverrides`) holds types that
+    replace the stated ones. Raises `SchemaError`.
     """
     check_columns(columns)
     source = source_of(source or Source(), table)
@@ -182,7 +182,8 @@ def create_table(
         resolved = column_type(column, source, given=given_type)
         attributes = column_attributes(column, resolved, given_type)
         fields.append(column_field(column.name or "", names, resolved.avro, since=1, attributes=attributes))
-    return table_schema(table, fields, key if {column.name for column in columns}.issuperset(key) else ())
+    own = dict.fromkeys(key) if {column.name for column in columns}.issuperset(key) else ()
+    return table_schema(table, fields, list(own))
 
 
 def table_schema_of(change: Change, *, given: TypeOverrides = NONE_GIVEN) -> TableSchema:

@@ -217,8 +217,8 @@ class RowEdit:
         self._log(f"column {shown(name)} has {'no default' if default is None else f'the default {shown(default)}'}")
 
     def set_key(self, names: Sequence[str]) -> None:
-        """Set the key columns, unless they are the same. Raises `SchemaError`."""
-        key = [column_name(self.need(name)) for name in names]
+        """Set the key columns, each once, unless they are the same. Raises `SchemaError`."""
+        key = list(dict.fromkeys(column_name(self.need(name)) for name in names))
         if key != self.key:
             self._set_attribute("key", key)
             self._log(f"the key is {', '.join(map(shown, key))}" if key else "there is no key")
