@@ -328,9 +328,9 @@ class Batches:
                 self._refused[name] = one.error
         report.waiting = dict(self._refused)
         pending: Counter[str] = Counter()
-        for one, count in self._rows.waiting.counts().items():
+        for table, count in self._rows.waiting.counts().items():
             # Tables that had a name one after another may all have some.
-            pending[self._names.label(tables[one])] += count
+            pending[self._names.label(tables[table])] += count
         report.pending = dict(pending)
         newest = self._newest_versions(tables)
         report.versions = {self._names.label(tables[one]): version for one, version in newest}

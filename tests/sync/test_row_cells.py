@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +157,21 @@ def test_a_condition_follows_its_column_under_another_name(job):
     made.send(message("INSERT", {"id": "3", "s": "paid"}, 4), message("INSERT", {"id": "4", "s": "open"}, 5))
     run(made, "state = 'paid'")
     assert made.rows("d.t", "id", "s") == [(1, "paid"), (3, "paid")]
+
+
+def test_what_is_kept_as_text_of_rows_that_are_left_out_is_neither_counted_nor_shown(job):
+    """Nor shown of another row of the same message."""
+    own, reports = job("own"), []
+    rows = [{"id": "1", "n": "five", "state": "open"}, {"id": "2", "n": "six", "state": "paid"}]
+    types = {"id": "int", "n": "int", "state": "varchar(9)"}
+    for i, some in enumerate((rows[:1], rows)):
+        own.send(canal("INSERT", some, id=i, mysqlType=types))
+    pipeline = own.pipeline()
+    rule = RowRule("d.t", where="state = 'paid'")
+    settings = dataclasses.replace(pipeline.settings, rules=(rule,))
+    dataclasses.replace(pipeline, settings=settings).run(once=True, say=reports.append)
+    assert reports[0].unparsed.count == 0
+    assert [report.unparsed.example for report in reports] == ["", "d.t.n: …"]
 
 
 @pytest.mark.parametrize(

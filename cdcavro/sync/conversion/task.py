@@ -409,8 +409,8 @@ class TaskOutput:
 
     def note_misfits(self, count: int, rows: Sequence[TypedRow], changes: Sequence[Change]) -> None:
         """Note how many values of a message's changes are kept as text, and the first one in the task."""
-        tables, left_out = self._knowledge.tables, self._left_out()
-        wanted = [tables.tables[row.table] for row in rows if row.table not in left_out]
+        tables = self._knowledge.tables
+        wanted = [tables.tables[row.table] for row in self._kept(rows)]
         if wanted:
             self.current.counts["unparsed"] += count
         for table in [] if self.misfit else wanted:
@@ -421,8 +421,21 @@ class TaskOutput:
             if name:
                 own = table.schema.table
                 parts = [part for part in (own.database, own.schema, own.table, name) if part]
-                text = HIDDEN if self._knowledge.protection.is_protecting else shown(text_of(value))
+                is_hidden = self._knowledge.protection.is_protecting or len(wanted) < len(rows)
+                text = HIDDEN if is_hidden else shown(text_of(value))
                 self.misfit = f"{'.'.join(map(plain, parts))}: {text}"
+
+    def _kept(self, rows: Sequence[TypedRow]) -> list[TypedRow]:
+        """Return the rows of a message that are not left out, by their table or by a condition; none if `keep` refuses."""
+        left_out, knowledge = self._left_out(), self._knowledge
+        wanted = [row for row in rows if row.table not in left_out]
+        if not knowledge.protection.rules or not wanted:
+            return wanted
+        try:
+            kept = knowledge.protection.rows(rows_batch(list(enumerate(wanted))), knowledge.tables.tables)
+        except JobError:
+            return []
+        return [wanted[i] for i in kept.column("message").to_pylist()]
 
     def keep_statement(self, rows: Sequence[TypedRow]) -> None:
         """Keep the rows of a statement, each of which ends all rows of a table so far."""
