@@ -24,7 +24,7 @@ from cdcavro.change.operations import read_operation, spell_operation
 from cdcavro.change.rows import MAX_ROWS, check_count, check_images, group_rows
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import drop_nulls, string_at, whole_number
+from cdcavro.exact.jsonvalues import drop_nulls, string_at, text_or_none, whole_number
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge, log_position
 from cdcavro.formats.canal_codec import PLAIN_COMPRESSIONS
@@ -113,7 +113,12 @@ def _position(header: dict[str, Any]) -> tuple[int, ...] | None:
 def _row(change: Change, row: dict[str, Any], zone: tzinfo | None) -> Change:
     sides = [[column or {} for column in row.get(side) or ()] for side in ("beforeColumns", "afterColumns")]
     listed = sides[1] or sides[0]
-    stated = tuple([(_text(one, "name") or "", _text(one, "mysqlType"), _code(one.get("sqlType"))) for one in listed])
+    stated = tuple(
+        [
+            (text_or_none(one.get("name")) or "", text_or_none(one.get("mysqlType")), _code(one.get("sqlType")))
+            for one in listed
+        ]
+    )
     columns = _columns(stated)
     before, after = (_reader(stated, zone).convert(_plain(side)) if side else None for side in sides)
     marks = {
@@ -124,11 +129,6 @@ def _row(change: Change, row: dict[str, Any], zone: tzinfo | None) -> Change:
     return replace(change, columns=columns, key=marks["isKey"] or None, before=before, after=after, changed=changed)
 
 
-def _text(one: dict[str, Any], name: str) -> str | None:
-    value = one.get(name)
-    return value if type(value) is str else None
-
-
 def _code(value: Any) -> int | None:
     return value if type(value) is int else None
 
@@ -136,7 +136,8 @@ def _code(value: Any) -> int | None:
 def _plain(columns: list[dict[str, Any]]) -> Row:
     """Return a row as Canal's flat messages have it. Raises `StructureError` for a column that stands twice."""
     row = {
-        _text(one, "name") or "": None if one.get("isNull") is True else _text(one, "value") or "" for one in columns
+        text_or_none(one.get("name")) or "": None if one.get("isNull") is True else text_or_none(one.get("value")) or ""
+        for one in columns
     }
     if len(row) != len(columns):
         raise StructureError("each column once", "one twice", pointer="/entries")

@@ -41,11 +41,10 @@ MIXED: Final = "mixed"
 _SHOWN: Final = 8
 _UNSUPPORTED: Final = ", which is not supported"
 _PAYLOAD: Final = "payload"
-_SOURCE: Final = "source"
 _OF_CONNECT: Final = frozenset({"schema", _PAYLOAD})
 # Members that no schema marks, by which messages that are not supported are recognized.
 _BESIDE_MARKS: Final = (
-    (_SOURCE, "origin"),
+    ("source", "origin"),
     ("metadata", "record-type"),
     *(("type",), ("resolved",), ("updated",), ("mvcc_timestamp",)),
 )
@@ -71,7 +70,8 @@ def sniff(message: bytes | str) -> str:
     """Return the format of a message.
 
     Raises `TextError` for text that is not JSON, `UnknownMessageError` for a message of no known format,
-    and `StructureError` for one that has the members of a format, but in another shape. A message that is like an earlier one, but for the values, is of its format.
+    and `StructureError` for one that has the members of a format, but in another shape. A message that is like an
+    earlier one, but for the values, is of its format.
 
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
@@ -113,8 +113,6 @@ def _shape_of(message: dict[str, Any], members: dict[str, Any], texts: frozenset
         if type(member) is dict:
             if members[name]:
                 shape.append(_shape_of(member, members[name], texts))
-        elif name == _SOURCE:
-            shape.append(not member)
         elif name in texts and type(member) is str:
             shape.append(member)
     return tuple(shape)
@@ -393,7 +391,7 @@ def _is_cockroach(message: dict[str, Any]) -> bool:
     if type(source) is dict and source:
         return source.get("origin") == "cockroachdb" or ("connector" not in source and not _SOURCES.isdisjoint(source))
     if "op" in message:
-        return "ts_ns" in message and "ts_ms" not in message and not source
+        return "ts_ns" in message and "ts_ms" not in message and source in (None, {})
     clock = next((message[name] for name in ("resolved", "updated", "mvcc_timestamp") if name in message), None)
     is_known = message.keys() <= _OF_COCKROACH and bool({"after", "resolved"} & message.keys())
     return is_known and type(clock) is str and _HYBRID_TIME.fullmatch(clock) is not None

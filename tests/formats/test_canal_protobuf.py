@@ -293,6 +293,14 @@ def test_a_column_that_stands_twice_is_refused():
     assert "each column once" in error_of(changes_of, packet(rows("INSERT", twice)))
 
 
+def test_numbers_in_place_of_texts_are_their_digits():
+    """In the JSON of a packet, which any program may write: a value is not lost because it is no string."""
+    text = text_of(packet(INSERT)).replace('"value":"7"', '"value":1.20').replace('"name":"note"', '"name":5')
+    first, second = cdcavro.to_changes(text.replace('"int"', "true"), "canal_protobuf")
+    assert (first.after, second.after) == ({"id": "1.20", "5": None}, {"id": "8", "5": ""})
+    assert [column.type for column in first.columns] == ["true", "varchar(10)"]
+
+
 def test_numbers_that_an_enum_has_no_name_for_come_back():
     """As texts of their digits."""
     raw = packet(made("Entry", entryType=77, storeValue=b"\x01"), entry(1, made("RowChange", eventType=99), "ROWDATA"))

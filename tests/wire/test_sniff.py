@@ -565,6 +565,13 @@ def test_messages_of_one_shape_are_of_one_format(seed):
         assert sniffed(message) == format, message
 
 
+@pytest.mark.parametrize("number", ["0.0", "1E0", "1e99999999999999999999"])
+def test_a_number_in_place_of_a_source_is_told(number):
+    """Whatever number it is, also one that no Decimal can hold; and it does not become another format's message."""
+    message = f'{{"before":null,"after":{{"id":1}},"source":{number},"op":"c","ts_ns":1}}'
+    assert "$.source: expected object, got number" in error_of(cdcavro.sniff, message)
+
+
 def sniffed(message):
     """Return what `sniff` says of a message, which may know its shape; None if it has no format."""
     try:
