@@ -101,7 +101,9 @@ class _InProcesses:
     def _process(self) -> Any:
         if not hasattr(self._here, "process"):
             # A process that is forked from one with threads may wait for ever for what another thread had locked.
-            command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
+            # It imports from where this one does, and not what lies in the folder that the command runs in.
+            begin = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve()"
+            command = [sys.executable, "-P", "-c", begin]
             process: Any = Popen(command, stdin=PIPE, stdout=PIPE)  # noqa: S603  Python itself
             self._here.process = process
             self._all.append(process)

@@ -196,3 +196,18 @@ def test_a_process_that_ends_is_an_error():
     """Work that ends its process, as a lack of memory would, does not make anybody wait, nor the file shorter."""
     with pytest.raises(SetupError, match="a process that worked on the input has ended"):
         list(write_in_order(os._exit, [ExitCode(), ExitCode()], 2, None, in_processes=True))
+
+
+class Letters:
+    """A task that is read as a text."""
+
+    def read(self):
+        """Return the text."""
+        return "ab"
+
+
+def test_a_process_imports_nothing_from_the_folder_that_a_command_runs_in(tmp_path, monkeypatch):
+    """Which may be anybody's; it has the modules of the process that starts it."""
+    (tmp_path / "queue.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    assert list(write_in_order(enumerate, [Letters()], 2, None, in_processes=True)) == ["a", "b"]
