@@ -345,11 +345,16 @@ def write_template(path: Path, kind: type[Struct], stated: Mapping[str, Any]) ->
     """Write a configuration to a new file: what is stated, and behind `#` every other setting, each with its text.
 
     `kind` is the class of the configuration; of its sections those that are stated are written, and those that any
-    pipeline may have. Raises `FileError` if the file exists or cannot be written.
+    pipeline may have. Raises `FileError` if the file exists or cannot be written, and for a text that TOML cannot hold.
     """
+    lines = "\n".join([_OPENING, "", *_template_lines(kind, stated)]) + "\n"
     try:
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write("\n".join([_OPENING, "", *_template_lines(kind, stated)]) + "\n")
+        raw = lines.encode()
+    except UnicodeEncodeError as error:
+        raise FileError(str(path), "settings in UTF-8, as TOML is", shown(lines[error.start])) from error
+    try:
+        with path.open("xb") as stream:
+            stream.write(raw)
     except FileExistsError as error:
         raise FileError(str(path), "a new file", "one that exists") from error
     except OSError as error:

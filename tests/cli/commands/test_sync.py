@@ -314,6 +314,7 @@ def test_a_configuration_that_exists_is_not_replaced(tmp_path: Path):
         (("--config", "other.toml"), "either --config or --init"),
         (("--files", "in"), "--delta or --avro, --state must be given"),
         ((*FLAGS, "--format", "canel"), "canel"),
+        (("--files", "in\udcff", *FLAGS[3:]), "settings in UTF-8, as TOML is, got"),
     ):
         done = sync("--init", "new.toml", *flags, cwd=tmp_path)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
