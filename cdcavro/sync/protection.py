@@ -149,6 +149,11 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         return None if self.where is None else Condition.of(self.where)
 
     @property
+    def methods(self) -> dict[str, str]:
+        """How columns are masked, by their names, in words that have no secret."""
+        return {name: "constant" if isinstance(one, Constant) else one for name, one in self.mask.items()}
+
+    @property
     def columns(self) -> list[str]:
         """The names of the columns that the rule is about."""
         return [*self.leave_out, *self.mask, *([] if self.condition is None else [self.condition.column])]
@@ -215,7 +220,10 @@ class Protection:
     @property
     def layout(self) -> str:
         """A text that differs between rules by which rows are not written alike; it has no secret."""
-        stated = [[rule.match, sorted(rule.leave_out), sorted(rule.mask), sorted(rule.plain)] for rule in self.rules]
+        stated = [
+            [rule.match, sorted(rule.leave_out), sorted(rule.methods.items()), sorted(rule.plain), rule.where]
+            for rule in self.rules
+        ]
         return hashlib.sha256(json.dumps(stated).encode()).hexdigest() if stated else ""
 
     def public(self, table: Table) -> Table:

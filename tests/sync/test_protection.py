@@ -470,6 +470,13 @@ def test_rules_do_not_change_while_rows_wait_that_others_made(job):
     made.send(message("INSERT", {"id": "3"}, 3))
     with pytest.raises(JobError, match=r"rows wait in .*waiting that were made before \[\[table\]\] was changed"):
         run(made, RowRule("d.*", ("email",)))
+    masked = {**RULE.mask, "EMAIL": Constant("*")}
+    for other in (
+        RowRule("d.*", ("Card",), masked),
+        RowRule("d.*", ("Card",), RULE.mask, salt="pepper", where="id > 1"),
+    ):
+        with pytest.raises(JobError, match=r"before .* was changed"):
+            run(made, other)
     (made.folder / "lake" / "d").unlink()
     run(made, RULE)
     assert made.rows("d.t", "id", "email") == [(1, digest("a@canary")), (2, digest("b@canary")), (3, None)]
