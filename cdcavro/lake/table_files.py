@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import TableOptions
-    from cdcavro.transcoding.joiner import JoinedChanges
+    from cdcavro.transcoding.joiner import JoinedChanges, Message
 
 # How many messages are learned at a time.
 _BATCH: Final = 10_000
@@ -141,18 +141,18 @@ class TableReader:
 
     def _take(self, joined: Sequence[JoinedChanges], format: str) -> None:
         """Learn and type the changes of a batch."""
-        messages: dict[tuple[str | None, int | None], tuple[int, bytes | str]] = {}
+        messages: dict[tuple[str | None, int | None], Sequence[Message]] = {}
         for one in joined:
             if one.error is not None:
                 for number, text in one.messages:
                     self._reject(one.error, Line.of(number, text))
             for change in one.changes:
-                messages[_file_and_line(change)] = one.messages[-1]
+                messages[_file_and_line(change)] = one.messages
         batch = self._maker.of_batch([one.changes for one in joined if one.error is None])
         for change, error in batch.rejects:
-            found = messages.pop(_file_and_line(change), None)
-            if found is not None:  # the first fault of its message
-                self._reject(_as_message_error(error, change, format), Line.of(*found))
+            # Those of the first fault only; both halves of an update are refused.
+            for number, text in messages.pop(_file_and_line(change), ()):
+                self._reject(_as_message_error(error, change, format), Line.of(number, text))
         for row in batch.rows:
             self._rows.setdefault(row.table, []).append(row)
 

@@ -18,6 +18,7 @@ from cdcavro.cli import main
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import read_tables
 from cdcavro.table import TableName
+from cdcavro.table.columns.column_type import TypeOverrides
 from support.messages import canal, goldens
 from support.shop_losses import OLD_AMOUNT
 from support.shop_state import whole
@@ -205,3 +206,20 @@ def test_local_times_become_instants_by_the_zone_that_is_given(tmp_path):
     assert row["at"] == datetime(2023, 12, 31, 16, tzinfo=UTC)
     (row,) = read_tables(path, current=True)[T].to_pylist()
     assert (row["at"], dict(row["unparsed"])) == (None, {"at": "2024-01-01 00:00:00"})
+
+
+def test_both_halves_of_an_update_are_rejects(tmp_path):
+    """Each of its messages, where a value of the update is refused: none of them is in the tables."""
+    insert, before, after = (
+        {
+            **{"_sequence_id_": str(number), "_operation_type_": operation, "_excute_time_": 1_649_991_756_000},
+            **{"_source_table_": "t", "_before_image_": "Y" if id == "x" else "N", "id": id},
+            "_after_image_": "N" if id == "x" else "Y",
+        }
+        for number, operation, id in ((1, "I", "1"), (2, "U", "x"), (2, "U", "y"))
+    )
+    rejects = []
+    given = TypeOverrides.from_mapping({"t": {"id": "int"}})
+    path = written(tmp_path, insert, before, after)
+    (table,) = read_tables(path, "datahub_tuple", rejects=rejects, given=given, on_misfit="error").values()
+    assert (table.num_rows, [one.line for one in rejects]) == (1, [2, 3])
