@@ -48,7 +48,7 @@ from cdcavro.sync.secrets import (
     redaction_pattern,
     safe_repr,
 )
-from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
+from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings, section_of
 from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import KEEP, UNSTATED
@@ -91,6 +91,11 @@ _TYPES: Final = {
     "bool": "true or false",
     "array": "a list",
     "object": "a section",
+}
+# What is said of sections whose names have too few or too many brackets.
+_BRACKETS: Final = {
+    ("table",): "rules for tables are sections [[table]], each with two brackets",
+    ("tables",): "[tables] is one section; rules for tables are sections [[table]]",
 }
 
 
@@ -350,7 +355,6 @@ class Config(Struct, forbid_unknown_fields=True):
     metrics: MetricsConfig | None = None
     format: str | dict[str, str] = MIXED
     tables: TablesConfig = msgspec.field(default_factory=TablesConfig)
-    # The folder for rejects, and where they go besides.
     rejects: str | None = None
     rejects_table: str | None = None
     rejects_topic: str | None = None
@@ -358,15 +362,10 @@ class Config(Struct, forbid_unknown_fields=True):
     # What is written of rows: columns that are left out or masked.
     table: list[RowRule] = []
     max_rejects: str | int | None = None
-    # How often a batch begins.
     every: str = "10 seconds"
-    # Of how many batches one writes tables.
     merge_every: int = 1
-    # What runs it: spark, or local, which is this process.
     run: str = "spark"
-    # How many MiB of a batch's rows this process holds in memory before they go to files.
     memory: int = 256
-    # Settings of Spark.
     spark: dict[str, str] = {}
 
     def __post_init__(self) -> None:
@@ -476,9 +475,13 @@ def _mistake(name: str, text: str, message: str) -> FileError:
         known = [field.encode_name for field in msgspec.structs.fields(_section(place))]
         near = get_close_matches(unknown[1], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        if place and any(unknown[1] == one.name and not section_of(one) for one in msgspec.structs.fields(Config)):
+            hint = "it stands above the first section"
         sentence = f"{_section_name(place)} has no setting {shown(unknown[1])}: {hint}"
     elif missing:
         sentence = f"{_section_name(place)} lacks {missing[1]}"
+    elif other and place in _BRACKETS:
+        sentence = _BRACKETS[place]
     elif other and place:
         types = " or ".join(_TYPES.get(kind, kind) for kind in other[1].split(" | ") if kind != "null")
         sentence = f"{place[-1]} in {_section_name(place[:-1])} must be {types}, got {_TYPES.get(other[2], other[2])}"

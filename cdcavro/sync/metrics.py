@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from cdcavro.errors import SetupError, number_of, shown
 from cdcavro.lake.account import bounded_name
-from cdcavro.sync.batches import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -75,6 +74,8 @@ class Metrics:
     """Counts what batches did. A runner's `say`, `begin` and `idle` call `add`, `begin` and `idle`, in any thread."""
 
     def __init__(self, config: MetricsConfig) -> None:
+        from cdcavro.sync.batches import COUNTS  # noqa: PLC0415  a configuration is read without Arrow
+
         self._config, self._lock = config, threading.Lock()
         self._created = time.time()
         self._sign = time.monotonic()

@@ -338,7 +338,7 @@ _EXCLUDED: Final = {
     "delta": frozenset({"iceberg", "warehouse"}),
 }
 # Sections that any pipeline may have.
-_ALWAYS: Final = frozenset({"tables", "registry"})
+_ALWAYS: Final = frozenset({"tables", "registry", "metrics", "table"})
 
 
 def write_template(path: Path, kind: type[Struct], stated: Mapping[str, Any]) -> None:
@@ -362,13 +362,15 @@ def write_template(path: Path, kind: type[Struct], stated: Mapping[str, Any]) ->
 
 
 def _template_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[str]:
-    sections = {one.encode_name: section for one in fields(kind) if (section := _section_of(one)) is not None}
+    sections = [(one, section) for one in fields(kind) if (section := section_of(one)) is not None]
     yield from _setting_lines(kind, stated)
-    for name, section in sections.items():
+    for one, section in sections:
+        name = one.encode_name
         if name in stated or name in _ALWAYS:
             said = stated.get(name) or {}
-            is_set = bool(said) or all(one.required is False for one in fields(section))
-            yield from ("", f"[{name}]" if is_set else f"# [{name}]")
+            is_set = bool(said) or all(each.required is False for each in fields(section))
+            header = f"[[{name}]]" if get_origin(one.type) is list else f"[{name}]"
+            yield from ("", header if is_set else f"# {header}")
             yield from _setting_lines(section, said)
 
 
@@ -378,12 +380,13 @@ def _setting_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[st
     excluded = {name for one in stated for name in _EXCLUDED.get(one, ())}
     for one in fields(kind):
         name = one.encode_name
-        if _section_of(one) is None and name not in excluded:
+        if section_of(one) is None and name not in excluded:
             yield f"# {texts.get(name, name)}"
             yield f"{name} = {_toml(stated[name])}" if name in stated else f"# {name} = {_toml(_usual(one))}"
 
 
-def _section_of(one: FieldInfo) -> type[Struct] | None:
+def section_of(one: FieldInfo) -> type[Struct] | None:
+    """Return the class of the section that a setting is; None if it is none."""
     kinds = (one.type, *get_args(one.type))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)), None)
 

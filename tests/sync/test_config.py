@@ -263,6 +263,12 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
         (SIMPLE + "[tables]\nabsent = true", "line 7: absent in [tables] must be a text, got true or false"),
         (SIMPLE + "[tables]\ninclude = 'a'", "line 7: include in [tables] must be a list, got a text"),
         (SIMPLE + "[registry]\n", "line 6: [registry] lacks url"),
+        (
+            SIMPLE + 'rejects_raw = "omit"',
+            "line 6: [lake] has no setting 'rejects_raw': it stands above the first section",
+        ),
+        (SIMPLE + "[table]\nmatch = 't'", "line 6: rules for tables are sections [[table]], each with two brackets"),
+        (SIMPLE + "[[tables]]\nmatch = 't'", "[tables] is one section; rules for tables are sections [[table]]"),
         ('every = "1 parsec"\n' + SIMPLE, 'every is a time such as "10 seconds"'),
     ],
 )

@@ -187,10 +187,8 @@ def check_unchanged(taken: Mapping[str, int]) -> None:
     changed = sorted(path for uri, time in taken.items() if _time_of(path := plain_path(uri), time) != time)
     if changed:
         more = f" (and {len(changed) - 1:,} more)" if len(changed) > 1 else ""
-        expected = (
-            "the file as it was when it was read: what was added since is not read. Put that into a file of its own"
-        )
-        raise FileError(changed[0], f"{expected}, and move this one away", f"one that has changed{more}")
+        hint = "what was added is not read: put it into a file of its own, and move this one away"
+        raise FileError(changed[0], "the file as it was when it was read", f"one that has changed{more}; {hint}")
 
 
 def file_uri(path: str) -> str:

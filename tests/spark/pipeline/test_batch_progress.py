@@ -161,14 +161,13 @@ def test_a_file_that_changed_behind_its_reading_is_an_error(taken: Callable[[int
         file.write("{}")
     made.paths[0].unlink()
     assert fault(made, tmp_path / "in") is None
-    said = "expected the file as it was when it was read: what was added since is not read. Put that into a file of its own"
+    said = "expected the file as it was when it was read, got one that has changed"
+    hint = "what was added is not read: put it into a file of its own, and move this one away"
     for number, more in ((4, ""), (2, " (and 1 more)")):
         before = made.paths[number].stat()
         os.utime(made.paths[number], ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000))
         first = made.paths[4]
-        assert (
-            fault(made, tmp_path / "in") == f"{first}: {said}, and move this one away, got one that has changed{more}"
-        )
+        assert fault(made, tmp_path / "in") == f"{first}: {said}{more}; {hint}"
     # By whatever way they were found, and though a listing would find them no more.
     (tmp_path / "in" / "day 1").rename(tmp_path / "in" / "_hidden")
     assert fault(made, tmp_path / "elsewhere{x}") is not None
