@@ -40,7 +40,7 @@ from cdcavro.table.table_schema import (
 from cdcavro.table.writing.table_writer import WHOLE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -72,9 +72,12 @@ class Constant(Struct, frozen=True, forbid_unknown_fields=True):
 _LEFT_OUT: Final = Action("left out", None)
 
 
-def fits(table: TableName, patterns: Sequence[str]) -> bool:
-    """Return whether one of these patterns fits the name of a table, with as many parts as the pattern has."""
-    parts = [part for part in (table.database, table.schema, table.table) if part is not None]
+def fits(table: TableName, patterns: Sequence[str], spell: Callable[[str], str] = str) -> bool:
+    """Return whether one of these patterns fits the name of a table, with as many parts as the pattern has.
+
+    The parts of the name are spelt as `spell` returns them.
+    """
+    parts = [spell(part) for part in (table.database, table.schema, table.table) if part is not None]
     names = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
     for pattern in patterns:
         dots = pattern.count(".")
@@ -90,7 +93,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     Names of columns match regardless of case. Raises `ValueError`.
 
-    * `match`: a pattern of the names of tables, as in `include` of `[tables]`.
+    * `match`: a pattern of the names of tables, as in `include` of `[tables]`, but regardless of case.
     * `leave_out`: the names of columns that are written nowhere.
     * `mask`: how the values of columns are replaced, by their names: by the digest `sha256` or `hmac-sha256`, or by a
       constant.
@@ -157,6 +160,10 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
     def columns(self) -> list[str]:
         """The names of the columns that the rule is about."""
         return [*self.leave_out, *self.mask, *([] if self.condition is None else [self.condition.column])]
+
+    def fits(self, table: TableName) -> bool:
+        """Return whether the rule is for a table: in any case of letters, as `Users` may be what a rule calls `users`."""
+        return fits(table, (self.match.casefold(),), str.casefold)
 
     def action_of(self, column: str) -> Action | None:
         """Return what becomes of a column of this name; None if it is not protected."""
@@ -278,9 +285,7 @@ class Protection:
 
     def _versions(self, table: Table, made: Sequence[_Version | None]) -> list[_Version | None]:
         """Return the versions of a table; `made` are those that were made before some of them were known."""
-        rules = [
-            next((one for one in self.rules if fits(schema.table, (one.match,))), None) for schema in table.versions
-        ]
+        rules = [next((one for one in self.rules if one.fits(schema.table)), None) for schema in table.versions]
         first = next((i for i, rule in enumerate(rules) if rule is not None), len(rules))
         if first == len(rules):
             return [None] * first

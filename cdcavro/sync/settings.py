@@ -132,7 +132,7 @@ def _unmatched_rules(rules: Sequence[RowRule], tables: Sequence[Table]) -> list[
     """Return sentences on the rules that no table fits, and on columns of theirs that no table has which fits them."""
     sentences = []
     for rule in rules:
-        own = [table for table in tables if any(fits(schema.table, (rule.match,)) for schema in table.versions)]
+        own = [table for table in tables if any(rule.fits(schema.table) for schema in table.versions)]
         if not own:
             known = sorted({one for table in tables for schema in table.versions for one in _names_of(schema.table)})
             sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far{_hint(rule.match, known)}")

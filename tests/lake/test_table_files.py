@@ -212,8 +212,12 @@ def test_both_halves_of_an_update_are_rejects(tmp_path):
     """Each of its messages, where a value of the update is refused: none of them is in the tables."""
     insert, before, after = (
         {
-            **{"_sequence_id_": str(number), "_operation_type_": operation, "_excute_time_": 1_649_991_756_000},
-            **{"_source_table_": "t", "_before_image_": "Y" if id == "x" else "N", "id": id},
+            "_sequence_id_": str(number),
+            "_operation_type_": operation,
+            "_excute_time_": 1_649_991_756_000,
+            "_source_table_": "t",
+            "_before_image_": "Y" if id == "x" else "N",
+            "id": id,
             "_after_image_": "N" if id == "x" else "Y",
         }
         for number, operation, id in ((1, "I", "1"), (2, "U", "x"), (2, "U", "y"))
