@@ -32,6 +32,8 @@ _MAX_DOUBLE: Final = sys.float_info.max
 # The most digits in the exponent of an integer, since no message has more than 64 Mi digits.
 _EXPONENT: Final = 8
 _SHORT: Final = 60
+# Numbers other than 0, whatever their exponent is.
+_IS_SOME: Final = re.compile(r"-?[0.]*[1-9]")
 # The most places behind the point that a Decimal is written with; more are written with an exponent.
 _PLACES: Final = 4_096
 _POWERS: Final = tuple([10**count for count in range(80)])
@@ -52,8 +54,8 @@ class ExactNumber(Struct, frozen=True, gc=False):
 
     It is compared with exact numbers, int, float and Decimal by value and exactly, hashed as these are, and calculated
     with as a Decimal is: not with a float. `str()` gives the text, digit for digit, `float()` and `int()` what they give
-    of the Decimal. A number whose exponent no Decimal has equals numbers of the same text only; all else with it raises
-    `OverflowError`.
+    of the Decimal. A number whose exponent no Decimal has equals numbers of the same text only, and calculating with
+    it raises `OverflowError`.
 
     It is no subclass of Decimal: such a one takes seven times as long to make, and cannot hold every JSON number.
 
@@ -116,7 +118,7 @@ class ExactNumber(Struct, frozen=True, gc=False):
         return abs(self.decimal)
 
     def __bool__(self) -> bool:
-        return bool(self.decimal)
+        return _IS_SOME.match(self.text) is not None
 
     def __float__(self) -> float:
         return float(self.text)

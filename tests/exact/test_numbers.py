@@ -123,7 +123,8 @@ def test_an_exact_number_becomes_what_other_numbers_become():
     assert str(sum([one, 1, ExactNumber("1.20")])) == "0.950"
     assert max([ExactNumber("10.0"), 9, 9.5]).text == "10.0"
     assert isinstance(one, Number)
-    assert [bool(ExactNumber(text)) for text in ("0.00", "-0", "0.01")] == [False, False, True]
+    assert [bool(ExactNumber(text)) for text in ("0.00", "-0", "0e5", f"-0.0E{'9' * 20}")] == [False] * 4
+    assert all(ExactNumber(text) for text in ("0.01", "-10", "5E-9", f"1E{'9' * 20}"))
     assert json.dumps({"a": one}, default=float) == '{"a": -1.25}'
     assert json.dumps({"a": one}, default=str) == '{"a": "-1.250"}'
     assert orjson.dumps({"a": one}, default=lambda value: orjson.Fragment(str(value))) == b'{"a":-1.250}'
