@@ -207,7 +207,7 @@ class Metrics:
         yield gauge("last_batch_timestamp_seconds", "When the last batch was done.", ((), self._last))
         for unit in ("messages", "files"):
             left = self._lag.left if self._lag is not None and self._lag.unit == unit else None
-            yield gauge(f"lag_{unit}", f"How many {unit} were left to read behind the last batch.", ((), left))
+            yield gauge(f"lag_{unit}", f"How many {unit} were left to read after the last batch.", ((), left))
         seconds = 0.0 if is_caught_up else since
         yield gauge("lag_seconds", "How long ago the oldest message that is left was first seen.", ((), seconds))
 
