@@ -169,6 +169,7 @@ class Batches:
         self._rows = TableRows(writer, waiting, settings.merge_every, paused_tables(folder), self._protection.public)
         # The tables that refused their rows when they were last written, and why.
         self._refused = account.waiting
+        self._is_looked_at = False
         self.failure: Exception | None = None
 
     def run(self, messages: BatchMessages, number: int) -> None:
@@ -197,6 +198,7 @@ class Batches:
             maker.clock = _merge_clock(maker.clock, outcomes.clock)
             tables = maker.tables.tables
             wanted = self._named(outcomes, tables)
+            report.notes += self._slips(tables)
             totals = self._totals + Counter(report.counts)
             rows = self._operations(outcomes, wanted)
             facts = {
@@ -229,6 +231,12 @@ class Batches:
         for table in wanted:
             self._names.name(table, tables)
         return wanted
+
+    def _slips(self, tables: Sequence[Table]) -> list[str]:
+        """Return which rules of tables nothing fits, once: a stream may write what they should protect until it ends."""
+        is_time = bool(tables) and not self._is_looked_at
+        self._is_looked_at |= is_time
+        return self._settings.unmatched_rules(tables) if is_time else []
 
     def _resume(self, number: int) -> TypedRows:
         """Return what has learned all that the batches before said."""

@@ -135,7 +135,8 @@ def _unmatched_rules(rules: Sequence[RowRule], tables: Sequence[Table]) -> list[
         own = [table for table in tables if any(rule.fits(schema.table) for schema in table.versions)]
         if not own:
             known = sorted({one for table in tables for schema in table.versions for one in _names_of(schema.table)})
-            sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far{_hint(rule.match, known)}")
+            near = _hint(rule.match, known)
+            sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far, so its rule protects nothing{near}")
             continue
         names = {name for table in own for schema in table.versions for name in schema.names}
         folded = {name.casefold() for name in names}
@@ -226,7 +227,11 @@ class Settings:
         """Return sentences on patterns of tables, and on columns of types and rules, that nothing in some tables ever had."""
         names = {schema.table: None for table in tables for schema in table.versions}
         types = _unmatched_types(self.options.get("given", NONE_GIVEN), tables)
-        return [*_unmatched_patterns(self.chosen, names), *types, *_unmatched_rules(self.rules, tables)]
+        return [*_unmatched_patterns(self.chosen, names), *types, *self.unmatched_rules(tables)]
+
+    def unmatched_rules(self, tables: Sequence[Table]) -> list[str]:
+        """Return those of `unmatched` that are on rules."""
+        return _unmatched_rules(self.rules, tables)
 
     def tables(self) -> Tables:
         """Return tables that know nothing yet."""
