@@ -202,6 +202,12 @@ def test_format_has_one_name(found):
     assert found() == set(cdcavro.FORMATS)
 
 
+def test_no_wire_schema_has_what_quotes_of_sql_would_trip_over():
+    """So that it can stand in a call of `from_avro` as it is printed: no apostrophe, and no backslash."""
+    schemas = {format: cdcavro.load_schema(format).json for format in cdcavro.FORMATS}
+    assert [format for format, text in schemas.items() if any(char in text for char in "'\\")] == []
+
+
 def test_readme_lists_formats_in_the_order_of_precedence():
     """README says that the first in its table is taken among equals."""
     assert tuple(_formats_of_readme()) == cdcavro.FORMATS

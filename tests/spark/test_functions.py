@@ -199,14 +199,13 @@ def test_formats_may_alternate_row_by_row():
 
 @pytest.mark.since("4.0")
 def test_the_printed_schema_can_stand_in_sql(lines, spark):
-    """No wire schema holds an apostrophe or a backslash, which SQL's quotes would trip over."""
+    """As none has a quote, which `tests/test_guards.py` sees to."""
     lines.createOrReplaceTempView("lines")
     schema = cdcavro.load_schema("oms_default").json
     rows = spark.sql(
         f"SELECT from_avro(cdc_encode(value, 'oms_default'), '{schema}').recordType AS r FROM lines WHERE place = 0"
     ).collect()
     assert [row.r for row in rows] == ["DDL"]
-    assert not any(char in cdcavro.load_schema(format).json for format in cdcavro.FORMATS for char in "'\\")
 
 
 def test_bombs_are_rejects_and_the_worker_lives(spark):
