@@ -152,13 +152,13 @@ def test_metrics_and_health_are_served_while_it_runs(made: LocalJob):
             assert answer.read() == b"ok\n"
         listen = address.removeprefix("http://").removesuffix("/metrics")
         other = sync(*FLAGS[:-1], "other", "--metrics", listen, cwd=made.folder)
-        process.send_signal(signal.SIGINT)
-        process.communicate()
+        process.kill()
     assert 'cdcavro_rows_total{operation="c",table="d.t"} 1.0\n' in text
     with running([*COMMAND, *FLAGS, "--metrics", "127.0.0.1:0"], cwd=made.folder, stderr=-1, text=True) as process:
         again = process.stderr.readline().removeprefix("metrics are at ").strip()
         with urlopen(again, timeout=10) as answer:
             versions = answer.read().decode()
+        process.kill()
     assert 'cdcavro_table_version{table="d.t"} 1.0\n' in versions
     said = f"Error: metrics cannot be served at {listen}: Address already in use\n"
     assert (other.returncode, other.stderr, (made.folder / "other").exists()) == (2, said, False)
