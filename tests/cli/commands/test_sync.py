@@ -15,12 +15,13 @@ import pytest
 
 from cdcavro.cli.commands.sync import _config
 from cdcavro.cli.commands.sync import sync as sync_command
+from cdcavro.cli.group import INTERRUPTED
 from cdcavro.sync.batches import COUNTS
 from cdcavro.sync.config import read_config
 from reference.settings import sections, settings
 from support.jobs import LocalJob, local_job
 from support.messages import canal
-from support.processes import running
+from support.processes import end, running
 
 FLAGS = ("--local", "--files", "in", "--format", "canal", "--delta", "lake", "--state", "state")
 COMMAND = (sys.executable, "-m", "cdcavro", "sync")
@@ -152,13 +153,15 @@ def test_metrics_and_health_are_served_while_it_runs(made: LocalJob):
             assert answer.read() == b"ok\n"
         listen = address.removeprefix("http://").removesuffix("/metrics")
         other = sync(*FLAGS[:-1], "other", "--metrics", listen, cwd=made.folder)
-        process.kill()
+        end(process, signal.SIGINT)
+        assert process.returncode == INTERRUPTED
     assert 'cdcavro_rows_total{operation="c",table="d.t"} 1.0\n' in text
     with running([*COMMAND, *FLAGS, "--metrics", "127.0.0.1:0"], cwd=made.folder, stderr=-1, text=True) as process:
         again = process.stderr.readline().removeprefix("metrics are at ").strip()
         with urlopen(again, timeout=10) as answer:
             versions = answer.read().decode()
-        process.kill()
+        end(process, signal.SIGINT)
+        assert process.returncode == INTERRUPTED
     assert 'cdcavro_table_version{table="d.t"} 1.0\n' in versions
     said = f"Error: metrics cannot be served at {listen}: Address already in use\n"
     assert (other.returncode, other.stderr, (made.folder / "other").exists()) == (2, said, False)
