@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import random
 import sys
-import tracemalloc
 import weakref
 from decimal import Decimal
 from typing import Any
@@ -18,10 +16,8 @@ from hypothesis import strategies as st
 from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, StructureError
-from cdcavro.exact.caching import IdentityCache, WeightedCache
 from cdcavro.lake.typed_rows import write_change
 from cdcavro.table import history, table_schema
-from cdcavro.table import tables as tables_module
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.ddl.steps import TableName
@@ -881,29 +877,10 @@ def test_all_tables_take_a_bounded_number_of_bytes(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tables", "columns", "creates", "statements"])
-def test_what_a_stream_takes_is_what_is_counted(monkeypatch, kind):
+def test_what_a_stream_takes_is_what_is_counted(kind):
     """Ever-new tables, columns and statements: each takes about what it is charged with, so the bound of bytes holds."""
-    monkeypatch.setattr(table_schema, "_MADE", WeightedCache(10_000, share=1))
-    monkeypatch.setattr(limits, "_REMEMBERED", 20)
-    monkeypatch.setattr(tables_module, "_WRITERS", 20)
-    # One for all streams of a process, which is full once and for all.
-    monkeypatch.setattr(history, "_LACK_ARGUMENTS", IdentityCache(history._lack_arguments, 1))
-    stream_trial.followed(kind, 20)
-    tracemalloc.start()
-    try:
-        made, refused, _ = stream_trial.followed(kind, 100)
-        gc.collect()
-        first = tracemalloc.get_traced_memory()[0]
-        before = made._room.left
-        typer = MessageTyper("canal", made)
-        for i in range(100, 250):
-            typer.add(stream_trial.KINDS[kind](i))
-        gc.collect()
-        grown = tracemalloc.get_traced_memory()[0] - first
-    finally:
-        tracemalloc.stop()
-    assert not refused
-    assert grown < 1.5 * (before - made._room.left) + 300_000
+    grown, charged = stream_trial.measured(stream_trial.growth, kind)
+    assert grown < 1.5 * charged + 300_000
 
 
 def test_a_table_of_a_name_that_is_too_long_is_refused():
