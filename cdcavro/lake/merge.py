@@ -173,7 +173,7 @@ def changelog_reason(versions: Sequence[TableSchema]) -> str | None:
     if not names or had_key:
         return NO_KEY
     return (
-        f"its key, {', '.join(map(shown, names))}, was first stated after rows without it: only a changelog is written;"
+        f"its key, {', '.join(map(shown, names))}, was not known when the table began: only a changelog is written;"
         " for a current state, begin again with another state and lake at rows that state the key"
     )
 

@@ -32,7 +32,7 @@ def debezium(id: int, position: int, op: str = "c") -> bytes:
 
 
 LATE_KEY = (
-    "its key, 'id', was first stated after rows without it: only a changelog is written; for a current state, begin again with"
+    "its key, 'id', was not known when the table began: only a changelog is written; for a current state, begin again with"
     " another state and lake at rows that state the key"
 )
 
