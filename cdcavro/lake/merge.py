@@ -78,17 +78,22 @@ def last_changes(rows: Iterable[TypedRow], floor: bytes = NO_FLOOR) -> LastChang
 
 
 def pieces_of(changes: Iterable[TypedRow], floor: bytes) -> tuple[TypedRow, ...]:
-    """Return the changes of a key above a floor that make its row: the last one, and those that have what it lacks."""
+    """Return the changes of a key above a floor that make its row: the last one, and those that have what it lacks.
+
+    Versions may call a column differently, so what changes lack is held against what others of their version lack: one
+    of another version stays, as it may have what these lack.
+    """
     pieces: list[TypedRow] = []
-    missing: frozenset[str] | None = None
+    missing: dict[int, frozenset[str]] = {}
     for change in sorted(changes, key=_rank, reverse=True):
         if change.order <= floor:
             break
-        lacking = frozenset(change.absent) if missing is None else missing.intersection(change.absent)
-        if lacking != missing:
+        known = missing.get(change.version)
+        lacking = frozenset(change.absent) if known is None else known.intersection(change.absent)
+        if lacking != known:
             pieces.append(change)
-            missing = lacking
-        if not missing:
+            missing[change.version] = lacking
+        if not any(missing.values()):
             break
     return tuple(pieces)
 

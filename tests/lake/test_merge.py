@@ -11,6 +11,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.change.order_value import is_of_full_load, order_value
@@ -106,6 +107,15 @@ def test_a_late_older_change_does_not_win():
     """Nor does the same change again."""
     assert payloads(state_of([row("u", 5)], [row("c", 3)], [row("u", 5)])) == {b"k": ["u5"]}
     assert payloads(state_of([row("d", 5)], [row("d", 3)], [row("u", 4)])) == {}
+
+
+def test_what_versions_call_differently_is_not_taken_for_stated():
+    """Column `a` is `d` in version 2: that an older change lacks `a` and `c` does not say that it has `d`."""
+    newest = structs.replace(row("u", 5, absent="dbe"), version=2)
+    changes = [row("c", 1), row("u", 2, absent="cb"), newest, row("u", 3, absent="ac"), row("u", 4, absent="ac")]
+    assert payloads(state_of(changes)) == {b"k": ["u5", "u4", "u2", "c1"]}
+    assert payloads(state_of(*[[one] for one in changes])) == {b"k": ["u5", "u4", "u2", "c1"]}
+    assert payloads(state_of(changes, [row("u", 6)])) == {b"k": ["u6"]}
 
 
 def test_a_late_row_of_a_full_load_wins_against_nothing():
