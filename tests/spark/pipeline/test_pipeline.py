@@ -41,6 +41,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_the_tables_of_the_shop_are_those_of_the_server,
     test_what_is_no_message_or_fits_no_table_is_a_reject_with_its_bytes_and_place,
 )
+from sync.test_protection import RULE, digest, leaks, shop
 
 pytestmark = pytest.mark.timeout(1_200)
 
@@ -62,6 +63,21 @@ def test_metrics_are_read_while_spark_runs(job):
         made.start(made.pipeline(), every="1 second", say=metrics.add, begin=metrics.begin, idle=idle)
     assert 'cdcavro_rows_total{operation="c",table="d.t"} 1.0\n' in found[-1]
     assert "cdcavro_lag_files 0.0\n" in found[-1]
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_no_file_has_a_value_that_is_left_out_or_masked(job, kind: str):
+    """Rules reach Spark's tasks, and whoever writes; rows are those of the local runner."""
+    made = job(kind, is_changelog=True)
+    made.send(*shop())
+    (report,) = made.run(rules=(RULE,), rejects_raw="omit")
+    assert (report.counts["read"], report.counts["rejected"]) == (9, 2)
+    assert "canary" not in repr(report)
+    # Iceberg's one catalog has a folder of its own.
+    warehouse = Path(made.spark.conf.get("spark.sql.catalog.ice.warehouse"))
+    assert leaks(made.folder) + leaks(warehouse) == []
+    assert made.rows("d.t", "id", "email", "n") == [(1, digest("b@canary"), "***"), (4, digest("a@canary"), "***")]
+    assert len(made.rows("d.t", "email", suffix="changes")) == 10
 
 
 def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(
