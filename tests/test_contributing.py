@@ -31,7 +31,7 @@ def test_what_the_page_names_in_a_module_is_in_it():
     for name, path in {
         "Storage": "cdcavro/table/columns/type_names.py",
         "AvroFiles": "cdcavro/sync/outputs/sink_settings.py",
-        "AvroConfig": "cdcavro/sync/config.py",
+        "AvroConfig": "cdcavro/sync/sections.py",
         "Config": "cdcavro/sync/config.py",
         "_sink": "cdcavro/sync/config.py",
         "SINKS": "cdcavro/spark/pipeline/runner.py",

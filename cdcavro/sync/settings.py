@@ -381,13 +381,19 @@ def _template_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[s
 
 def _setting_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the settings of a section, but for those for which others leave no room."""
-    texts = {name: " ".join(text.split()) for name, text in _TEXT.findall(inspect.getdoc(kind) or "")}
+    texts = setting_texts(kind)
     excluded = {name for one in stated for name in _EXCLUDED.get(one, ())}
     for one in fields(kind):
         name = one.encode_name
         if section_of(one) is None and name not in excluded:
             yield f"# {texts.get(name, name)}"
             yield f"{name} = {_toml(stated[name])}" if name in stated else f"# {name} = {_toml(_usual(one))}"
+
+
+def setting_texts(kind: type[Struct]) -> dict[str, str]:
+    """Return the texts of the settings of a section, which the docstrings of its class and of those it extends have."""
+    docs = [inspect.cleandoc(one.__doc__ or "") for one in reversed(kind.__mro__)]
+    return {name: " ".join(text.split()) for doc in docs for name, text in _TEXT.findall(doc)}
 
 
 def section_of(one: FieldInfo) -> type[Struct] | None:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
-import threading
-import time
-from collections import Counter
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -16,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.cli.commands.pipeline_state import ACTIONS, Asked
-from cdcavro.cli.console import ERASE, ProgressLine, say, table
+from cdcavro.cli.console import say
 from cdcavro.cli.group import REJECTED, example, second_signal_ends
 from cdcavro.cli.options import (
     LOCAL,
@@ -30,16 +25,12 @@ from cdcavro.cli.options import (
 )
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError, SetupError, number_of, plain
-from cdcavro.files.rejects import is_all_rejected
 from cdcavro.files.streams import check_folder, local_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cdcavro.lake.account import Unparsed
-    from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.config import Config
-    from cdcavro.sync.metrics import Metrics
     from cdcavro.sync.pipeline import Pipeline
 
 # The object stores in which delta-rs reaches a lake.
@@ -326,252 +317,3 @@ def _write_template(config: str | None, flags: dict[str, Any], checked: Config) 
     write_template(Path(flags["init"]), type(checked), stated_settings(flags))
     click.echo(f"{plain(flags['init'])} is written: cdcavro sync --config {plain(flags['init'])} --check")
     click.get_current_context().exit()
-
-
-_WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", "t": "truncates", "x": "drops"}
-# How many tables, steps and reasons are listed, or kept.
-_MOST: Final = 200
-_REASONS: Final = 20
-_WIDTH: Final = 60
-
-
-class BatchLines:
-    """Says what batches did; `page` is the file of the report on the pipeline of a state, None if none is wanted.
-
-    `called` (str) is the name of the state's folder on that page. Batches are added in one thread, and the command ends in
-    another.
-    """
-
-    def __init__(self, state: str, page: str | None, *, is_quiet: bool, called: str, is_json: bool = False) -> None:
-        self._called, self._is_json = called, is_json
-        self._state, self._page, self._is_quiet = state, page, is_quiet
-        self._is_live = not is_quiet and not is_json and sys.stderr is not None and sys.stderr.isatty()
-        self._lock = threading.Lock()
-        self._is_over = self._is_interrupted = False
-        self._progress = ProgressLine(is_quiet=is_quiet or is_json)
-        # The batch that runs: its number, what it reads, and when it began; how many messages are converted.
-        self._running: tuple[int, Lag | None, float] | None = None
-        self._seen, self._is_converted, self._is_again = 0, False, False
-        self._counts: Counter[str] = Counter()
-        self._operations: dict[str, Counter[str]] = {}
-        self._rejects: Counter[tuple[str, str, str]] = Counter()
-        self._places: dict[tuple[str, str, str], str] = {}
-        self._waiting: dict[str, str] = {}
-        self._steps: list[str] = []
-        self._step_count = 0
-        self._unparsed: Unparsed | None = None
-        self._look: str | None = None
-        self._last: int | None = None
-        # What is told of each batch as well, None if nothing is.
-        self.metrics: Metrics | None = None
-
-    @property
-    def is_all_rejected(self) -> bool:
-        """Whether there were messages, and every one of them was rejected."""
-        return is_all_rejected(self._counts)
-
-    def add(self, report: BatchReport) -> None:
-        """Add a batch, and say what it did."""
-        if self.metrics is not None:
-            self.metrics.add(report)
-        with self._lock:
-            if self._is_over:
-                return
-            self._running = None
-            self._count(report)
-            self._last = report.number
-            if self._is_json:
-                say(json.dumps(report.facts, ensure_ascii=False))
-                self._waiting = report.waiting
-                self._write_page()
-                return
-            notes = [] if self._is_quiet else [*report.notes, *report.steps]
-            waits = [
-                f"the rows of {name} wait: {reason}"
-                for name, reason in report.waiting.items()
-                if self._waiting.get(name) != reason
-            ]
-            self._waiting = report.waiting
-            if self._is_live:
-                sys.stderr.write(ERASE)
-            elif not self._is_quiet:
-                say(self._line(report))
-            for note in (*notes, *waits):
-                say(plain(note))
-            if self._is_live:
-                # The last column stays free: a line that reaches it is two.
-                sys.stderr.write(self._line(report)[: shutil.get_terminal_size().columns - 1])
-                sys.stderr.flush()
-            self._write_page()
-
-    def begin(self, number: int, lag: Lag | None) -> None:
-        """Say which batch begins, and how much it reads, if that is known; then, while it runs, how far it is."""
-        if self.metrics is not None:
-            self.metrics.begin()
-        if self._is_quiet or self._is_json:
-            return
-        what = "" if lag is None else f": {number_of(lag.left, lag.unit.removesuffix('s'))}"
-        with self._lock:
-            if self._is_live:
-                sys.stderr.write(f"{ERASE}batch {number}{what}")
-                sys.stderr.flush()
-            else:
-                say(f"batch {number}{what}")
-            self._running = number, lag, time.monotonic()
-            self._seen, self._is_converted, self._is_again = 0, False, False
-        threading.Thread(target=self._beat, args=(self._running,), daemon=True).start()
-        self._progress.clear()
-
-    def idle(self) -> None:
-        """Take note that all that there was is read."""
-        if self.metrics is not None:
-            self.metrics.idle()
-
-    def note(self, sentence: str) -> None:
-        """Say something that is of no batch."""
-        if not (self._is_quiet or self._is_json):
-            say(sentence)
-
-    def see(self, count: int, *, is_all: bool) -> None:
-        """Take note of how many messages of a batch are converted, and whether these are all."""
-        self._is_again = count < self._seen or self._is_again
-        self._seen, self._is_converted = count, is_all
-
-    def _beat(self, own: tuple[int, Lag | None, float]) -> None:
-        """Say from time to time how far a batch is."""
-        while True:
-            time.sleep(_BEAT)
-            with self._lock:
-                if self._running is not own or self._is_over:
-                    return
-                self._progress.show(self._words(*own))
-
-    def _words(self, number: int, lag: Lag | None, began: float) -> str:
-        """Return how far a batch is."""
-        seconds = f"after {time.monotonic() - began:.0f} s"
-        if not self._seen:
-            return f"batch {number}: {seconds}"
-        seen = number_of(self._seen, "message")
-        if lag is not None and not self._is_converted:
-            seen += f" of {f'{lag.left:,}' if lag.unit == 'messages' else number_of(lag.left, 'file')}"
-        # What was learned of tables on the way is used from the first message on.
-        seen += " converted again" if self._is_again else " converted"
-        return f"batch {number}: {seen}{', writing' if self._is_converted else ''} {seconds}"
-
-    def interrupt(self, state: str) -> None:
-        """Say that a run was interrupted, and how it goes on; once."""
-        with self._lock:
-            if self._is_interrupted:
-                return
-            self._is_interrupted, self._running = True, None
-            if self._is_live and (self._counts or self._seen):
-                sys.stderr.write("\n")
-            done = "no batch was done" if self._last is None else f"batch {self._last} was the last that was done"
-            say(f"interrupted: {done}. The same command goes on from there, with what {state} remembers")
-
-    def finish(self, rejects: str, *, is_whole: bool) -> None:
-        """Print the rows by table and operation, why messages were rejected, and an account of all messages.
-
-        `is_whole` says that the run ended as it should. If it did not, and no batch was done, nothing is printed.
-        """
-        with self._lock:
-            self._is_over = True
-            if self._is_live and self._counts and not self._is_interrupted:
-                sys.stderr.write("\n")
-            if not (is_whole or self._counts):
-                return
-            self._tables()
-            self._reasons()
-            counts = {"written": 0, "rejected": 0, **self._counts}
-            others = [
-                f"{name} {count:,}"
-                for name, count in counts.items()
-                if name != "read" and (count or name in ("written", "rejected"))
-            ]
-            click.echo(f"read {counts.get('read', 0):,} = {' + '.join(others)}")
-            if counts["rejected"]:
-                say(f"rejected messages are in {rejects}, with the reason of each")
-            if self._unparsed is not None and self._unparsed.count:
-                say(plain(self._unparsed.sentence))
-            if counts.get("left out") and not any(counts[name] for name in ("written", "rejected")):
-                say("all rows were left out: no table is one of those that include and exclude in [tables] choose")
-            if self.is_all_rejected and self._look is not None:
-                say(f"all of them look like {plain(self._look)}: --format says otherwise")
-            if is_whole:
-                self._write_page()
-
-    def _count(self, report: BatchReport) -> None:
-        self._counts.update(report.counts)
-        self._look = report.look or self._look
-        self._unparsed = report.unparsed if self._unparsed is None else self._unparsed + report.unparsed
-        self._steps = [*self._steps, *report.steps][-_MOST:]
-        self._step_count += len(report.steps)
-        for name, operations in report.operations.items():
-            self._operations.setdefault(name, Counter()).update(operations)
-        for reject in report.rejects:
-            kind = reject.format, reject.path, reject.reason
-            if kind in self._rejects or len(self._rejects) < _MOST:
-                self._rejects[kind] += reject.count
-                self._places.setdefault(kind, reject.place)
-
-    def _line(self, report: BatchReport) -> str:
-        """Return the line of a batch; on a terminal, where each line replaces the one before, it has the totals as well."""
-        seconds = sum(report.seconds.values())
-        read, rejected, tables = report.counts["read"], report.counts["rejected"], len(report.operations)
-        rate = f" ({read / seconds:,.{0 if read >= 10 * seconds else 1}f}/s)" if seconds else ""
-        lag = "" if report.lag is None else f", lag {number_of(report.lag.left, report.lag.unit.removesuffix('s'))}"
-        if self._is_live:
-            counts = self._counts
-            return (
-                f"batch {report.number}: read {read:,}{rate}{lag}; so far {counts['read']:,},"
-                f" {number_of(len(self._operations), 'table')}, rejected {counts['rejected']:,}"
-            )
-        return (
-            f"batch {report.number}: read {read:,} in {seconds:.1f} s{rate}{lag},"
-            f" {number_of(tables, 'table')}, rejected {rejected:,}"
-        )
-
-    def _write_page(self) -> None:
-        if self._page is not None:
-            from cdcavro.lake.report_page import write_report  # noqa: PLC0415  only this command needs it
-
-            write_report(self._state, self._page, called=self._called)
-
-    def _tables(self) -> None:
-        """Print the rows by table and operation, and how lake tables changed."""
-        every = {**{name: Counter[str]() for name in self._waiting}, **self._operations}
-        kinds = [kind for kind in _WORDS if any(counts[kind] for counts in every.values())]
-        rows = [
-            (plain(name), *[f"{counts[kind]:,}" for kind in kinds], "waits" if name in self._waiting else "")
-            for name, counts in sorted(every.items())[:_MOST]
-        ]
-        if rows:
-            click.echo(table(("table", *[_WORDS[kind] for kind in kinds], ""), rows))
-        if len(every) > _MOST:
-            click.echo(f"... and {number_of(len(every) - _MOST, 'more table')}")
-        for step in self._steps:
-            click.echo(plain(step))
-        if self._step_count > _MOST:
-            click.echo(f"... and {number_of(self._step_count - _MOST, 'earlier step')}")
-
-    def _reasons(self) -> None:
-        """Print the rejects by reason."""
-        if not self._rejects:
-            return
-        shown = [
-            (*map(_cut, kind), f"{count:,}", _end(self._places[kind]))
-            for kind, count in self._rejects.most_common(_REASONS)
-        ]
-        click.echo(table(("format", "path", "reason", "rejects", "one of them"), shown))
-        others = self._counts["rejected"] - sum(count for _, count in self._rejects.most_common(_REASONS))
-        if others:
-            click.echo(f"... and {others:,} with other reasons")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
-
-
-def _end(text: str) -> str:
-    """Return the end of a place, where the name of a file and the line are."""
-    return text if len(text) <= _WIDTH else "..." + text[3 - _WIDTH :]

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from cdcavro.sync.config import Config
+from cdcavro.sync.settings import setting_texts
 from reference import markdown
 
 if TYPE_CHECKING:
@@ -125,7 +126,6 @@ PAGES: Final = {
     "table": "[Keep personal data out of the lake](../how-to/personal-data.md)",
     "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",
 }
-_LINE: Final = re.compile(r"^\* `(\w+)`: (.+(?:\n  .+)*)", re.MULTILINE)
 _STATED: Final = re.compile(r"^(\w+) = (.+)$", re.MULTILINE)
 _TYPES: Final = {str: "text", int: "integer", float: "number", bool: "true or false"}
 
@@ -172,7 +172,7 @@ def sections() -> Iterator[tuple[str, type[Struct]]]:
 
 def settings(section: str, kind: type[Struct]) -> Iterator[Setting]:
     """Yield the settings of a section. Raises `LookupError` for one without a line in the docstring or an example."""
-    texts = {name: " ".join(text.split()) for name, text in _LINE.findall(inspect.getdoc(kind) or "")}
+    texts = setting_texts(kind)
     examples = dict(_STATED.findall(_example(section)))
     for field in msgspec.structs.fields(kind):
         name = field.encode_name

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cdcavro.cli import console, main
-from cdcavro.cli.commands.sync import BatchLines
+from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.sync.batches import COUNTS, BatchReport, Lag
 from cdcavro.sync.pipeline import lock_state
 from support.messages import SAMPLES, canal, sample_files, shipped
@@ -216,7 +216,7 @@ def test_a_long_batch_says_how_far_it_is(
 ):
     """How many messages of how many, that it goes over them again, and that it writes; nothing after its end."""
     monkeypatch.setattr(console, "_SLOW", 0.0)
-    monkeypatch.setattr(sys.modules["cdcavro.cli.commands.sync"], "_BEAT", 0.01)
+    monkeypatch.setattr(sys.modules["cdcavro.cli.batch_lines"], "_BEAT", 0.01)
     lines = BatchLines(str(tmp_path), None, is_quiet=False, called="state")
     lines.begin(7, lag)
     lines.see(120_000, is_all=False)

@@ -16,7 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdcavro import registry
-from cdcavro.cli.commands.sync import BatchLines, _config
+from cdcavro.cli.batch_lines import BatchLines
+from cdcavro.cli.commands.sync import _config
 from cdcavro.cli.commands.sync import sync as sync_command
 from cdcavro.spark.pipeline import AvroFiles, BatchReport, RegistrySettings
 from cdcavro.sync.batches import COUNTS

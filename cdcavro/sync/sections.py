@@ -1,0 +1,290 @@
+"""The sections of a pipeline's configuration, and what each makes of its settings."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from cdcavro.errors import FileError, RegistryError, shown
+from cdcavro.exact.instants import find_zone
+from cdcavro.formats.connect_columns import PLACEHOLDER
+from cdcavro.lake.escaped_names import TABLE_NAME
+from cdcavro.lake.evolution import BEHAVIORS, LENIENT
+from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.registry.client import TIMEOUT
+from cdcavro.registry.framing import CONFLUENT
+from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.protection import RowRule
+from cdcavro.sync.secrets import check_addresses, safe_repr
+from cdcavro.sync.settings import RegistrySettings
+from cdcavro.sync.sources import Files, Kafka
+from cdcavro.table.columns.column_type import TypeOverrides
+from cdcavro.table.tables import KEEP, UNSTATED
+
+if TYPE_CHECKING:
+    from cdcavro.registry.subjects import Strategy
+
+
+class LakeConfig(Struct, forbid_unknown_fields=True):
+    """Lake tables, one or two for each table of the database. Either `delta` or `iceberg` is stated.
+
+    * `delta`: the folder or address of tables of Delta Lake.
+    * `iceberg`: the name of a catalog of Iceberg's.
+    * `warehouse`: the folder of an Iceberg catalog of files.
+    * `current`: whether the current state of a table is kept.
+    * `changelog`: whether each change is appended to a second table.
+    * `behavior`: how lake tables follow statements: `exception`, `evolve`, `try_evolve`, `lenient` or `ignore`.
+    * `guard_days`: how many days a delete is guarded against late changes of its key.
+    * `parallel`: how many tables are written at a time.
+    * `adopt`: whether lake tables of another pipeline are taken over.
+    * `native`: whether Spark's driver writes small batches itself.
+    """
+
+    delta: str | None = None
+    iceberg: str | None = None
+    warehouse: str | None = None
+    current: bool = True
+    changelog: bool = False
+    behavior: str = LENIENT
+    guard_days: float = 7
+    parallel: int = 4
+    adopt: bool = False
+    # Whether Spark's driver writes small batches itself.
+    native: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"delta": self.delta, "warehouse": self.warehouse})
+
+    def sink(self, file: str) -> LakeSettings:
+        """Return the lake that is configured. Raises `FileError`, which names the file."""
+        if (self.delta is None) == (self.iceberg is None):
+            raise FileError(file, "either delta or iceberg in [lake]", "none" if self.delta is None else "both")
+        if self.behavior not in BEHAVIORS:
+            raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(self.behavior))
+        if not (self.current or self.changelog):
+            raise FileError(file, "current or changelog in [lake]", "neither")
+        lake = DeltaLake(self.delta) if self.delta is not None else IcebergLake(self.iceberg or "")
+        try:
+            guard = timedelta(days=self.guard_days)
+        except (ValueError, OverflowError) as error:
+            raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
+        if guard < timedelta():
+            raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days))
+        return LakeSettings(
+            lake,
+            is_current=self.current,
+            is_changelog=self.changelog,
+            behavior=self.behavior,
+            guard=guard,
+            parallel=max(1, self.parallel),
+            is_adopting=self.adopt,
+            warehouse=self.warehouse,
+            is_native=self.native,
+        )
+
+
+class KafkaConfig(Struct, forbid_unknown_fields=True):
+    """Topics of Kafka, instead of a lake; they need a registry.
+
+    * `servers`: `host:port` of some brokers, separated by commas.
+    * `topic`: the name of a table's topic; `{name}` is the table. Without it, one topic has all tables.
+    * `options`: options of Spark's sink of Kafka; their values are not shown.
+    * `shards`: the rule that chooses the partition: `blob` or `tuple`, by default Kafka's own.
+    * `tombstones`: whether a record without a value follows a delete, as a compacted topic needs it.
+    * `truncates`: whether a TRUNCATE is a record. It has no key, which a compacted topic does not take.
+    * `partitions`: how many partitions a new topic has, by default as the brokers say.
+    * `replication`: how many replicas a new topic has, by default as the brokers say.
+    * `parallel`: how many tables are written at a time.
+    * `connect`: whether values and keys are Debezium's Avro, for consumers with Kafka Connect's converter.
+    """
+
+    servers: str
+    topic: str = TABLE_NAME
+    options: dict[str, str] = {}
+    shards: str | None = None
+    tombstones: bool = True
+    truncates: bool = True
+    partitions: int | None = None
+    replication: int | None = None
+    parallel: int = 4
+    connect: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"kafka": self.servers})
+
+    def __repr__(self) -> str:
+        return safe_repr(self, "options")
+
+    def sink(self, file: str) -> KafkaTopics:
+        """Return the topics that are configured. Raises `FileError`, which names the file."""
+        settings = {name: getattr(self, name) for name in self.__struct_fields__ if name != "connect"}
+        try:
+            return KafkaTopics(**{**settings, "parallel": max(1, self.parallel)}, is_connect=self.connect)
+        except ValueError as error:
+            raise FileError(file, "topics in [kafka]", str(error)) from error
+
+
+class AvroConfig(Struct, forbid_unknown_fields=True):
+    """Avro files, instead of a lake.
+
+    * `folder`: a folder that no other pipeline writes to.
+    * `codec`: `deflate` or `null`.
+    * `parallel`: how many tables are written at a time.
+    """
+
+    folder: str
+    codec: str = "deflate"
+    parallel: int = 4
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"folder": self.folder})
+
+    def sink(self, file: str) -> AvroFiles:
+        """Return the files that are configured. Raises `FileError`, which names the file."""
+        try:
+            return AvroFiles(self.folder, self.codec, max(1, self.parallel))
+        except ValueError as error:
+            raise FileError(file, "Avro files in [avro]", str(error)) from error
+
+
+class RegistryConfig(Struct, forbid_unknown_fields=True):
+    """A registry in which the schemas of tables are published.
+
+    * `url`: a server with Confluent's REST API, or `file:FOLDER`.
+    * `strategy`: how subjects are named: `topic`, `record` or `topic-record`.
+    * `topic`: the topic that subjects are named after; `{name}` is the table.
+    * `compatibility`: the level that each subject is given; by default its own or the registry's counts.
+    * `user`: the name to log in with; by default `CDCAVRO_REGISTRY_USER` has it.
+    * `password`: the password; by default `CDCAVRO_REGISTRY_PASSWORD` has it.
+    * `ca`: the file of the authority that signed the server's certificate.
+    * `certificate`: the file of the certificate that this side shows.
+    * `key`: the file of that certificate's key.
+    * `timeout`: how many seconds one question may take.
+    * `patience`: how many seconds the registry may be down or too busy before the pipeline stops.
+    """
+
+    url: str
+    strategy: str | None = None
+    topic: str | None = None
+    compatibility: str | None = None
+    user: str | None = None
+    password: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    timeout: float = TIMEOUT
+    patience: float = 60
+
+    def __repr__(self) -> str:
+        return f"RegistryConfig(strategy={self.strategy!r}, ...)"
+
+    def settings(self, file: str, section: str, framing: str = CONFLUENT) -> RegistrySettings:
+        """Return the registry that is configured in a section. Raises `FileError`, which names the file."""
+        auth = (self.user or "", self.password or "") if self.user or self.password else None
+        # It is checked there.
+        strategy: Strategy | None = self.strategy  # type: ignore[assignment]
+        named = strategy, self.topic, self.compatibility
+        try:
+            return RegistrySettings(
+                self.url, *named, auth, self.ca, self.certificate, self.key, self.timeout, self.patience, framing
+            )
+        except (ValueError, RegistryError) as error:
+            raise FileError(file, f"a registry in [{section}]", str(error)) from error
+
+
+class SourceConfig(Struct, forbid_unknown_fields=True):
+    """Where messages come from. Either `kafka`, with `topics` or `pattern`, or `files` is stated.
+
+    * `kafka`: `host:port` of some brokers, separated by commas.
+    * `topics`: the names of topics.
+    * `pattern`: a regular expression that the names of topics match.
+    * `options`: options of Spark's source of Kafka; their values are not shown.
+    * `files`: a file, a folder, or a pattern of paths.
+    * `most`: how many messages, or files, a batch has at most.
+    * `framed`: whether the values are payloads behind the id of their schema in a registry, or how they are framed.
+    * `registry`: the registry of framed payloads, with the settings of `[registry]`; by default that one.
+    """
+
+    kafka: str | None = None
+    topics: list[str] = []
+    pattern: str | None = None
+    options: dict[str, str] = {}
+    files: str | None = None
+    most: int | None = None
+    framed: bool | str = False
+    registry: RegistryConfig | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for an address with a password."""
+        check_addresses({"kafka": self.kafka, "files": self.files})
+
+    def __repr__(self) -> str:
+        return safe_repr(self, "options")
+
+    def source(self, file: str) -> Kafka | Files:
+        """Return the source that is configured. Raises `FileError`, which names the file."""
+        if (self.kafka is None) == (self.files is None):
+            raise FileError(file, "either kafka or files in [source]", "none" if self.kafka is None else "both")
+        of_kafka = [name for name in ("topics", "pattern", "options") if getattr(self, name)]
+        if self.files is not None and of_kafka:
+            raise FileError(
+                file, "either files or kafka in [source]", f"files and {', '.join(of_kafka)}, which are of kafka"
+            )
+        try:
+            if self.files is not None:
+                return Files(self.files, self.most)
+            return Kafka(self.kafka or "", tuple(self.topics), self.pattern, self.options, self.most)
+        except ValueError as error:
+            raise FileError(file, "a source", str(error)) from error
+
+
+class TablesConfig(Struct, forbid_unknown_fields=True):
+    """Which tables are wanted, and how their values are read, as in `cdcavro tables`.
+
+    * `include`: patterns of the names of tables, of which one must fit.
+    * `exclude`: patterns of the names of tables, of which none may fit.
+    * `table`: the table of rows whose message names none.
+    * `zone`: the time zone of times without one.
+    * `types`: the types of columns that state none, or other ones than they state, by table and column.
+    * `on_misfit`: what becomes of a value that its column's type cannot hold: `keep`, `error` or `reject`.
+    * `absent`: what a column is that a row does not have: `unstated`, which leaves it as it was, or `null`.
+    * `decimals`: how Debezium sends decimals, its `decimal.handling.mode`; by default `precise`.
+    * `times`: how Debezium sends times, its `time.precision.mode`; by default `adaptive_time_microseconds`.
+    * `binaries`: how Debezium sends binary values, its `binary.handling.mode`; by default `bytes`.
+    * `unavailable`: what stands for a value that the source did not give; an empty text takes every value as it is.
+    """
+
+    include: list[str] = []
+    exclude: list[str] = []
+    table: str | None = None
+    zone: str | None = None
+    types: dict[str, dict[str, str]] = {}
+    on_misfit: str = KEEP
+    absent: str = UNSTATED
+    decimals: str | None = None
+    times: str | None = None
+    binaries: str | None = None
+    unavailable: str = PLACEHOLDER
+
+    def options(self, file: str) -> Any:
+        """Return the arguments of `Tables`. Raises `FileError`, which names the file."""
+        try:
+            zone = None if self.zone is None else find_zone(self.zone)
+        except ValueError as error:
+            raise FileError(file, "a time zone as zone in [tables]", str(error)) from error
+        given = TypeOverrides.from_mapping(self.types, file=f"{file}: [tables.types]")
+        stated = {name: getattr(self, name) for name in ("table", "decimals", "times", "binaries")}
+        options = {name: value for name, value in stated.items() if value is not None}
+        return {"given": given, "zone": zone, "on_misfit": self.on_misfit, "absent": self.absent, **options}
+
+
+class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
+    """What is said of some tables: of several such sections, the first whose pattern fits a table counts.
+
+    Names of columns match regardless of case. Raises `ValueError`.
+    """
