@@ -24,14 +24,15 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
-from click.testing import CliRunner
+from click.testing import BytesIOCopy, CliRunner
 
 import cdcavro
 from cdcavro.cli import main
@@ -208,7 +209,8 @@ def console_output(command: str) -> tuple[int, str]:
     """
     is_quick = command.startswith("cdcavro ") and not command.startswith(("cdcavro run ", "cdcavro sync "))
     if is_quick and not _SHELL & {*_unquoted(command)}:
-        done = CliRunner().invoke(main, shlex.split(command)[1:], prog_name="cdcavro")
+        with patch.object(BytesIOCopy, "writelines", _write_each, create=True):
+            done = CliRunner().invoke(main, shlex.split(command)[1:], prog_name="cdcavro")
         return done.exit_code, done.output
     root = str(Path(cdcavro.__file__).parents[1])
     start = f'cdcavro() {{ {shlex.quote(sys.executable)} -c \'from cdcavro.cli import main; main(prog_name="cdcavro")\' "$@"; }}'
@@ -225,6 +227,12 @@ def console_output(command: str) -> tuple[int, str]:
         },
     )
     return ended.returncode, ended.stdout
+
+
+def _write_each(stream: BytesIOCopy, pieces: Iterable[bytes]) -> None:
+    """Write pieces one by one, as Click's stream copies what is written so only."""
+    for piece in pieces:
+        stream.write(piece)
 
 
 def _unquoted(command: str) -> str:
