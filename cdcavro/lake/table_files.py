@@ -100,7 +100,7 @@ class TableReader:
 
     `reject` is called with the error of each message that cannot be converted, and its line, whose number is that in all
     files. `is_current` says that current rows are wanted: rows of which these would lose values are refused then.
-    `unavailable` is as in `to_changes`. Fields: `tables` (`Tables`) and `read_count` (int), the number of messages.
+    `unavailable` is as in `to_changes`. With `take`, rows are given to it, some at a time, and not kept. Fields: `tables` (`Tables`) and `read_count` (int), the number of messages.
     """
 
     def __init__(
@@ -110,8 +110,10 @@ class TableReader:
         *,
         is_current: bool,
         unavailable: str | None = USUAL_PLACEHOLDER,
+        take: Callable[[Sequence[TypedRow]], None] | None = None,
     ) -> None:
         self.tables, self._reject, self._unavailable = tables, reject, unavailable
+        self._hand_on = self._keep if take is None else take
         self._maker = TypedRows(tables, has_state=(lambda _: True) if is_current else None)
         self._rows: dict[int, list[TypedRow]] = {}
         self.read_count = 0
@@ -153,7 +155,10 @@ class TableReader:
             # Those of the first fault only; both halves of an update are refused.
             for number, text in messages.pop(_file_and_line(change), ()):
                 self._reject(_as_message_error(error, change, format), Line.of(number, text))
-        for row in batch.rows:
+        self._hand_on(batch.rows)
+
+    def _keep(self, rows: Sequence[TypedRow]) -> None:
+        for row in rows:
             self._rows.setdefault(row.table, []).append(row)
 
     def change_tables(self) -> dict[TableName, pa.Table]:

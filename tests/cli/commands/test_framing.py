@@ -128,3 +128,60 @@ def test_a_registry_that_is_not_there_is_named(tmp_path: Path):
     assert f"registry file:{tmp_path}/nothere: there is no registry in this folder" in done.stderr
     assert "a file that can be written" not in done.stderr
     assert not out.exists()
+
+
+def framed(tmp_path: Path, messages: list[bytes], *arguments: str) -> tuple[Result, list[dict[str, Any]]]:
+    """Run `frame` inside this process; return its result, and its records as `unframe` opens them."""
+    url = f"file:{tmp_path}/made"
+    text = b"".join(message + b"\n" for message in messages)
+    runner = CliRunner()
+    done = runner.invoke(main, ["frame", "--registry", url, *arguments], input=text, catch_exceptions=False)
+    opened = runner.invoke(main, ["unframe", "--registry", url], input=done.stdout, catch_exceptions=False)
+    return done, [json.loads(line) for line in opened.stdout.splitlines()]
+
+
+def test_rows_of_another_format_become_framed_records(tmp_path: Path):
+    """Under the schema of their version, which a statement changes; a record without a value follows a delete."""
+    types = {"id": "int", "n": "int", "price": "decimal(10,2)"}
+    messages = [
+        canal("INSERT", [{"id": "1", "n": "5"}], id=1),
+        canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t ADD COLUMN price DECIMAL(10,2)"),
+        canal("DELETE", [{"id": "1", "n": "5", "price": "1.20"}], id=3, mysqlType=types),
+    ]
+    done, opened = framed(tmp_path, messages, "--topic", "cdc.{name}")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.splitlines()[-1] == "read 3, rejected 0: 3 records written"
+    assert [one["topic"] for one in opened] == ["cdc.d.t"] * 3
+    assert [one["key"] for one in opened] == [{"id": 1}] * 3
+    first, second, third = (one["value"] for one in opened)
+    assert third is None
+    assert (first["payload"]["after"], second["payload"]["after"]) == ({"id": 1, "n": 5}, None)
+    assert second["payload"]["before"] == {"id": 1, "n": 5, "price": "eA=="}
+    subjects = registry.connect(f"file:{tmp_path}/made").subjects()
+    assert subjects == ["cdc.d.t-key", "cdc.d.t-value"]
+    again, _ = framed(tmp_path, messages, "--topic", "cdc.{name}")
+    assert again.stdout == done.stdout
+    assert "published" not in again.stderr
+
+
+def test_what_debezium_cannot_hold_is_told(tmp_path: Path):
+    """A value that its type cannot hold rejects its message; columns that are not stated are null, and are counted."""
+    types = {"id": "int", "day": "date"}
+    messages = [
+        canal("INSERT", [{"id": "1", "day": "2026-00-15"}], id=1, mysqlType=types),
+        canal("INSERT", [{"id": "2", "day": "2026-01-15"}], id=2, mysqlType=types),
+        canal("UPDATE", [{"id": "2"}], id=3, mysqlType={"id": "int"}),
+    ]
+    done, opened = framed(tmp_path, messages)
+    assert done.exit_code == 1
+    assert "-:1: canal: $.after.day: expected date, got string '2026-00-15'\n" in done.stderr
+    assert "1 row lacks columns, which are null in Debezium's Avro\n" in done.stderr
+    assert done.stderr.endswith("read 3, rejected 1: 2 records written\n")
+    assert [one["value"]["payload"]["after"] for one in opened] == [{"id": 2, "day": 20468}, {"id": 2, "day": None}]
+
+
+def test_a_template_of_topics_that_names_none_is_told(tmp_path: Path):
+    """Before anything is read."""
+    done, _ = framed(tmp_path, [], "--topic", "a b")
+    assert done.exit_code == 2
+    assert "a topic has letters, digits, dots, _ and -, and {name} for the name of the table, not 'a b'" in done.output
