@@ -54,6 +54,8 @@ class Learner:
         """Learn what changes say, in their order, and return what that was."""
         learned, written = Learned([], [], {}), []
         ordered = _in_order_of_sources(change for change in changes if change.op in DML or change.op in DDL)
+        given = [self.tables.key_statement(change) for change, _ in ordered]
+        ordered += [(statement, None) for statement in given if statement is not None]
         # What the key of a table is holds for all rows, in whatever partition they are.
         for change, unordered in sorted(ordered, key=lambda pair: not states_key_only(pair[0])):
             gone, edits = self._dropped_numbers() if change.op in DDL else set(), self.tables.edits

@@ -128,7 +128,7 @@ class Config(Struct, forbid_unknown_fields=True):
     rejects_table: str | None = None
     rejects_topic: str | None = None
     rejects_raw: str | None = None
-    # What is written of rows: columns that are left out or masked.
+    # What is written of the rows of tables, and the shape of these.
     table: list[TableConfig] = []
     max_rejects: str | int | None = None
     every: str = "10 seconds"
@@ -184,8 +184,9 @@ class Config(Struct, forbid_unknown_fields=True):
                 self._registry_of_source(file),
                 self.rejects_table,
                 self.rejects_topic,
-                tuple(self.table),
+                tuple(one for one in self.table if one.is_about_rows),
                 self.rejects_raw,
+                tuple(one.shape for one in self.table if one.shape is not None),
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:

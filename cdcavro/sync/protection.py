@@ -18,7 +18,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.errors import JobError, plain, shown
 from cdcavro.sync.outputs.reject_places import GOT, SHOWN_VALUE
 from cdcavro.sync.row_cells import Action, Condition, RowCell, RowFilter, put_absent, put_cells, value_text
+from cdcavro.table.table_names import fits_caseless
 from cdcavro.table.table_schema import (
     ATTRIBUTE,
     TableSchema,
@@ -40,7 +41,7 @@ from cdcavro.table.table_schema import (
 from cdcavro.table.writing.table_writer import WHOLE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -72,22 +73,6 @@ class Constant(Struct, frozen=True, forbid_unknown_fields=True):
 _LEFT_OUT: Final = Action("left out", None)
 
 
-def fits(table: TableName, patterns: Sequence[str], spell: Callable[[str], str] = str) -> bool:
-    """Return whether one of these patterns fits the name of a table, with as many parts as the pattern has.
-
-    The parts of the name are spelt as `spell` returns them.
-    """
-    parts = [spell(part) for part in (table.database, table.schema, table.table) if part is not None]
-    names = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-    for pattern in patterns:
-        dots = pattern.count(".")
-        # A name may have dots of its own, and a star must not reach from the database into the table.
-        alike = {names[min(dots, len(names) - 1)], *[name for name in names if name.count(".") == dots]}
-        if any(fnmatchcase(name, pattern) for name in alike):
-            return True
-    return False
-
-
 class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
     """What is written of the rows of tables; of several, the first whose pattern fits a table counts.
 
@@ -111,6 +96,8 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
     salt: str | None = None
     secret: str | None = None
     where: str | None = None
+    # What it may say, for errors.
+    aspects: ClassVar[str] = "leave_out, mask or where"
 
     def __repr__(self) -> str:
         return f"RowRule(match={self.match!r}, leave_out={self.leave_out!r}, mask={self.mask!r}, ...)"
@@ -119,8 +106,8 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         """Check what does not depend on a table."""
         if not self.match:
             raise ValueError("match is a pattern of the names of tables, not an empty one")
-        if not (self.is_protecting or self.where is not None):
-            raise ValueError("a rule for tables has leave_out, mask or where, or it says nothing")
+        if not self.says_something:
+            raise ValueError(f"a rule for tables has {self.aspects}, or it says nothing")
         _ = self.condition
         names = [name.casefold() for name in (*self.leave_out, *self.mask)]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -140,6 +127,16 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         for setting, method, value in stated:
             if method not in self.mask.values() and value is not None:
                 raise ValueError(f"a {setting} is for a mask by {method}, and there is none")
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything is said of tables, of whatever aspect."""
+        return self.is_about_rows
+
+    @property
+    def is_about_rows(self) -> bool:
+        """Whether rows or columns are left out or masked."""
+        return self.is_protecting or self.where is not None
 
     @property
     def is_protecting(self) -> bool:
@@ -163,7 +160,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     def fits(self, table: TableName) -> bool:
         """Return whether the rule is for a table: in any case of letters, as `Users` may be what a rule calls `users`."""
-        return fits(table, (self.match.casefold(),), str.casefold)
+        return fits_caseless(table, self.match)
 
     def action_of(self, column: str) -> Action | None:
         """Return what becomes of a column of this name; None if it is not protected."""

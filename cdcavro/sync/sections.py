@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake.escaped_names import TABLE_NAME
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.lake.table_shape import TableShape
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
@@ -284,7 +285,35 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 
 
 class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
-    """What is said of some tables: of several such sections, the first whose pattern fits a table counts.
+    """What is said of some tables, of their rows and of their shape.
 
-    Names of columns match regardless of case. Raises `ValueError`.
+    Of several such sections whose pattern fits a table, the first one that says anything of rows (`leave_out`, `mask`,
+    `where`) counts for its rows, and the first one that says anything of the shape counts for its shape. Names of
+    columns match regardless of case. Raises `ValueError`.
+
+    * `key`: the columns of the key of a table whose source states none: it has a current state then.
     """
+
+    key: tuple[str, ...] = ()
+    aspects: ClassVar[str] = "leave_out, mask, where or key"
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on a table."""
+        super().__post_init__()
+        _ = self.shape
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything is said of tables, of whatever aspect."""
+        return self.is_about_rows or any(self._of_shape.values())
+
+    @property
+    def _of_shape(self) -> dict[str, Any]:
+        names = (name for name in TableShape.__struct_fields__ if name != "match")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def shape(self) -> TableShape | None:
+        """The shape of the tables; None if nothing is said of it."""
+        said = self._of_shape
+        return TableShape(self.match, **said) if any(said.values()) else None

@@ -25,9 +25,10 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT, FRAMINGS, HEADERS
 from cdcavro.registry.subjects import STRATEGIES, parse_level
-from cdcavro.sync.protection import KEEP, REJECTS_RAW, Protection, RowRule, fits
+from cdcavro.sync.protection import KEEP, REJECTS_RAW, Protection, RowRule
 from cdcavro.table.columns.column_type import ALL
 from cdcavro.table.evolution.evolve import NONE_GIVEN
+from cdcavro.table.table_names import fits, spelled_as
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdcavro.files.rejects import MaxRejects
+    from cdcavro.lake.table_shape import TableShape
     from cdcavro.registry import Registry
     from cdcavro.registry.subjects import Strategy
     from cdcavro.table.columns.column_type import TypeOverrides
@@ -128,15 +130,15 @@ def _unmatched_types(given: TypeOverrides, tables: Sequence[Table]) -> list[str]
     return sentences
 
 
-def _unmatched_rules(rules: Sequence[RowRule], tables: Sequence[Table]) -> list[str]:
+def _unmatched_rules(rules: Sequence[RowRule | TableShape], tables: Sequence[Table]) -> list[str]:
     """Return sentences on the rules that no table fits, and on columns of theirs that no table has which fits them."""
     sentences = []
     for rule in rules:
         own = [table for table in tables if any(rule.fits(schema.table) for schema in table.versions)]
         if not own:
             known = sorted({one for table in tables for schema in table.versions for one in _names_of(schema.table)})
-            near = _hint(rule.match, known)
-            sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far, so its rule protects nothing{near}")
+            near, what = _hint(rule.match, known), "protects nothing" if isinstance(rule, RowRule) else "shapes nothing"
+            sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far, so its rule {what}{near}")
             continue
         names = {name for table in own for schema in table.versions for name in schema.names}
         folded = {name.casefold() for name in names}
@@ -145,6 +147,23 @@ def _unmatched_rules(rules: Sequence[RowRule], tables: Sequence[Table]) -> list[
             for name in rule.columns
             if name.casefold() not in folded
         ]
+    return sentences
+
+
+def _unused_keys(shapes: Sequence[TableShape], tables: Sequence[Table]) -> list[str]:
+    """Return sentences on tables that have another key than the one that is given for them, or began without it."""
+    sentences = []
+    for schema in (table.schema for table in tables if not table.is_gone):
+        shape = next((one for one in shapes if one.fits(schema.table)), None)
+        key = () if shape is None else spelled_as(shape.key, schema.names)
+        if not key or {*key} == {*schema.key_names} or not schema.names.issuperset(key):
+            continue
+        given, own = (", ".join(map(shown, names)) for names in (key, schema.key_names))
+        why = f"has the key {own}, by its source or since it began" if own else "began without a key"
+        sentences.append(
+            f"key in [[table]]: {plain(_names_of(schema.table)[-1])} {why}, so {given} is not used: for a current state by"
+            f" {given}, begin again with another state and lake"
+        )
     return sentences
 
 
@@ -177,6 +196,7 @@ class Settings:
     * `rules` (tuple[RowRule, ...]): which columns are left out or masked; the first rule that fits a table counts.
     * `rejects_raw` (str or None): whether rejects "keep" or "omit" the bytes of their messages, "keep" if there are no
       `rules`, which need it to be said.
+    * `shapes` (tuple[TableShape, ...]): the keys of tables; the first shape that fits a table counts.
     """
 
     formats: Formats = Formats()
@@ -191,6 +211,7 @@ class Settings:
     rejects_topic: str | None = None
     rules: tuple[RowRule, ...] = ()
     rejects_raw: str | None = None
+    shapes: tuple[TableShape, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""
@@ -230,12 +251,18 @@ class Settings:
         return [*_unmatched_patterns(self.chosen, names), *types, *self.unmatched_rules(tables)]
 
     def unmatched_rules(self, tables: Sequence[Table]) -> list[str]:
-        """Return those of `unmatched` that are on rules."""
-        return _unmatched_rules(self.rules, tables)
+        """Return those of `unmatched` that are on rules and shapes, and on keys that are not those of tables."""
+        unmatched = [*_unmatched_rules(self.rules, tables), *_unmatched_rules(self.shapes, tables)]
+        return [*dict.fromkeys(unmatched), *_unused_keys(self.shapes, tables)]
 
     def tables(self) -> Tables:
         """Return tables that know nothing yet."""
-        return Tables(**self.options)
+        options = self.options.copy()
+        if self.shapes:
+            # Of two with one pattern, the first one counts.
+            options["keys"] = {shape.match: shape.key for shape in reversed(self.shapes)}
+            options["keys"] = {shape.match: options["keys"][shape.match] for shape in self.shapes}
+        return Tables(**options)
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,11 @@ from cdcavro.table.ddl.contents import (
 from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
 from cdcavro.table.history import FIRST, columns_of_version, is_before, is_made_before, time_texts
+from cdcavro.table.stated_keys import StatedKeys
 from cdcavro.table.table_names import fold_case, statement_table, table_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.change.order import Key
     from cdcavro.table.catalog import TableCatalog
@@ -46,14 +47,15 @@ if TYPE_CHECKING:
 
 
 class StatementFollower:
-    """Applies the statements of a stream to a catalog of tables, with the column types that the user gives."""
+    """Applies the statements of a stream to a catalog of tables, with the types of columns and keys that the user gives."""
 
-    def __init__(self, tables: TableCatalog, given: TypeOverrides) -> None:
+    def __init__(
+        self, tables: TableCatalog, given: TypeOverrides, keys: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         self._tables, self._given = tables, given
+        self.keys = StatedKeys(tables, keys or {})
         self._deliveries = Deliveries()
         self._refusals = _Refusals(tables)
-        # The keys of tables that have no rows yet, or none with the columns of their key.
-        self._keys: dict[ddl.TableName, tuple[str, ...]] = {}
         self._appliers: dict[type, Callable[..., None]] = {
             ddl.CreateTable: self._on_create,
             ddl.DropTable: self._on_drop,
@@ -96,16 +98,10 @@ class StatementFollower:
         name, key = table_name_of(change.source), change.key or ()
         if name is None:
             return
-        table, former = self._tables.bearer(name), self._keys.get(name)
+        table = self._tables.bearer(name)
         is_early = table is None or (table.schema.key is None and not table.schema.names.issuperset(key))
-        if is_early and former != key:
-            room = self._tables.room
-            room.left += 0 if former is None else _size_of_key(name, former)
-            room.reserve(_size_of_key(name, key), name.table)
-            self._keys[name] = key
-            room.edits += 1
-        elif is_early or table is None:
-            return
+        if is_early or table is None:
+            self.keys.put(name, key)
         elif table.schema.key is None:
             self.add_key(table, key, change, start)
         elif {*table.schema.key_names} != {*key}:
@@ -114,7 +110,7 @@ class StatementFollower:
 
     def key_of(self, change: Change, name: TableName) -> Sequence[str]:
         """Return the key that a row states, or else the one that was stated for the name of its table."""
-        return change.key or self._keys.get(name, ())
+        return change.key or self.keys[name]
 
     def add_key(self, table: Table, key: Sequence[str], change: Change, start: Key | None) -> None:
         """Begin a version of a table with a key, which it did not have. Raises `SchemaError`."""
@@ -131,7 +127,8 @@ class StatementFollower:
             self._note_text(self._own_table(part) or old, sent)
 
     def check(self, change: Change, name: ddl.TableName, table: Table | None, key: Key | None) -> None:
-        """Raise `SchemaError` for a row that nothing but a statement which was not understood can explain."""
+        """Raise `SchemaError` for a row with another key, or that only a statement which is not understood can explain."""
+        self.keys.check(change, name)
         self._refusals.check(change, name, table, key, self._given)
 
     def _own_table(self, change: Change) -> Table | None:
@@ -151,7 +148,9 @@ class StatementFollower:
             names = [Column(name=column) for column in names_of_columns(change)]
             listed = names if change.columns is None else change.columns
             with self._tables.transaction():
-                table = self._tables.create(name, listed, self.key_of(change, name), change.source, start)
+                key = change.key or self.keys.spelled(name, listed)
+                table = self._tables.create(name, listed, key, change.source, start)
+                self.keys.note_unused(table)
                 table.unexplained = table.unexplained.with_differences(None, table.schema)
                 table.room.reserve(table.unexplained.size, name.table)
         return table
@@ -172,6 +171,7 @@ class StatementFollower:
     def _on_create(self, step: ddl.CreateTable, change: Change, start: Key | None) -> None:
         name = self._own_name(step.table, change)
         columns, key, source = self._created_columns(step, change)
+        key = key or self.keys.spelled(name, columns or ())
         if is_mysql(change.source.db_type):
             names = {column.name for column in columns or ()}
             name = self._tables.known_spelling(name, names, start, is_kept=step.if_not_exists)
@@ -182,7 +182,9 @@ class StatementFollower:
             return
         self._tables.drop(name, start, "it was created again")
         if columns is not None:
-            self._tables.create(name, columns, key, source, start).is_stated = True
+            table = self._tables.create(name, columns, key, source, start)
+            table.is_stated = True
+            self.keys.note_unused(table)
 
     def _created_columns(self, step: ddl.CreateTable, change: Change) -> _Created:
         """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
@@ -375,11 +377,6 @@ class StatementFollower:
                 table.add_finding(
                     f"its source removed rows by their partition, which stay here: {shown(change.ddl or '')}"
                 )
-
-
-def _size_of_key(name: ddl.TableName, key: Sequence[str]) -> int:
-    """Return what a key that is stated for a name takes."""
-    return text_size([name.database, name.schema, name.table, *key])
 
 
 def _plain_source(change: Change) -> Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
@@ -16,7 +17,7 @@ from cdcavro.errors import StructureError, shown
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cdcavro.change.model import Change, Source
 
@@ -80,6 +81,38 @@ def table_name_of(source: Source) -> TableName | None:
         return None
     database = source.database if source.tenant is None else f"{source.tenant}.{source.database or ''}"
     return TableName(database, source.schema, source.table)
+
+
+def fits(table: TableName, patterns: Sequence[str], spell: Callable[[str], str] = str) -> bool:
+    """Return whether one of these patterns fits the name of a table, with as many parts as the pattern has.
+
+    The parts of the name are spelt as `spell` returns them.
+    """
+    parts = [spell(part) for part in (table.database, table.schema, table.table) if part is not None]
+    names = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+    for pattern in patterns:
+        dots = pattern.count(".")
+        # A name may have dots of its own, and a star must not reach from the database into the table.
+        alike = {names[min(dots, len(names) - 1)], *[name for name in names if name.count(".") == dots]}
+        if any(fnmatchcase(name, pattern) for name in alike):
+            return True
+    return False
+
+
+def fits_caseless(table: TableName, pattern: str) -> bool:
+    """Return whether a pattern fits the name of a table as in `fits`, in any case of letters."""
+    return fits(table, (pattern.casefold(),), str.casefold)
+
+
+def spelled_as(names: Sequence[str], known: Iterable[str | None]) -> tuple[str, ...]:
+    """Return names as those that are known are spelled, where they differ in case only.
+
+    >>> spelled_as(["ID", "other"], ["id", "a"])
+    ('id', 'other')
+    """
+    own = [one for one in known if one is not None]
+    spelled = {one.casefold(): one for one in own} | {one: one for one in own}
+    return tuple(spelled.get(name) or spelled.get(name.casefold(), name) for name in names)
 
 
 _PART: Final = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^".`]*'

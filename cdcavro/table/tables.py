@@ -71,6 +71,7 @@ class TableOptions(TypedDict, total=False):
     times: str
     binaries: str
     table: str | None
+    keys: Mapping[str, Sequence[str]]
 
 
 class TypedChange(Struct, frozen=True):
@@ -179,6 +180,8 @@ class Tables:
       (`Change.unavailable`) is unstated in any case, and so is one of the table's key.
     * `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`.
     * `table` (str or None) is the table of rows that name none, as in `GivenTable.of`.
+    * `keys` (Mapping[str, Sequence[str]]) has the columns of the keys of tables whose source states none, as in
+      `StatedKeys`.
 
     Raises `ValueError` for any other `on_misfit`, `absent`, mode or `table`, and `TypeError` for a `zone` that is no time zone.
 
@@ -222,6 +225,7 @@ class Tables:
         times: str = ADAPTIVE_TIME_MICROSECONDS,
         binaries: str = BYTES,
         table: str | None = None,
+        keys: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         if on_misfit not in ON_MISFIT:
             raise ValueError(f"on_misfit is one of {', '.join(ON_MISFIT)}, not {shown(on_misfit)}")
@@ -232,7 +236,7 @@ class Tables:
         self._is_strict, self.fills_absent = on_misfit != KEEP, absent == NULL
         self.given_table = GivenTable.of(table)
         self._catalog = TableCatalog(given)
-        self._follower = StatementFollower(self._catalog, given)
+        self._follower = StatementFollower(self._catalog, given, keys)
         self.misfits: dict[int, Counter[str]] = {}
         self._forget()
 
@@ -276,6 +280,9 @@ class Tables:
         row that contradicts its table, and for one without a table or a known operation.
         """
         change = self.with_given_table(plain_numbers(change))
+        statement = self.key_statement(change)
+        if statement is not None:
+            self._follower.follow(statement, time_of(statement))
         found = self.learn(change)
         if found is None:
             return self.write(change, self._tables_to_empty(change) if empties(change) else [])
@@ -284,6 +291,10 @@ class Tables:
     def with_given_table(self, change: Change) -> Change:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
         return change if change.source.table and change.columns != () else self.given_table.with_given_table(change)
+
+    def key_statement(self, change: Change) -> Change | None:
+        """Return the statement of the key that is given for the table of a change, as `StatedKeys.statement` does."""
+        return self._follower.keys.statement(change)
 
     def is_alone(self, table: Table) -> bool:
         """Return whether no other table ever bore the name of a table that was not renamed."""
@@ -318,6 +329,8 @@ class Tables:
         name = self._name(change.source) if change.op in DML else None
         table = None if name is None else self._catalog.only_bearer(name)
         if table is None or name is None or table.takes_key(self._follower.key_of(change, name)):
+            return None
+        if self._follower.keys.is_other(change, name):
             return None
         schema = table.schema if len(table.versions) == 1 else None
         if change.columns is not None and is_all_learned:
@@ -394,6 +407,7 @@ class Tables:
         table = self._catalog.only_bearer(name)
         names = self._follower.key_of(change, name)
         settled = None
+        self._follower.keys.check(change, name)
         if table is not None and columns is not None and not table.takes_key(names):
             is_clear = table.last_number(columns, change.source, self._given) is None
             settled = table.settled_version(columns, change.source) if is_clear else None
