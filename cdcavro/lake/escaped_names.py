@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import SchemaError, shown
@@ -39,6 +40,10 @@ TABLE_NAME: Final = "{name}"
 MAX_TOPIC_LENGTH: Final = 249
 _UNFIT_TOPIC: Final = re.compile(r"_(?=x[0-9a-f]*[^A-Za-z0-9-])|[^A-Za-z0-9_-]|^\Z")
 _PLAIN_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]*\Z")
+# What stands for the parts of a table's name in that of its lake table, of which one must be there.
+_PLACE: Final = re.compile(r"\{(database|schema|table)\}")
+_TABLE: Final = "{table}"
+_PARTS: Final = (2, 3)
 
 
 def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
@@ -156,6 +161,42 @@ def _code(character: str) -> str:
 
 def _is_cased(character: str) -> bool:
     return character.lower() != character or character.upper() != character
+
+
+def check_name_template(template: str) -> None:
+    """Raise `ValueError` unless a template names lake tables: `{table}` is in it, and it has two or three parts.
+
+    The parts stand between dots; in each may be `{database}`, `{schema}` and `{table}`, and other text.
+    """
+    parts, others = template.split("."), _PLACE.sub("", template)
+    is_plain = "{" not in others and "}" not in others
+    if len(parts) not in _PARTS or not all(parts) or _TABLE not in template or not is_plain:
+        raise ValueError(
+            "a name in the lake has two or three parts between dots, made of {database}, {schema} and text, with {table} in"
+            f' one of them, such as "lake.{{database}}_{{table}}", not {shown(template)}'
+        )
+
+
+def name_by_template(template: str, table: TableName) -> TableName:
+    """Return what a table is called in the lake by a template, whose last part is the table and the first the database.
+
+    Raises `SchemaError` for a table whose name lacks a part that the template has.
+
+    >>> from cdcavro.table import TableName
+    >>> name_by_template("cdc_{database}.{schema}_{table}", TableName("shop", "public", "orders"))
+    TableName(database='cdc_shop', schema=None, table='public_orders')
+    """
+
+    def part(found: re.Match[str]) -> str:
+        stated: str | None = getattr(table, found[1])
+        if stated is None:
+            raise SchemaError(
+                table.table, f"name in [lake] is {template}, and the table has no {found[1]}: leave it out"
+            )
+        return stated
+
+    first, *middle, last = [_PLACE.sub(part, one) for one in template.split(".")]
+    return replace(table, database=first, schema=middle[0] if middle else None, table=last)
 
 
 def check_topic_template(template: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdcavro.change.clock import Clock
-from cdcavro.errors import FileError, JobError, plain
+from cdcavro.errors import FileError, JobError, SchemaError, plain
 from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.account import BatchFacts, NewVersions, Unparsed
 from cdcavro.lake.lakes import Attempt
@@ -154,12 +154,14 @@ class Batches:
         account: AccountFile,
         say: Callable[[BatchReport], None],
         rejects: Sequence[RejectOutput] = (),
+        template: str | None = None,
     ) -> None:
         self._settings, self._state, self._writer, self._account, self._say = settings, state, writer, account, say
         self._rejects, self._protection = rejects, settings.protection
         self._next = -1
         self._maker: TypedRows | None = None
-        self._names = LakeNames()
+        self._template = template
+        self._names = LakeNames(template=template)
         self._totals: Counter[str] = Counter()
         self._versions = NewVersions()
         # How many findings of each table were said.
@@ -205,9 +207,8 @@ class Batches:
                 "counts": report.counts,
                 "totals": totals,
                 "read": outcomes.lanes,
-                "names": self._names.state,
+                **self._name_facts(outcomes, tables),
                 "rows": rows,
-                "versions": self._newest_versions(tables),
                 "protection": self._protection.layout,
                 "begun": (since or datetime.now(UTC)).isoformat(timespec="seconds"),
             }
@@ -226,11 +227,25 @@ class Batches:
         return report
 
     def _named(self, outcomes: Outcomes, tables: Sequence[Table]) -> list[Table]:
-        """Return the tables of a batch's rows, each of which has a name in the lake then."""
-        wanted = [tables[one] for one in sorted(outcomes.tables)]
-        for table in wanted:
-            self._names.name(table, tables)
-        return wanted
+        """Return the tables of a batch's rows, each of which has a name in the lake then, unless the write refuses it."""
+        # What the state does not say the next run may name otherwise: no table gets its name later in the batch.
+        for number in self._with_rows(outcomes):
+            with suppress(SchemaError):
+                self._names.name(tables[number], tables)
+        return [tables[one] for one in sorted(outcomes.tables)]
+
+    def _with_rows(self, outcomes: Outcomes) -> list[int]:
+        """Return the numbers of the tables that have rows in a batch, or rows that wait."""
+        return sorted({*outcomes.tables, *self._rows.waiting.tables()})
+
+    def _name_facts(self, outcomes: Outcomes, tables: Sequence[Table]) -> dict[str, Any]:
+        """Return what the state says of names in the lake, of tables that are refused one, and of their versions."""
+        nameless = [one for one in self._with_rows(outcomes) if one not in self._names.names]
+        return {
+            "names": self._names.state,
+            "nameless": [[one, self._names.label(tables[one])] for one in nameless],
+            "versions": self._newest_versions(tables),
+        }
 
     def _slips(self, tables: Sequence[Table]) -> list[str]:
         """Return which rules of tables nothing fits, once: a stream may write what they should protect until it ends."""
@@ -248,7 +263,7 @@ class Batches:
             self._maker = self._state.resume(number, self._settings.tables())
             facts = self._state.facts(number)
             self._check_rules(facts.get("protection", ""))
-            self._names = LakeNames.of(facts.get("names", []))
+            self._names = LakeNames.of(facts.get("names", []), self._template)
             self._totals = Counter(facts.get("totals", {}))
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
             self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}

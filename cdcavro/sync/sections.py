@@ -10,7 +10,7 @@ from msgspec import Struct
 from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import find_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER
-from cdcavro.lake.escaped_names import TABLE_NAME
+from cdcavro.lake.escaped_names import TABLE_NAME, check_name_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.lake.table_shape import TableShape
@@ -41,6 +41,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `parallel`: how many tables are written at a time.
     * `adopt`: whether lake tables of another pipeline are taken over.
     * `native`: whether Spark's driver writes small batches itself.
+    * `name`: what tables are called in the lake, made of `{database}`, `{schema}` and `{table}`; by default as in the source.
     """
 
     delta: str | None = None
@@ -54,10 +55,13 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     adopt: bool = False
     # Whether Spark's driver writes small batches itself.
     native: bool = True
+    name: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address with a password."""
+        """Raise `ValueError` for an address with a password, and for a template that names no tables."""
         check_addresses({"delta": self.delta, "warehouse": self.warehouse})
+        if self.name is not None:
+            check_name_template(self.name)
 
     def sink(self, file: str) -> LakeSettings:
         """Return the lake that is configured. Raises `FileError`, which names the file."""
@@ -84,6 +88,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             is_adopting=self.adopt,
             warehouse=self.warehouse,
             is_native=self.native,
+            template=self.name,
         )
 
 

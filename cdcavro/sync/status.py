@@ -137,16 +137,16 @@ def _read(folder: Path) -> Status:
 
 
 def _tables(folder: Path, facts: Mapping[str, Any], account: Account) -> list[TableStatus]:
-    """Return the tables that have a name in the lake; of several that had one after another, it is the last one."""
+    """Return the tables that have a name in the lake, or are refused one; of several that had one, it is the last one."""
     names, versions = LakeNames.of(facts.get("names", [])), dict(facts.get("versions", []))
+    labels = {number: names.label_of(number) for number in names.names} | dict(facts.get("nameless", []))
     pending, paused = WaitingRows(folder / WAITING).counts(), paused_tables(folder)
     found: dict[str, TableStatus] = {}
-    for number in sorted(names.names):
-        label = names.label_of(number)
+    for number, label in sorted(labels.items()):
         known = bounded_name(label)
         waiting = pending.get(number, 0) + (found[label].pending if label in found else 0)
         of_table = versions.get(number), account.rows.get(known, {}), waiting, account.waiting.get(known)
-        found[label] = TableStatus(label, *of_table, is_paused=names.names[number] in paused)
+        found[label] = TableStatus(label, *of_table, is_paused=names.names.get(number) in paused)
     return [found[name] for name in sorted(found)]
 
 

@@ -10,7 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdcavro.errors import SchemaError
-from cdcavro.lake.escaped_names import check_topic_template, column_names, folder_names, quote, topic_name
+from cdcavro.lake.escaped_names import (
+    check_name_template,
+    check_topic_template,
+    column_names,
+    folder_names,
+    name_by_template,
+    quote,
+    topic_name,
+)
 from cdcavro.lake.sql_statements import literal
 from cdcavro.table import TableName
 from support.names import FORMS, HOSTILE, names, paths, tables
@@ -129,3 +137,41 @@ def test_a_template_that_names_no_topics_is_refused(template: str):
     """Before anything is written."""
     with pytest.raises(ValueError, match="a topic has letters"):
         check_topic_template(template)
+
+
+@pytest.mark.parametrize(
+    ("template", "found"),
+    [
+        ("{database}.{table}", TableName("shop", None, "orders")),
+        ("lake.{database}_{schema}_{table}", TableName("lake", None, "shop_public_orders")),
+        ("cdc_{database}.{schema}.{table}", TableName("cdc_shop", "public", "orders")),
+        ("{table}.all", TableName("orders", None, "all")),
+    ],
+)
+def test_a_template_names_lake_tables(template: str, found: TableName):
+    """Its parts are those of the name in the lake."""
+    check_name_template(template)
+    assert name_by_template(template, TableName("shop", "public", "orders")) == found
+
+
+def test_what_names_hold_makes_no_part_of_a_name_in_the_lake():
+    """Nor another place in it."""
+    assert name_by_template("l.{database}_{table}", TableName("a.b", None, "{schema}")) == TableName(
+        "l", None, "a.b_{schema}"
+    )
+
+
+def test_a_table_whose_name_lacks_what_the_template_has_gets_no_name():
+    """Nothing stands for it."""
+    said = "schema t: name in \\[lake\\] is l.{schema}_{table}, and the table has no schema: leave it out"
+    with pytest.raises(SchemaError, match=said):
+        name_by_template("l.{schema}_{table}", TableName("d", None, "t"))
+
+
+@pytest.mark.parametrize(
+    "template", ["{table}", "a.{database}", "a.{tabel}", "a.{table", "a.{{table}}", "a..{table}", "a.b.c.{table}", ""]
+)
+def test_what_names_no_lake_tables_is_no_template(template: str):
+    """It is refused with an example."""
+    with pytest.raises(ValueError, match=r'such as "lake.\{database\}_\{table\}", not '):
+        check_name_template(template)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.lake.merge import NO_KEY
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.settings import Chosen, Formats
+from cdcavro.sync.status import read_status
+from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.jobs import PipelineJob
@@ -271,3 +274,57 @@ def test_statements_that_change_nothing_do_not_make_the_state_grow(job, monkeypa
     made.run()
     made.run_again()
     assert len(made.rows("d.t", "id")) == 13
+
+
+def test_tables_are_called_in_the_lake_what_a_template_says(job):
+    """Those of a running pipeline keep the names that they have when it is changed, or taken away."""
+    made = job(template="lake.{database}_{table}", is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1"}], id=1), canal("INSERT", [{"id": "2"}], id=2, table="u"))
+    made.run()
+    assert (made.rows("lake.d_t", "id"), made.rows("lake.d_u", "id", suffix="changes")) == ([(1,)], [(2,)])
+    properties = made.lake_table(TableName("lake", None, "d_t")).properties()
+    assert properties["cdcavro.table"] == '["d", null, "t"]'
+    for template, table in (("{database}.{table}", "v"), (None, "w")):
+        again = replace(made, lake={**made.lake, "template": template})
+        again.send(canal("INSERT", [{"id": "3"}], id=3), canal("INSERT", [{"id": "4"}], id=4, table=table))
+        again.run()
+        made.files = again.files
+    assert made.rows("lake.d_t", "id") == [(1,), (3,)]
+    assert (made.rows("d.v", "id"), made.rows("d.w", "id")) == ([(4,)], [(4,)])
+
+
+def test_a_table_that_a_template_gives_the_name_of_another_waits(job):
+    """Nothing is mixed; a table that took the name of one that was renamed is written, with a number behind its name."""
+    made = job(template="lake.{table}")
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    made.send(
+        statement("RENAME", "RENAME TABLE t TO u", 2),
+        canal("INSERT", [{"id": "2"}], id=3),
+        canal("INSERT", [{"id": "3"}], id=4, table="u"),
+    )
+    made.send(canal("INSERT", [{"id": "4"}], id=5, database="e"))
+    report = made.run()[-1]
+    said = (
+        "schema t: name in [lake], lake.{table}, gives e.t the name of d.t, lake.t: let it tell them apart, or leave one of"
+        " them out"
+    )
+    assert (report.waiting, report.pending) == ({"e.t": said}, {"e.t": 1})
+    assert (made.rows("lake.t", "id"), made.rows("lake.t~2", "id")) == ([(1,), (3,)], [(2,)])
+    status = read_status(made.folder / "state", made.source)
+    found = [(one.name, one.version, one.pending, one.stopped) for one in status.tables]
+    assert found == [("e.t", None, 1, said), ("lake.t", 2, 0, None), ("lake.t~2", 1, 0, None)]
+    # It gets its name with a batch, whose state says it.
+    own = replace(made, lake={**made.lake, "template": "lake.{database}_{table}"})
+    assert own.run() == []
+    own.send(canal("INSERT", [{"id": "6"}], id=6))
+    (report,) = own.run()
+    assert (report.waiting, made.rows("lake.e_t", "id"), made.rows("lake.t~2", "id")) == ({}, [(4,)], [(2,), (6,)])
+
+
+def test_a_dropped_table_leaves_its_lake_table_to_none_of_another_name(job):
+    """Only one of its own name goes on with it."""
+    made = job(template="lake.{table}")
+    made.send(canal("INSERT", [{"id": "1"}], id=1), statement("ERASE", "DROP TABLE t", 2))
+    made.send(canal("INSERT", [{"id": "2"}], id=3, database="e"), canal("INSERT", [{"id": "3"}], id=4))
+    assert list(made.run()[-1].waiting) == ["e.t"]
+    assert made.rows("lake.t", "id") == [(3,)]

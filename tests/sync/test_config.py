@@ -167,6 +167,10 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
         (SIMPLE + "guard_days = -1", "a number of days as guard_days in [lake], got '-1"),
         (SIMPLE + "guard_days = 1e12", "a number of days as guard_days in [lake], got"),
+        (
+            SIMPLE + 'name = "{database}"',
+            "name in the lake has two or three parts between dots, made of {database}, {schema}",
+        ),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
         (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake], [kafka] and [avro], got several"),
         (SIMPLE.partition("[lake]")[0], "expected one of [lake], [kafka] and [avro], got none"),

@@ -81,7 +81,7 @@ class Changelog:
         Raises `SchemaError`.
         """
         self.sink.make_room(spark, self.table)
-        own = name_property(self.table)
+        own = name_property(versions[-1].table)
         return prepare(spark, self.sink, self.identifier, versions[-1], sql.CHANGELOG, self.behavior, own)
 
     def append(

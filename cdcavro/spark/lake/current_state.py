@@ -135,7 +135,7 @@ class CurrentState:
         if GUARDED in stated:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes(spark, known)
-        first = {**filled, **name_property(self.table), CREATED: own, **stated}
+        first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, first)
         properties = known.look(spark, self.identifier)
         known.is_empty = properties.get(CREATED) == own

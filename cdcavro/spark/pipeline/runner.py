@@ -157,7 +157,8 @@ class Pipeline(pipeline.Pipeline):
             reports = Reports(
                 lambda report: say(self.redaction.of(report)), account, lag_of(self.source, folder / CHECKPOINT)
             )
-            batches = Batches(self.settings, JobState(folder / BATCHES), writer, account, reports.add, outputs)
+            to = writer, account, reports.add, outputs, self.sink.template
+            batches = Batches(self.settings, JobState(folder / BATCHES), *to)
 
             def run(frame: DataFrame, number: int) -> None:
                 begin(number, None)

@@ -238,7 +238,8 @@ class _Run:
         self._reports: list[BatchReport] = []
         outputs = reject_outputs(own.places, job.id)
         state = JobState(folder / BATCHES)
-        self._batches = Batches(own.settings, state, writer, self._account, self._reports.append, outputs)
+        to = writer, self._account, self._reports.append, outputs, own.sink.template
+        self._batches = Batches(own.settings, state, *to)
 
     def all_batches(self, *, once: bool, every: float, idle: Callable[[], None], stop: threading.Event) -> None:
         """Run batches."""

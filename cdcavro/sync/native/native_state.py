@@ -133,7 +133,7 @@ class NativeState:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes()
         filled = {FILLED: str(version)}
-        first = {**filled, **name_property(self.table), CREATED: own, **stated}
+        first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         steps = prepare(self.lake, table, versions[-1], STATE, self.behavior, first)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own

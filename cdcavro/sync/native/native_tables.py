@@ -293,7 +293,7 @@ class NativeChangelog:
         Raises `SchemaError`.
         """
         self.lake.make_room(self.table)
-        own = name_property(self.table)
+        own = name_property(versions[-1].table)
         return prepare(self.lake, self.lake_table, versions[-1], sql.CHANGELOG, self.behavior, own)
 
     def append(self, rows: pa.Table, versions: Sequence[TableSchema], mark: Mark) -> None:

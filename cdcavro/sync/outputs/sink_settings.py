@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.container import CODECS
-from cdcavro.errors import FileError, shown
-from cdcavro.lake.escaped_names import caseless_name, check_topic_template
+from cdcavro.errors import FileError, SchemaError, shown
+from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.table.ddl.steps import TableName
 
@@ -30,7 +30,7 @@ STRATEGIES: Final = (BLOB, TUPLE)
 
 @dataclass(frozen=True)
 class LakeSettings:
-    """What is written to which lake.
+    """What is written to which lake. Raises `ValueError`.
 
     * `sink` (`DeltaLake` or `IcebergLake`): the lake; `Delta` and `Iceberg` of `cdcavro.spark.lake` are such, too.
     * `is_current` and `is_changelog` (bool): whether a table's current state is written, and its changelog.
@@ -39,6 +39,8 @@ class LakeSettings:
     * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
     * `warehouse` (str or None): the folder of an Iceberg catalog of files; Spark has it in its session's settings.
     * `is_native` (bool): whether small batches are written without plans of Spark's, where this process reaches the lake.
+    * `template` (str or None): what tables are called in the lake, such as `lake.{database}_{table}`; by default as they
+      are in the source.
     """
 
     sink: DeltaLake | IcebergLake
@@ -50,8 +52,14 @@ class LakeSettings:
     is_adopting: bool = False
     warehouse: str | None = None
     is_native: bool = True
+    template: str | None = None
     topic = None
     is_connect = False
+
+    def __post_init__(self) -> None:
+        """Check the template."""
+        if self.template is not None:
+            check_name_template(self.template)
 
     @property
     def name(self) -> str:
@@ -85,6 +93,7 @@ class KafkaTopics:
     replication: int | None = None
     parallel: int = 4
     is_connect: bool = False
+    template = None
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -115,6 +124,7 @@ class AvroFiles:
     parallel: int = 4
     topic = None
     is_connect = False
+    template = None
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -158,28 +168,66 @@ class LakeNames:
 
     A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped
     goes on with its lake table. A number is put behind a name that another table still has, or that differs from
-    another's only in letter case or in the normal form of Unicode.
+    another's only in letter case or in the normal form of Unicode. With a `template`, a table is first called what that
+    makes of its name; a second one for which it makes the same has no name.
     """
 
-    def __init__(self, names: Mapping[int, TableName] | None = None) -> None:
+    def __init__(self, names: Mapping[int, TableName] | None = None, template: str | None = None) -> None:
         self.names: dict[int, TableName] = dict(names or {})
+        self._template = template
         self._numbers: dict[tuple[str | None, ...], list[int]] = {}
         for number, name in self.names.items():
             self._numbers.setdefault(caseless_name(name), []).append(number)
 
     def name(self, table: Table, tables: Sequence[Table]) -> TableName:
-        """Return the name of a table in the lake."""
+        """Return the name of a table in the lake. Raises `SchemaError` for one to which the template gives none."""
         known = self.names.get(table.number)
         if known is not None:
             return known
-        own = table.schema.table
-        name, count = own, 1
+        name, count = self._find(table, tables), 1
+        own = name
         while self._is_taken(name, tables):
             count += 1
             name = TableName(own.database, own.schema, f"{own.table}~{count}")
         self.names[table.number] = name
         self._numbers.setdefault(caseless_name(name), []).append(table.number)
         return name
+
+    def refusal(self, table: Table, tables: Sequence[Table]) -> str:
+        """Return why a table has no name in the lake."""
+        try:
+            self._find(table, tables)
+        except SchemaError as error:
+            return str(error)
+        return "it gets its name in the lake with the next batch"
+
+    def _find(self, table: Table, tables: Sequence[Table]) -> TableName:
+        own = self._wanted(table)
+        self._check_alone(own, table, tables)
+        return own
+
+    def _wanted(self, table: Table) -> TableName:
+        own = table.schema.table
+        return own if self._template is None else name_by_template(self._template, own)
+
+    def _check_alone(self, name: TableName, table: Table, tables: Sequence[Table]) -> None:
+        """Raise `SchemaError` if the template gives a name to a table and to another one, which has it or a number behind it."""
+        own, is_free = caseless_name(table.schema.table), caseless_name(name) not in self._numbers
+        for number in () if self._template is None or is_free else self.names:
+            other = tables[number]
+            if caseless_name(other.schema.table) != own and self._is_same(other, name):
+                raise SchemaError(
+                    table.schema.table.table,
+                    f"name in [lake], {self._template}, gives {label_of(table.schema.table)} the name of"
+                    f" {label_of(other.schema.table)}, {label_of(name)}: let it tell them apart, or leave one of them out",
+                )
+
+    def _is_same(self, table: Table, name: TableName) -> bool:
+        """Return whether the template gives a table a name; one that has that of another template may get none."""
+        try:
+            return caseless_name(self._wanted(table)) == caseless_name(name)
+        except SchemaError:
+            return False
 
     def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
         """Return whether an existing table has a name, or any has one that differs in letter case or normal form."""
@@ -200,6 +248,6 @@ class LakeNames:
         return [[number, name.database, name.schema, name.table] for number, name in sorted(self.names.items())]
 
     @classmethod
-    def of(cls, state: Sequence[Sequence[Any]]) -> LakeNames:
+    def of(cls, state: Sequence[Sequence[Any]], template: str | None = None) -> LakeNames:
         """Return the names that `state` returned."""
-        return cls({number: TableName(*parts) for number, *parts in state})
+        return cls({number: TableName(*parts) for number, *parts in state}, template)

@@ -15,7 +15,7 @@ from cdcavro.errors import FileError, JobError
 from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.typed_rows import facts_of_summary
 from cdcavro.sync.outputs.reject_places import batch_of
-from cdcavro.sync.outputs.writer import BatchRows
+from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
     from cdcavro.sync.outputs.sink_settings import LakeNames
-    from cdcavro.sync.outputs.writer import Writer, WriteResult
+    from cdcavro.sync.outputs.writer import Writer
     from cdcavro.table.history import Table
 
 OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
@@ -77,8 +77,10 @@ class TableRows:
 
         `refused` has the tables that refused their rows, as people call them.
         """
-        free = [one for one in self.waiting.tables() if names.names[one] not in self._paused]
-        return any(self._every > 1 or names.label_of(one) not in refused for one in free)
+        # A table without a name is refused.
+        free = [one for one in self.waiting.tables() if names.names.get(one) not in self._paused]
+        has_other = any(one in names.names and names.label_of(one) not in refused for one in free)
+        return has_other or (bool(free) and self._every > 1)
 
     def write_delayed(
         self, files: RowFiles, number: int, tables: Sequence[Table], names: LakeNames
@@ -95,9 +97,12 @@ class TableRows:
         names: LakeNames,
         parts: Mapping[int, BatchRows],
     ) -> list[WriteResult]:
-        work = []
+        work, nameless = [], []
         for table in sorted({*parts, *self.waiting.tables()}):
-            name = names.name(tables[table], tables)
+            name = names.names.get(table)
+            if name is None:
+                nameless.append(WriteResult(table, [], names.refusal(tables[table], tables)))
+                continue
             if name in self._paused:
                 if table in parts:
                     self.waiting.keep(files, table, parts[table])
@@ -106,7 +111,7 @@ class TableRows:
             waiting += [parts[table]] if table in parts else []
             if waiting:
                 work.append((self._public(tables[table]), name, waiting))
-        written = self._writer.write(work)
+        written = nameless + self._writer.write(work)
         for one in written:
             if one.error is None:
                 self.waiting.forget(one.number)

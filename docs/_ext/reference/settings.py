@@ -56,6 +56,7 @@ guard_days = 30
 parallel = 8
 adopt = true
 native = false
+name = "lake.{database}_{table}"
 
 [kafka]
 servers = "broker:9092"
