@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cdcavro.errors import shown
 from cdcavro.lake.escaped_names import OWN, quote
-from cdcavro.lake.evolution import KINDS, LakeColumn, Step
+from cdcavro.lake.evolution import ADD, KINDS, LakeColumn, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 KEY: Final = f"{OWN}key"
 ORDER: Final = f"{OWN}order"
@@ -41,6 +42,78 @@ CHANGELOG: Final[Mapping[str, str]] = {
     ABSENT: "array<string>",
 }
 DELETES: Final[Mapping[str, str]] = {KEY: "binary", ORDER: "binary", AT: "timestamp"}
+
+
+class ChangeColumn(NamedTuple):
+    """A column of lake tables about the change that a row comes from."""
+
+    # What it is called there.
+    name: str
+    # As Spark spells it.
+    type: str
+    # The fields of an envelope's source that it has; of several, those that there are, with dots between them.
+    fields: tuple[str, ...]
+
+
+CHANGE_COLUMNS: Final[Mapping[str, ChangeColumn]] = {
+    "time": ChangeColumn(f"{OWN}time", "timestamp", ("ts_us",)),
+    "transaction": ChangeColumn(f"{OWN}transaction", "string", ("transaction",)),
+    "source": ChangeColumn(f"{OWN}source", "string", ("tenant", "db", "schema", "table")),
+    "connector": ChangeColumn(f"{OWN}connector", "string", ("connector",)),
+    "topic": ChangeColumn(f"{OWN}topic", "string", ("topic",)),
+    "partition": ChangeColumn(f"{OWN}partition", "int", ("partition",)),
+    "offset": ChangeColumn(f"{OWN}offset", "bigint", ("offset",)),
+    "file": ChangeColumn(f"{OWN}file", "string", ("message_file",)),
+    "line": ChangeColumn(f"{OWN}line", "bigint", ("message_line",)),
+}
+"""The columns about a change that can be chosen, by the words that choose them."""
+# The instants that a column of times takes, in microseconds since the epoch: those of the years 1 to 9999.
+INSTANTS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+_HEADERS: Final = "headers"
+
+
+def check_change_columns(words: Iterable[str]) -> None:
+    """Raise `ValueError` for a word that chooses no column about a change."""
+    for word in words:
+        if word not in CHANGE_COLUMNS:
+            reason = ": the headers of Kafka's records are not read" if word == _HEADERS else ""
+            raise ValueError(f"columns about a change are {', '.join(CHANGE_COLUMNS)}, not {shown(word)}{reason}")
+
+
+def change_types(words: Collection[str]) -> dict[str, str]:
+    """Return the types of chosen columns about a change by their names, in the order of `CHANGE_COLUMNS`."""
+    return {column.name: column.type for word, column in CHANGE_COLUMNS.items() if word in words}
+
+
+def held_change_columns(names: Collection[str]) -> dict[str, ChangeColumn]:
+    """Return those columns about a change, by their words, that a lake table with columns of such names has."""
+    return {word: column for word, column in CHANGE_COLUMNS.items() if column.name in names}
+
+
+def change_values(names: Collection[str], chosen: Collection[str]) -> dict[str, str]:
+    """Return SQL for the columns about changes that a lake table with columns of such names has, by their names.
+
+    They are of a column `source`, that of an envelope, and null unless they are chosen.
+    """
+    return {
+        column.name: f"CAST({_change_value(column) if word in chosen else 'NULL'} AS {column.type})"
+        for word, column in held_change_columns(names).items()
+    }
+
+
+def _change_value(column: ChangeColumn) -> str:
+    fields = [quote("source", name) for name in column.fields]
+    if len(fields) > 1:
+        return f"nullif(concat_ws('.', {', '.join(fields)}), '')"
+    if column.type == "timestamp":
+        return f"CASE WHEN {fields[0]} BETWEEN {INSTANTS[0]} AND {INSTANTS[1]} THEN timestamp_micros({fields[0]}) END"
+    return fields[0]
+
+
+def change_column_steps(own: Mapping[str, str], names: Collection[str]) -> list[Step]:
+    """Return the steps that add columns about a change, among those of this project, that a table does not have yet."""
+    known = {column.name for column in CHANGE_COLUMNS.values()} - {*names}
+    return [Step(ADD, name, LakeColumn(name, name, type)) for name, type in own.items() if name in known]
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 # Of more, the expression is slow: see docs/explanation/performance.md.
 MAX_EXPRESSIONS: Final = 16
 _IMAGES: Final = ("before", "after")
+_SOURCE: Final = "source"
 # Whatever the session says: dates are those of today's calendar, as Avro says.
 STRICT: Final = {"mode": "FAILFAST", "datetimeRebaseMode": "CORRECTED"}
 # Holds every number that `NUMBER_TEXT` matches.
@@ -100,8 +101,8 @@ def read_fields(version: str, payload: Column, schemas: Sequence[TableSchema]) -
     shown = as_shown(read, newest, ENVELOPE)
     row = true_type(newest, ROW)
     numbered = StructType([StructField(names[name], field.dataType) for name, field in zip(fields, row, strict=True)])
-    images = {name: shown[name].cast(numbered).alias(name) for name in _IMAGES}
-    return sf.when(shown.isNotNull(), sf.struct(*images.values())), names
+    images = [shown[name].cast(numbered).alias(name) for name in _IMAGES]
+    return sf.when(shown.isNotNull(), sf.struct(*images, shown[_SOURCE].alias(_SOURCE))), names
 
 
 def _read(

@@ -13,6 +13,7 @@ from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake.escaped_names import TABLE_NAME, check_name_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.lake.table_shape import TableShape
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT
@@ -42,6 +43,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `adopt`: whether lake tables of another pipeline are taken over.
     * `native`: whether Spark's driver writes small batches itself.
     * `name`: what tables are called in the lake, made of `{database}`, `{schema}` and `{table}`; by default as in the source.
+    * `change_columns`: which columns about the change of a row lake tables have: `time`, `transaction`, `source`,
+      `connector`, `topic`, `partition`, `offset`, `file`, `line`.
     """
 
     delta: str | None = None
@@ -56,9 +59,11 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     # Whether Spark's driver writes small batches itself.
     native: bool = True
     name: str | None = None
+    change_columns: list[str] = []
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address with a password, and for a template that names no tables."""
+        """Raise `ValueError` for an address with a password, a template that names no tables, and an unknown column."""
+        check_change_columns(self.change_columns)
         check_addresses({"delta": self.delta, "warehouse": self.warehouse})
         if self.name is not None:
             check_name_template(self.name)
@@ -89,6 +94,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             warehouse=self.warehouse,
             is_native=self.native,
             template=self.name,
+            change_columns=tuple(self.change_columns),
         )
 
 

@@ -54,6 +54,38 @@ def test_a_step_names_its_column_and_nothing_else(kind: str):
         assert ";" not in others
 
 
+def test_columns_about_changes_are_those_that_a_table_has_and_null_unless_they_are_chosen():
+    """Each of the fields of an envelope's source that it names."""
+    words = [*sql.CHANGE_COLUMNS]
+    chosen = sql.change_types(words)
+    made = sql.change_values([*chosen, "id", sql.KEY], words)
+    assert [*made] == [*chosen]
+    fields = {name for one in sql.CHANGE_COLUMNS.values() for name in one.fields}
+    assert {name for one in made.values() for name in read(one)[0]} == {"source", *fields}
+    assert sql.change_values(["_cdc_time", "_cdc_line"], ["line"]) == {
+        "_cdc_time": "CAST(NULL AS timestamp)",
+        "_cdc_line": "CAST(`source`.`message_line` AS bigint)",
+    }
+    assert sql.change_values(["id", sql.KEY], words) == {}
+
+
+def test_columns_about_changes_are_added_where_they_are_chosen_and_missing():
+    """And no other column of this project's own."""
+    own = {**sql.STATE, **sql.change_types(["line", "time"])}
+    steps = sql.change_column_steps(own, ["id", "_cdc_time"])
+    assert [(one.kind, one.name, one.column.type) for one in steps] == [(ADD, "_cdc_line", "bigint")]
+
+
+@pytest.mark.parametrize(
+    ("word", "more"), [("times", ""), ("headers", ": the headers of Kafka's records are not read")]
+)
+def test_a_column_about_changes_that_is_none_is_an_error(word: str, more: str):
+    """It names those that there are."""
+    known = "time, transaction, source, connector, topic, partition, offset, file, line"
+    with pytest.raises(ValueError, match=f"^columns about a change are {known}, not '{word}'{more}$"):
+        sql.check_change_columns(["time", word])
+
+
 def test_a_step_of_no_known_kind_is_an_error():
     """It names those that are known."""
     with pytest.raises(ValueError, match=f"^split is none of {', '.join(KINDS)}$"):

@@ -140,6 +140,9 @@ BATCHES: Sequence[Sequence[bytes]] = [
 ]
 # The batch whose column a table refuses, so that its rows wait; and that before which rejects are read again.
 REFUSED, AGAIN = 2, 5
+# The batches that are written with columns about changes.
+_WITH_COLUMNS = range(3, 6)
+_CHANGE_COLUMNS = ["time", "source", "file", "line"]
 TABLES = [*[TableName("d", None, name) for name in "tkg"], TableName("d", "public", "p")]
 
 
@@ -174,11 +177,13 @@ class BothRunners:
 
     def _run(self, runner: str, number: int) -> None:
         behavior = EXCEPTION if number == REFUSED else LENIENT
+        words = _CHANGE_COLUMNS if number in _WITH_COLUMNS else []
         if runner == LOCAL:
-            self.local.lake["behavior"] = behavior
+            self.local.lake |= {"behavior": behavior, "change_columns": words}
             reports = self.local.run()
         else:
-            self.on_spark.lake |= {"behavior": behavior, "is_native": runner == DRIVER}
+            is_native = runner == DRIVER
+            self.on_spark.lake |= {"behavior": behavior, "is_native": is_native, "change_columns": tuple(words)}
             reports = self.on_spark.run(formats=Formats("mixed"))
         assert [one.number for one in reports] == [number]
         assert [*reports[0].waiting] == (["d.t"] if number == REFUSED else [])

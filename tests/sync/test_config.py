@@ -165,6 +165,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         ),
         (SIMPLE.replace('delta = "lake"', "parallel = 1"), "expected either delta or iceberg in [lake], got none"),
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
+        (SIMPLE + 'change_columns = ["headers"]', "not 'headers': the headers of Kafka's records are not read"),
         (SIMPLE + "guard_days = -1", "a number of days as guard_days in [lake], got '-1"),
         (SIMPLE + "guard_days = 1e12", "a number of days as guard_days in [lake], got"),
         (

@@ -69,6 +69,7 @@ class Changelog:
     sink: Sink
     table: TableName
     behavior: str = LENIENT
+    change_columns: tuple[str, ...] = ()
 
     @property
     def identifier(self) -> str:
@@ -81,8 +82,8 @@ class Changelog:
         Raises `SchemaError`.
         """
         self.sink.make_room(spark, self.table)
-        own = name_property(versions[-1].table)
-        return prepare(spark, self.sink, self.identifier, versions[-1], sql.CHANGELOG, self.behavior, own)
+        own, columns = name_property(versions[-1].table), {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
+        return prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, own)
 
     def append(
         self,
@@ -116,6 +117,10 @@ class Changelog:
             one.name: f"CAST({quote('image', held[one.name]) if one.name in held else 'NULL'} AS {one.type})"
             for one in present
         }
-        values = columns | _OWN
+        about = sql.change_values(lake.columns, self.change_columns)
+        values = columns | _OWN | about
         last = [f"{values.get(name, quote(name))} AS {quote(name)}" for name in lake.columns]
-        return [[*map(sf.col, _FACTS), sf.col("operation"), envelope.alias("envelope")], *_IMAGES, last]
+        every, images = _IMAGES
+        sources = ["envelope.source AS source"] if about else []
+        first = [*map(sf.col, _FACTS), sf.col("operation"), envelope.alias("envelope")]
+        return [first, every, [*images, *sources], last]

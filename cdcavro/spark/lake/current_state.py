@@ -97,6 +97,8 @@ class CurrentState:
     * `guard` (timedelta): how long deletes are kept against late changes.
     * `known` (LakeTableCache or None): what is known of the lake table from call to call, if nobody else writes it; by
       default each call looks.
+    * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
+      words of `sql_statements.CHANGE_COLUMNS`.
     """
 
     sink: Sink
@@ -104,6 +106,7 @@ class CurrentState:
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
     known: LakeTableCache | None = None
+    change_columns: tuple[str, ...] = ()
 
     @property
     def identifier(self) -> str:
@@ -136,7 +139,8 @@ class CurrentState:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes(spark, known)
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
-        steps = prepare(spark, self.sink, self.identifier, versions[-1], sql.STATE, self.behavior, first)
+        columns = {**sql.STATE, **sql.change_types(self.change_columns)}
+        steps = prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, first)
         properties = known.look(spark, self.identifier)
         known.is_empty = properties.get(CREATED) == own
         before = int(properties.get(FILLED, "0"))
@@ -181,9 +185,10 @@ class CurrentState:
             if is_partial:
                 spark.sql(sql.forget_below(self.identifier, names, floor))
         deletes = self._put_deletes(rows, facts, moment, known) if is_guarded else None
-        source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial)
+        about = sql.change_values(lake.columns, self.change_columns)
+        source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial, about=about)
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
-        self._put(source, names, lake if is_empty else None, flags)
+        self._put(source, [*names, *about], lake if is_empty else None, flags)
 
     def _create_deletes(self, spark: SparkSession, known: LakeTableCache) -> None:
         """Create the table of deletes unless there is one."""
@@ -274,13 +279,16 @@ def last_rows(
     floor: bytes,
     *,
     is_partial: bool,
+    about: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return what `sql_statements.merge_state` merges: of each key the last change above all floors, and its delete.
 
     `deletes` are the last deletes of keys that are known, also those of the batch; None for a table that never had any.
-    With `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order.
+    With `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order. `about`
+    has SQL for columns about changes, as `sql_statements.change_values` returns it.
     """
-    reduce_to_last = partial(_last_columns if is_partial else _last_changes, versions=versions, present=present)
+    reduce = _last_columns if is_partial else _last_changes
+    reduce_to_last = partial(reduce, versions=versions, present=present, about=about or {})
     upserts = rows.where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))
     if deletes is None:
         return reduce_to_last(upserts)
@@ -313,30 +321,42 @@ def _images(
     upserts: DataFrame,
     versions: Sequence[TableSchema],
     columns: Sequence[tuple[LakeColumn, LakeColumn]],
+    about: Mapping[str, str],
     more: str,
 ) -> DataFrame:
-    """Return the columns of rows after their changes, and one more, as SQL: a Column takes several calls of the JVM."""
+    """Return the columns of rows after their changes, those about the changes, and one more.
+
+    They are SQL: a Column takes several calls of the JVM.
+    """
     envelope, fields = read_fields("version", sf.col("payload"), versions)
     values = [
         f"CAST({quote('image', fields[one.field])} AS {held.type}) AS {quote(held.name)}" for one, held in columns
     ]
     own = [f"key AS {KEY}", f"`order` AS {ORDER}"]
     texts = f"CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END AS {UNPARSED}"
-    read = upserts.select("key", "order", "version", envelope["after"].alias("image"))
+    values += [f"{value} AS {quote(name)}" for name, value in about.items()]
+    sources = [envelope["source"].alias("source")] if about else []
+    read = upserts.select("key", "order", "version", envelope["after"].alias("image"), *sources)
     return read.selectExpr(*own, *values, texts, more)
 
 
-def _last_changes(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
+def _last_changes(
+    upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn], about: Mapping[str, str]
+) -> DataFrame:
     """Return the last change of each key; only its payload is read."""
     whole = sf.struct("order", "version", "payload")
     found = upserts.groupBy("key").agg(sf.max_by(whole, "order").alias(_LAST)).select("key", f"{_LAST}.*")
-    return _images(found, versions, held_columns(versions[-1], present), f"CAST(NULL AS map<string,binary>) AS {OLDER}")
+    columns, nothing = held_columns(versions[-1], present), f"CAST(NULL AS map<string,binary>) AS {OLDER}"
+    return _images(found, versions, columns, about, nothing)
 
 
-def _last_columns(upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
+def _last_columns(
+    upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn], about: Mapping[str, str]
+) -> DataFrame:
     """Return the last value of each column; a column that nobody states has the order of nothing."""
     columns = held_columns(versions[-1], present)
-    alive, names = _images(upserts, versions, columns, _absent(versions, columns)), [held.name for _, held in columns]
+    alive = _images(upserts, versions, columns, about, _absent(versions, columns))
+    names = [*(held.name for _, held in columns), *about]
     stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
     text = {name: sf.try_element_at(UNPARSED, sf.lit(name)) for name in names}
     pieces = [

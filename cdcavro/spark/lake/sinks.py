@@ -25,7 +25,7 @@ from cdcavro.lake.escaped_names import OWN, folder_names, quote
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
-from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, create_table, set_properties
+from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, change_column_steps, create_table, set_properties
 from cdcavro.spark.session import classic
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older
 
@@ -379,11 +379,13 @@ def prepare(
     wanted = wanted_columns(schema)
     all_properties = {**sink.properties([one.name for one in wanted]), **(properties or {})}
     spark.sql(create_table(identifier, wanted, own, sink.using, all_properties))
-    present = present_columns(spark.table(identifier))
+    lake = spark.table(identifier)
+    present = present_columns(lake)
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in properties_of(spark, identifier):
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
+    steps += change_column_steps(own, lake.columns)
     needed = sink.properties_for(steps)
     if needed:
         known = properties_of(spark, identifier)

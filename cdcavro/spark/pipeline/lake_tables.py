@@ -262,10 +262,11 @@ class LakeTables:
             reason = changelog_reason(table.versions)
             if self.settings.is_current and reason is None:
                 known = self._known.setdefault(name, LakeTableCache())
-                state = CurrentState(sink, name, behavior, self.settings.guard, known)
+                own = self.settings
+                state = CurrentState(sink, name, behavior, own.guard, known, own.change_columns)
                 retry(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or reason is not None:
-                log = Changelog(sink, name, behavior)
+                log = Changelog(sink, name, behavior, self.settings.change_columns)
                 if self.settings.is_current and self._reasons.get(name) != reason:
                     self._reasons[name] = reason
                     steps += [] if reason is None else [reason]

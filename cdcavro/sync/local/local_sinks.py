@@ -138,6 +138,7 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
         parallel=settings.parallel,
         is_adopting=settings.is_adopting,
         unmarked=job.unmarked,
+        change_columns=settings.change_columns,
     )
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns
-from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION
+from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
 from cdcavro.sync.native.row_images import binary, in_lake, parts, places
 from cdcavro.table.older_fields import ROW, heirs
 
@@ -50,6 +50,7 @@ def prepare(
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     steps = steps_to(schema.table.table, table.columns(), wanted, behavior, lake.can_widen)
+    steps += change_column_steps(own, table.schema().names)
     needed = lake.properties_for(steps)
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
     table.alter(steps, off)

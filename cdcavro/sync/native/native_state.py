@@ -20,7 +20,17 @@ from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import adopted_columns, name_property
 from cdcavro.lake.merge import check_keys
-from cdcavro.lake.sql_statements import AT, DELETED, KEY, OLDER, ORDER, STATE, UNPARSED
+from cdcavro.lake.sql_statements import (
+    AT,
+    DELETED,
+    KEY,
+    OLDER,
+    ORDER,
+    STATE,
+    UNPARSED,
+    change_types,
+    held_change_columns,
+)
 from cdcavro.lake.typed_rows import (
     CREATED,
     DELETE,
@@ -40,6 +50,7 @@ from cdcavro.sync.native.row_images import (
     ImageReader,
     absent_of,
     binary,
+    change_values,
     last_of_each,
     lengths,
     look_up,
@@ -50,7 +61,7 @@ from cdcavro.sync.native.row_images import (
 from cdcavro.table.table_schema import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
@@ -94,6 +105,8 @@ class NativeState:
     * `guard` (timedelta): how long deletes are kept against late changes.
     * `known` (`NativeCache`): what is known of the lake table from call to call, if nobody else writes it; one that is
       made anew for each call looks.
+    * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
+      words of `lake_columns.CHANGE_COLUMNS`.
     """
 
     lake: NativeLake
@@ -101,6 +114,7 @@ class NativeState:
     behavior: str = LENIENT
     guard: timedelta = timedelta(days=7)
     known: NativeCache = field(default_factory=NativeCache)
+    change_columns: tuple[str, ...] = ()
 
     @property
     def identifier(self) -> str:
@@ -134,7 +148,8 @@ class NativeState:
             self._create_deletes()
         filled = {FILLED: str(version)}
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
-        steps = prepare(self.lake, table, versions[-1], STATE, self.behavior, first)
+        columns = {**STATE, **change_types(self.change_columns)}
+        steps = prepare(self.lake, table, versions[-1], columns, self.behavior, first)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own
         before = int(properties.get(FILLED, "0"))
@@ -231,11 +246,12 @@ class NativeState:
         table, pairs = self._state, held_columns(versions[-1], present)
         kinds = table.schema()
         reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
+        about = held_change_columns(kinds.names)
         read = []
         for _, envelopes in read_envelopes(batch.rows, batch.places.take(last), versions):
-            image = envelopes.column("after")
-            read.append(pa.table({**reader.columns(image), UNPARSED: texts_of(image)}))
-        names = [held.name for _, held in pairs]
+            image, changed = envelopes.column("after"), change_values(envelopes, about, self.change_columns)
+            read.append(pa.table({**reader.columns(image), **changed, UNPARSED: texts_of(image)}))
+        names = [held.name for _, held in pairs] + [one.name for one in about.values()]
         source = pa.concat_tables(read) if read else pa.table({})
         columns = {name: source.column(name) for name in source.column_names}
         found = _with_types({**columns, KEY: keys, ORDER: orders}, kinds, len(keys))
@@ -265,15 +281,22 @@ class NativeState:
         alive = pc.indices_nonzero(deletes.are_above(keys, orders))
         table, pairs = self._state, held_columns(versions[-1], present)
         kinds = table.schema()
-        changes = _changes(
-            batch, alive, versions, ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
-        )
+        about = held_change_columns(kinds.names)
+        reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
+
+        def read(envelopes: pa.RecordBatch) -> dict[str, pa.Array]:
+            changed = change_values(envelopes, about, self.change_columns)
+            return {**reader.columns(envelopes.column("after")), **changed}
+
+        changes = _changes(batch, alive, versions, read)
         touched = pc.unique(pa.concat_arrays([keys.take(alive), deletes.batch]))
         if has_floor and not is_empty:
             below = keys_with_older_values(table.read([KEY, OLDER]), batch.floor)
             touched = pc.unique(pa.concat_arrays([touched, below]))
         held = kinds.empty_table() if is_empty or not len(touched) else table.find(touched)
         absent = {held_one.name: _names_of(wanted, versions) for wanted, held_one in pairs}
+        # No change lacks these.
+        absent |= {one.name: {} for one in about.values()}
         floors = pc.max_element_wise(
             deletes.standing(binary(held.column(KEY))).fill_null(_NOTHING), pa.scalar(batch.floor, pa.binary())
         )
@@ -340,26 +363,34 @@ def _last(keys: pa.Array, orders: pa.Array) -> tuple[pa.Array, pa.Array]:
     return keys.take(last), orders.take(last)
 
 
-def _changes(batch: _KeyedRows, chosen: pa.Array, versions: Sequence[TableSchema], reader: ImageReader) -> pa.Table:
-    """Return changes of rows, as `native_columns.combine` takes them; `chosen` are their places among the upserts."""
+def _changes(
+    batch: _KeyedRows,
+    chosen: pa.Array,
+    versions: Sequence[TableSchema],
+    columns: Callable[[pa.RecordBatch], dict[str, pa.Array]],
+) -> pa.Table:
+    """Return changes of rows, as `native_columns.combine` takes them; `chosen` are their places among the upserts.
+
+    `columns` returns the lake's columns of envelopes.
+    """
     keys, orders = (one.take(chosen) for one in batch.upserts)
     read = []
     for places, envelopes in read_envelopes(batch.rows, batch.places.take(chosen), versions):
         image = envelopes.column("after")
         numbers = binary(batch.rows.column("version")).take(places)
         own = {UNPARSED: texts_of(image), sql.ABSENT: absent_of(image), sql.VERSION: numbers}
-        read.append(pa.table({**reader.columns(image), **own}))
+        read.append(pa.table({**columns(envelopes), **own}))
     if not read:
-        read = [_no_changes(versions, reader)]
+        read = [_no_changes(versions, columns)]
     return pa.concat_tables(read).append_column(KEY, keys).append_column(ORDER, orders)
 
 
-def _no_changes(versions: Sequence[TableSchema], reader: ImageReader) -> pa.Table:
+def _no_changes(versions: Sequence[TableSchema], columns: Callable[[pa.RecordBatch], dict[str, pa.Array]]) -> pa.Table:
     none = pa.table({"version": pa.array([None], pa.int32()), "payload": pa.array([None], pa.binary())})
     ((_, envelopes),) = read_envelopes(none, None, versions)
     image = envelopes.column("after")
     own = {UNPARSED: texts_of(image), sql.ABSENT: absent_of(image), sql.VERSION: none.column("version")}
-    return pa.table({**reader.columns(image), **own}).slice(0, 0)
+    return pa.table({**columns(envelopes), **own}).slice(0, 0)
 
 
 def _names_of(wanted: LakeColumn, versions: Sequence[TableSchema]) -> dict[int, str]:

@@ -20,12 +20,20 @@ from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import CHANGE, OWNER, SUFFIXES, adopted_properties, adopted_until, adopts, name_property
 from cdcavro.lake.merge import changelog_reason
-from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER
+from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER, change_types, held_change_columns
 from cdcavro.lake.typed_rows import DROP, facts_of_parts
 from cdcavro.sync.native.native_columns import prepare
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_table import WAITED, Mark
-from cdcavro.sync.native.row_images import ImageReader, absent_of, binary, places, read_envelopes, texts_of
+from cdcavro.sync.native.row_images import (
+    ImageReader,
+    absent_of,
+    binary,
+    change_values,
+    places,
+    read_envelopes,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,6 +93,7 @@ class NativeTables:
     * `parallel` (int): how many tables are written at a time.
     * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
     * `unmarked`: the tables that the pipeline wrote when lake tables did not say whose they are.
+    * `change_columns` (tuple of str): as in `NativeState`.
     """
 
     lake: NativeLake
@@ -96,6 +105,7 @@ class NativeTables:
     parallel: int = 4
     is_adopting: bool = False
     unmarked: frozenset[TableName] = frozenset()
+    change_columns: tuple[str, ...] = ()
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
@@ -164,9 +174,10 @@ class NativeTables:
             reason = changelog_reason(table.versions)
             if self.is_current and reason is None:
                 known = self._known.setdefault(name, NativeCache())
-                self._merge(NativeState(lake, name, behavior, self.guard, known), table, waiting, steps)
+                state = NativeState(lake, name, behavior, self.guard, known, self.change_columns)
+                self._merge(state, table, waiting, steps)
             if self.is_changelog or reason is not None:
-                log = NativeChangelog(lake, name, behavior)
+                log = NativeChangelog(lake, name, behavior, self.change_columns)
                 if self.is_current and self._reasons.get(name) != reason:
                     self._reasons[name] = reason
                     steps += [] if reason is None else [reason]
@@ -276,6 +287,7 @@ class NativeChangelog:
     lake: NativeLake
     table: TableName
     behavior: str = LENIENT
+    change_columns: tuple[str, ...] = ()
 
     @property
     def identifier(self) -> str:
@@ -293,8 +305,9 @@ class NativeChangelog:
         Raises `SchemaError`.
         """
         self.lake.make_room(self.table)
+        columns = {**sql.CHANGELOG, **change_types(self.change_columns)}
         own = name_property(versions[-1].table)
-        return prepare(self.lake, self.lake_table, versions[-1], sql.CHANGELOG, self.behavior, own)
+        return prepare(self.lake, self.lake_table, versions[-1], columns, self.behavior, own)
 
     def append(self, rows: pa.Table, versions: Sequence[TableSchema], mark: Mark) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.
@@ -309,13 +322,16 @@ class NativeChangelog:
         made, start = [], 0
         for _, envelopes in read_envelopes(read, None, versions):
             part = rows.slice(start, envelopes.num_rows)
-            made.append(_changes(part, envelopes, reader, kinds))
+            about = change_values(envelopes, held_change_columns(kinds.names), self.change_columns)
+            made.append(_changes(part, envelopes, reader, kinds, about))
             start += envelopes.num_rows
         table.append(pa.concat_tables(made) if made else kinds.empty_table(), mark)
 
 
-def _changes(rows: pa.Table, envelopes: pa.RecordBatch, reader: ImageReader, kinds: pa.Schema) -> pa.Table:
-    """Return the rows of a changelog for typed rows, given with their envelopes."""
+def _changes(
+    rows: pa.Table, envelopes: pa.RecordBatch, reader: ImageReader, kinds: pa.Schema, about: dict[str, pa.Array]
+) -> pa.Table:
+    """Return the rows of a changelog for typed rows, given with their envelopes and with columns about the changes."""
     images = {name: envelopes.column(name) for name in ("before", "after")}
     operation = binary(rows.column("operation"))
     has_before = pc.and_(pc.equal(operation, _UPDATE), images["before"].is_valid())
@@ -325,7 +341,7 @@ def _changes(rows: pa.Table, envelopes: pa.RecordBatch, reader: ImageReader, kin
         columns[name] |= {sql.UNPARSED: texts_of(image), sql.ABSENT: absent_of(image)}
     found = {name: _choose(columns["before"][name], after, order) for name, after in columns["after"].items()}
     own = {ORDER: "order", KEY: "key", sql.VERSION: "version"}
-    facts = {name: binary(rows.column(typed)) for name, typed in own.items()} | {OPERATION: operation}
+    facts = about | {name: binary(rows.column(typed)) for name, typed in own.items()} | {OPERATION: operation}
     if order is not None:
         typed, _, is_before = order
         facts = {name: values.take(typed) for name, values in facts.items()}

@@ -11,14 +11,17 @@ import pyarrow.compute as pc
 from cdcavro.arrow import to_arrow
 from cdcavro.arrow.layout import row_names
 from cdcavro.errors import SchemaError, shown
+from cdcavro.lake.lake_columns import arrow_type
+from cdcavro.lake.sql_statements import INSTANTS
 from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.table_schema import MISSING
 from cdcavro.table.table_schema import UNPARSED as TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from cdcavro.lake.evolution import LakeColumn
+    from cdcavro.lake.sql_statements import ChangeColumn
     from cdcavro.table.table_schema import TableSchema
 
     # A column of a version, and the lake's column that holds it.
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 # How many bytes of payloads are read at a time; a column of an array holds at most 2 GiB.
 _MAX_SIZE: Final = 64 << 20
+_WITHIN: Final = (pc.greater_equal, pc.less_equal)
 
 
 def binary(column: pa.ChunkedArray) -> pa.Array:
@@ -89,6 +93,25 @@ class ImageReader:
         """Return the lake's columns of images; those of an image that is null are null."""
         fields = parts(image)
         return {name: in_lake(fields[own], kind, name) for own, name, kind in self._columns}
+
+
+def change_values(
+    envelopes: pa.RecordBatch, held: Mapping[str, ChangeColumn], chosen: Collection[str]
+) -> dict[str, pa.Array]:
+    """Return the columns about changes that a lake table has (`held`, by their words), null unless they are chosen."""
+    fields = parts(envelopes.column("source")) if held else {}
+    found = {}
+    for word, column in held.items():
+        kind = arrow_type(column.type)
+        values = [fields[name] for name in column.fields] if word in chosen else [pa.nulls(len(envelopes), kind)]
+        if len(values) > 1:
+            joined = pc.binary_join_element_wise(*values, ".", null_handling="skip")
+            values = [pc.if_else(pc.equal(joined, ""), None, joined)]
+        if pa.types.is_timestamp(kind) and pa.types.is_integer(values[0].type):
+            is_instant = pc.and_(*(compare(values[0], end) for compare, end in zip(_WITHIN, INSTANTS, strict=True)))
+            values = [pc.if_else(is_instant, values[0], None)]
+        found[column.name] = values[0].cast(kind)
+    return found
 
 
 def parts(image: pa.StructArray) -> dict[str, pa.Array]:

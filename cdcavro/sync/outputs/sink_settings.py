@@ -13,6 +13,7 @@ from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class LakeSettings:
     * `is_native` (bool): whether small batches are written without plans of Spark's, where this process reaches the lake.
     * `template` (str or None): what tables are called in the lake, such as `lake.{database}_{table}`; by default as they
       are in the source.
+    * `change_columns` (tuple of str): the columns about the change of a row that lake tables have, by the words of
+      `lake_columns.CHANGE_COLUMNS`, such as `time`.
     """
 
     sink: DeltaLake | IcebergLake
@@ -53,13 +56,15 @@ class LakeSettings:
     warehouse: str | None = None
     is_native: bool = True
     template: str | None = None
+    change_columns: tuple[str, ...] = ()
     topic = None
     is_connect = False
 
     def __post_init__(self) -> None:
-        """Check the template."""
+        """Check the template, and the columns about changes."""
         if self.template is not None:
             check_name_template(self.template)
+        check_change_columns(self.change_columns)
 
     @property
     def name(self) -> str:

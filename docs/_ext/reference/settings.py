@@ -57,6 +57,7 @@ parallel = 8
 adopt = true
 native = false
 name = "lake.{database}_{table}"
+change_columns = ["time", "topic", "partition", "offset"]
 
 [kafka]
 servers = "broker:9092"

@@ -328,3 +328,30 @@ def test_a_column_that_stays_as_it_was_takes_what_fits_and_refuses_the_rest(tmp_
                 lake.merge([message])
     (table,) = lake.maker.tables.tables
     assert sorted(row["a"] for row in lake.rows(table)) == [1, 7]
+
+
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6)]])
+def test_columns_about_changes_are_those_of_the_last_change_of_a_row(tmp_path: Path, seed: int):
+    """In whatever order changes come, and whether they have all columns; null where they were not chosen then."""
+    draw, messages = random.Random(seed), changes_by_seed(seed, 60)
+    draw.shuffle(messages)
+    lake = Lake(tmp_path)
+    number_of: dict[bytes, tuple[int, bool]] = {}
+    for i in range(0, len(messages), 15):
+        is_chosen = i // 15 % 2 == 1
+        lake.settings = {"change_columns": ("offset", "topic", "time")} if is_chosen else {}
+        learned = lake.maker.of_batch(messages[i : i + 15])
+        for row, (one, *_) in zip(learned.rows, messages[i : i + 15], strict=True):
+            assert one.place is not None
+            number_of[row.order] = one.place.offset or 0, is_chosen
+        (table,) = lake.maker.tables.tables
+        lake.merge_rows(table, learned.rows)
+    rows = lake.held(table).to_pylist()
+    assert rows
+    found = {row[ORDER]: tuple(row[f"_cdc_{name}"] for name in ("offset", "topic", "time")) for row in rows}
+    first = datetime(1970, 1, 1, microsecond=1, tzinfo=UTC)
+    assert found == {
+        order: (number, "x", first) if is_chosen else (None,) * 3
+        for order in found
+        for number, is_chosen in [number_of[order]]
+    }

@@ -29,6 +29,7 @@ from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.keyed_changes import change
 from support.lake_values import table_of
+from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
 from support.shop_state import as_came
 from support.shop_tables import MESSAGES, shop
@@ -322,3 +323,42 @@ def test_what_an_adopted_changelog_holds_is_none_of_the_rows_that_it_lacks(tmp_p
         assert left == [0, 0, 0, 1]
         both = pa.concat_tables([rows[3], rows[2]])
         assert rows_not_held(both, log.lake_table, until).column("operation").to_pylist() == ["c"]
+
+
+ABOUT = ("_cdc_time", "_cdc_source", "_cdc_line", "_cdc_transaction")
+
+
+@pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
+def test_columns_about_changes_are_added_filled_and_left(tmp_path: Path, kind: str):
+    """To tables that stand, in states and changelogs; the row before an update has those of the update."""
+    job = LocalJob(tmp_path, lake_section(kind, tmp_path, changelog=True))
+    job.send(*ROWS[:2])
+    job.run()
+    job.lake["change_columns"] = ["transaction", "line", "source", "time"]
+    job.send(*ROWS[2:])
+    (report,) = job.run()
+    added = [f"d.t: column '_cdc_{word}' is added" for word in ("time", "transaction", "source", "line")]
+    assert report.steps == added * 2
+    times = [datetime(2023, 11, 14, 22, 13, 20 + i, tzinfo=UTC) for i in range(8)]
+    nothing = (None,) * 4
+    assert job.rows("d.t", "id", "a", *ABOUT) == [(1, 3, times[3], "d.t", 1, None)]
+    assert job.rows("d.t", "_cdc_op", "id", *ABOUT, suffix="changes") == [
+        ("b", 1, times[3], "d.t", 1, None),
+        ("c", 1, *nothing),
+        ("c", 2, *nothing),
+        ("d", 2, times[4], "d.t", 2, None),
+        ("u", 1, times[3], "d.t", 1, None),
+    ]
+    job.lake["change_columns"] = []
+    job.send(canal("UPDATE", [{"id": "1", "a": "9"}], id=5, old=[{"a": "3"}]), LAST)
+    job.run()
+    assert job.rows("d.t", "id", "a", *ABOUT) == [(1, 9, *nothing), (4, 4, *nothing)]
+    assert (("u", 1, *nothing)) in job.rows("d.t", "_cdc_op", "id", *ABOUT, suffix="changes")
+
+
+def test_the_time_of_a_change_is_null_where_no_lake_holds_it(tmp_path: Path):
+    """Behind the year 9999."""
+    job, last = LocalJob(tmp_path, lake_section(DELTA, tmp_path, change_columns=["time"])), 253_402_300_799_000
+    job.send(*[canal("INSERT", [{"id": str(i)}], id=i, es=last + 1_000 * i) for i in range(2)])
+    job.run()
+    assert job.rows("d.t", "id", "_cdc_time") == [(0, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)), (1, None)]
