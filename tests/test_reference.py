@@ -266,8 +266,9 @@ def test_the_examples_of_settings_are_ones_that_a_configuration_takes():
         stated = getattr(config, section) if section else config
         # Of several sections the example has one.
         (stated,) = stated if isinstance(stated, list) else (stated,)
+        attributes = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
         for setting in settings(section, kind):
-            name = setting.name.rpartition(".")[2]
+            name = attributes[setting.name.rpartition(".")[2]]
             assert f"\n{setting.example}\n" in f"\n{EXAMPLES}"
             assert json.dumps(_plain(msgspec.to_builtins(getattr(stated, name)))) != (setting.default or "null"), (
                 setting.name

@@ -161,7 +161,7 @@ class Batches:
         self._next = -1
         self._maker: TypedRows | None = None
         self._template = template
-        self._names = LakeNames(template=template)
+        self._names = LakeNames(template=template, routes=settings.routes)
         self._totals: Counter[str] = Counter()
         self._versions = NewVersions()
         # How many findings of each table were said.
@@ -263,7 +263,7 @@ class Batches:
             self._maker = self._state.resume(number, self._settings.tables())
             facts = self._state.facts(number)
             self._check_rules(facts.get("protection", ""))
-            self._names = LakeNames.of(facts.get("names", []), self._template)
+            self._names = LakeNames.of(facts.get("names", []), self._template, self._settings.routes)
             self._totals = Counter(facts.get("totals", {}))
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
             self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}

@@ -29,6 +29,7 @@ from cdcavro.errors import FileError, shown
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.metrics import MetricsConfig  # noqa: TC001  msgspec looks for it
+from cdcavro.sync.outputs.routes import Route  # noqa: TC001  msgspec looks for it
 from cdcavro.sync.pipeline import Pipeline
 from cdcavro.sync.secrets import (
     Redaction,
@@ -80,7 +81,7 @@ _OTHER_TYPE: Final = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _HEADER: Final = re.compile(r"\s*\[{1,2}\s*([^\[\]#]+)\]")
 # Which one of several sections of one name it is, counted from 0.
-_INDEX: Final = re.compile(r"(?<=^\.table)\[([0-9]+)\]")
+_INDEX: Final = re.compile(r"(?:(?<=^\.table)|(?<=^\.route))\[([0-9]+)\]")
 _SETTING: Final = re.compile(r"""\s*([A-Za-z0-9_.\-"' ]+?)\s*=""")
 _TYPES: Final = {
     "int": "an integer",
@@ -93,6 +94,7 @@ _TYPES: Final = {
 # What is said of sections whose names have too few or too many brackets.
 _BRACKETS: Final = {
     ("table",): "rules for tables are sections [[table]], each with two brackets",
+    ("route",): "routes are sections [[route]], each with two brackets",
     ("tables",): "[tables] is one section; rules for tables are sections [[table]]",
 }
 
@@ -130,6 +132,8 @@ class Config(Struct, forbid_unknown_fields=True):
     rejects_raw: str | None = None
     # What is written of the rows of tables, and the shape of these.
     table: list[TableConfig] = []
+    # What tables are called where they are written.
+    route: list[Route] = []
     max_rejects: str | int | None = None
     every: str = "10 seconds"
     merge_every: int = 1
@@ -187,6 +191,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 tuple(one for one in self.table if one.is_about_rows),
                 self.rejects_raw,
                 tuple(one.shape for one in self.table if one.shape is not None),
+                tuple(self.route),
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from cdcavro.errors import FileError, plain
+from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.sink_settings import Job, LakeNames, label_of
@@ -67,6 +67,12 @@ class Pipeline:
         _ = self.places
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")
+        merging = self.settings.routes.merging
+        if merging is not None:
+            raise ValueError(
+                f"[[route]] from {shown(merging.pattern)} to {shown(merging.to)} writes several tables into one, which no"
+                " runner does yet: say in to what each * stands for, such as {1}"
+            )
         if self.registry is None:
             if self.sink.topic is not None:
                 raise ValueError("framed payloads need a registry, which has the ids of their schemas")

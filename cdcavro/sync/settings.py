@@ -25,6 +25,7 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT, FRAMINGS, HEADERS
 from cdcavro.registry.subjects import STRATEGIES, parse_level
+from cdcavro.sync.outputs.routes import Route, Routes
 from cdcavro.sync.protection import KEEP, REJECTS_RAW, Protection, RowRule
 from cdcavro.table.columns.column_type import ALL
 from cdcavro.table.evolution.evolve import NONE_GIVEN
@@ -167,6 +168,15 @@ def _unused_keys(shapes: Sequence[TableShape], tables: Sequence[Table]) -> list[
     return sentences
 
 
+def _unmatched_routes(routes: Routes, names: Collection[TableName]) -> list[str]:
+    """Return sentences on the routes that none of some names fits."""
+    known = sorted({one for name in names for one in _names_of(name)})
+    return [
+        f"[[route]]: no table fits {shown(route.pattern)} so far{_hint(route.pattern, known)}"
+        for route in routes.unmatched(names)
+    ]
+
+
 def _names_of(table: TableName) -> list[str]:
     """Return the names under which types are given for a table."""
     return [table.table, *([] if table.database is None else [f"{table.database}.{table.table}"])]
@@ -197,6 +207,7 @@ class Settings:
     * `rejects_raw` (str or None): whether rejects "keep" or "omit" the bytes of their messages, "keep" if there are no
       `rules`, which need it to be said.
     * `shapes` (tuple[TableShape, ...]): the keys of tables; the first shape that fits a table counts.
+    * `routed` (tuple[Route, ...]): what tables are called where they are written; the first route that fits a table counts.
     """
 
     formats: Formats = Formats()
@@ -212,6 +223,7 @@ class Settings:
     rules: tuple[RowRule, ...] = ()
     rejects_raw: str | None = None
     shapes: tuple[TableShape, ...] = ()
+    routed: tuple[Route, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""
@@ -235,6 +247,15 @@ class Settings:
         return Protection(self.rules)
 
     @property
+    def routes(self) -> Routes:
+        """What tables are called where they are written."""
+        return Routes(self.routed)
+
+    def is_written_as(self, name: TableName) -> bool:
+        """Return whether a table with this name is wanted, and keeps it where it is written."""
+        return self.chosen.has(name) and self.routes.target(name).name == name
+
+    @property
     def has_raw(self) -> bool:
         """Whether rejects have the bytes of their messages."""
         return (self.rejects_raw or KEEP) == KEEP
@@ -245,10 +266,14 @@ class Settings:
         return self.framed is not None and self.framed.framing == HEADERS
 
     def unmatched(self, tables: Sequence[Table]) -> list[str]:
-        """Return sentences on patterns of tables, and on columns of types and rules, that nothing in some tables ever had."""
+        """Return sentences on patterns of tables, and on columns of types and rules, that nothing in some tables ever had.
+
+        Routes have such patterns, too.
+        """
         names = {schema.table: None for table in tables for schema in table.versions}
         types = _unmatched_types(self.options.get("given", NONE_GIVEN), tables)
-        return [*_unmatched_patterns(self.chosen, names), *types, *self.unmatched_rules(tables)]
+        patterns = [*_unmatched_patterns(self.chosen, names), *_unmatched_routes(self.routes, names)]
+        return [*patterns, *types, *self.unmatched_rules(tables)]
 
     def unmatched_rules(self, tables: Sequence[Table]) -> list[str]:
         """Return those of `unmatched` that are on rules and shapes, and on keys that are not those of tables."""
@@ -370,7 +395,7 @@ _EXCLUDED: Final = {
     "delta": frozenset({"iceberg", "warehouse"}),
 }
 # Sections that any pipeline may have.
-_ALWAYS: Final = frozenset({"tables", "registry", "metrics", "table"})
+_ALWAYS: Final = frozenset({"tables", "registry", "metrics", "table", "route"})
 
 
 def write_template(path: Path, kind: type[Struct], stated: Mapping[str, Any]) -> None:

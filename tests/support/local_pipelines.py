@@ -24,12 +24,20 @@ DELTA, ICEBERG = "delta", "iceberg"
 
 
 def toml_of(parts: Mapping[str, Any]) -> str:
-    """Return a configuration in TOML: values first, then sections."""
-    values = [f"{name} = {json.dumps(value)}" for name, value in parts.items() if not isinstance(value, Mapping)]
+    """Return a configuration in TOML: values first, then sections, of which a list has several of one name."""
+    headed = {f"[{name}]": [part] for name, part in parts.items() if isinstance(part, Mapping)}
+    for name, part in parts.items():
+        if isinstance(part, list) and part and all(isinstance(one, Mapping) for one in part):
+            headed[f"[[{name}]]"] = part
+    values = [
+        f"{name} = {json.dumps(value)}"
+        for name, value in parts.items()
+        if f"[{name}]" not in headed and f"[[{name}]]" not in headed
+    ]
     sections = [
-        "\n".join([f"[{name}]", *[f"{key} = {json.dumps(value)}" for key, value in part.items()]])
-        for name, part in parts.items()
-        if isinstance(part, Mapping)
+        "\n".join([header, *[f"{key} = {json.dumps(value)}" for key, value in part.items()]])
+        for header, listed in headed.items()
+        for part in listed
     ]
     return "\n".join([*values, *sections]) + "\n"
 

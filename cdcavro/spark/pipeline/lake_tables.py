@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from cdcavro.sync.native.native_tables import NativeTables
     from cdcavro.sync.outputs.sink_settings import Job, LakeSettings
     from cdcavro.sync.outputs.writer import Rows, Waiting, Writer
-    from cdcavro.sync.settings import Chosen
     from cdcavro.table.history import Table
 
 # Faults of one table. With `ignore`, a value may be too large for its column in the lake.
@@ -121,8 +120,10 @@ class LakeSink:
         """Look for the lake. Raises as the sink's own check does."""
         self.sink.check(spark)
 
-    def check_owner(self, spark: SparkSession, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
-        """Look for lake tables of other pipelines: of tables with these names, or without names of all that are chosen.
+    def check_owner(
+        self, spark: SparkSession, job: Job | None, names: Sequence[TableName], is_ours: Callable[[TableName], bool]
+    ) -> None:
+        """Look for lake tables of other pipelines: of tables with these names, or without names of all that `is_ours` has.
 
         If such tables are to be adopted, nothing is looked for. Raises `FileError`, and `SchemaError` as
         `check_separate` does.
@@ -141,7 +142,7 @@ class LakeSink:
             for identifier in sink.tables(spark):
                 properties = properties_of(spark, identifier)
                 owner, named = properties.get(OWNER), properties.get(NAME)
-                if owner not in (None, own_id) and (named is None or chosen.has(TableName(*json.loads(named)))):
+                if owner not in (None, own_id) and (named is None or is_ours(TableName(*json.loads(named)))):
                     raise foreign_table_error(identifier, owner)
 
     def writer(self, job: Job, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics

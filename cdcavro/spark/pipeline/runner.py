@@ -120,7 +120,7 @@ class Pipeline(pipeline.Pipeline):
                 job = job_of(Path(self.state), sink.identity(spark), is_checked=True)
             if isinstance(sink, LakeSink):
                 names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
-                sink.check_owner(spark, job, names, self.settings.chosen)
+                sink.check_owner(spark, job, names, self.settings.is_written_as)
 
     def run(
         self,

@@ -175,7 +175,7 @@ class Pipeline(pipeline.Pipeline):
                 job = job_of(Path(self.state), sink.identity(), is_checked=True)
             if isinstance(sink, LocalLakeSink):
                 names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
-                sink.check_owner(job, names, self.settings.chosen)
+                sink.check_owner(job, names, self.settings.is_written_as)
 
     def run(
         self,

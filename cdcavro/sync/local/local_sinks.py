@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
     from cdcavro.sync.outputs.sink_settings import Job
     from cdcavro.sync.outputs.writer import Publisher, Writer
-    from cdcavro.sync.settings import Chosen
     from cdcavro.table.history import Table
 
 _EXTRA: Final = "pip install 'cdcavro[local]'"
@@ -68,8 +67,8 @@ class LocalLakeSink:
         """Look for the lake. Raises `FileError` and `JobError`."""
         self.lake.check()
 
-    def check_owner(self, job: Job | None, names: Sequence[TableName], chosen: Chosen) -> None:
-        """Look for lake tables of other pipelines: of tables with these names, or without names of all that are chosen.
+    def check_owner(self, job: Job | None, names: Sequence[TableName], is_ours: Callable[[TableName], bool]) -> None:
+        """Look for lake tables of other pipelines: of tables with these names, or without names of all that `is_ours` has.
 
         If such tables are to be adopted, nothing is looked for. Raises `FileError`, and `SchemaError` for a table whose
         folder is around another's.
@@ -87,7 +86,7 @@ class LocalLakeSink:
         for table in lake.tables() if not names else ():
             properties = table.properties() or {}
             owner, named = properties.get(OWNER), properties.get(NAME)
-            if owner not in (None, own_id) and (named is None or chosen.has(TableName(*json.loads(named)))):
+            if owner not in (None, own_id) and (named is None or is_ours(TableName(*json.loads(named)))):
                 raise foreign_table_error(table.identifier, owner)
 
     def writer(self, job: Job, publisher: Publisher | None) -> Writer:  # noqa: ARG002  as that of topics

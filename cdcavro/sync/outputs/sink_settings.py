@@ -14,6 +14,7 @@ from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.sql_statements import check_change_columns
+from cdcavro.sync.outputs.routes import Routes
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -171,15 +172,19 @@ class Job(NamedTuple):
 class LakeNames:
     """What each table is called in the lake; `names` maps numbers to names, as another one had them.
 
+    `routes` (`Routes`) say what a table is called there; without one that fits, it has its own name.
+
     A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped
     goes on with its lake table. A number is put behind a name that another table still has, or that differs from
     another's only in letter case or in the normal form of Unicode. With a `template`, a table is first called what that
-    makes of its name; a second one for which it makes the same has no name.
+    makes of its name, or of that which a route gives it; a second one for which it makes the same has no name.
     """
 
-    def __init__(self, names: Mapping[int, TableName] | None = None, template: str | None = None) -> None:
+    def __init__(
+        self, names: Mapping[int, TableName] | None = None, template: str | None = None, routes: Routes | None = None
+    ) -> None:
         self.names: dict[int, TableName] = dict(names or {})
-        self._template = template
+        self._template, self._routes = template, routes or Routes()
         self._numbers: dict[tuple[str | None, ...], list[int]] = {}
         for number, name in self.names.items():
             self._numbers.setdefault(caseless_name(name), []).append(number)
@@ -212,7 +217,7 @@ class LakeNames:
         return own
 
     def _wanted(self, table: Table) -> TableName:
-        own = table.schema.table
+        own = self._routes.target(table.schema.table).name
         return own if self._template is None else name_by_template(self._template, own)
 
     def _check_alone(self, name: TableName, table: Table, tables: Sequence[Table]) -> None:
@@ -253,6 +258,6 @@ class LakeNames:
         return [[number, name.database, name.schema, name.table] for number, name in sorted(self.names.items())]
 
     @classmethod
-    def of(cls, state: Sequence[Sequence[Any]], template: str | None = None) -> LakeNames:
+    def of(cls, state: Sequence[Sequence[Any]], template: str | None = None, routes: Routes | None = None) -> LakeNames:
         """Return the names that `state` returned."""
-        return cls({number: TableName(*parts) for number, *parts in state}, template)
+        return cls({number: TableName(*parts) for number, *parts in state}, template, routes)

@@ -116,6 +116,10 @@ salt = "${SALT}"
 secret = "${MASK_SECRET}"
 where = "country = 'CH'"
 key = ["tenant", "id"]
+
+[[route]]
+from = "shop_*.orders_*"
+to = "shop.orders_{2}"
 """
 # Where the pages for people say more of a section.
 PAGES: Final = {
@@ -127,6 +131,7 @@ PAGES: Final = {
     "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
     "metrics": "[Metrics](../how-to/pipeline-health.md#metrics) and [health](../how-to/pipeline-health.md#health-over-http)",
     "table": "[Keep personal data out of the lake](../how-to/personal-data.md) and [partition a table, give it a key](../how-to/table-shape.md)",
+    "route": "[Write tables under other names](../how-to/routes.md)",
     "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",
 }
 _STATED: Final = re.compile(r"^(\w+) = (.+)$", re.MULTILINE)

@@ -160,7 +160,7 @@ def test_a_table_that_is_in_the_folder_of_another_waits_and_says_where_it_belong
         assert f"move it, with those beside it, to {sink.identifier(INNER)}" in why
         with pytest.raises(SchemaError, match="is in the folder of another"):
             LakeSink(LakeSettings(sink)).check_owner(
-                spark, PipelineId("the job", frozenset()), [OUTER, INNER], Chosen()
+                spark, PipelineId("the job", frozenset()), [OUTER, INNER], Chosen().has
             )
         for name in ("x", "x~~changes"):
             shutil.move(Path(older.path(INNER)).parent / name, Path(sink.path(INNER)).parent / name)

@@ -1,0 +1,115 @@
+"""Routes: what tables of the source are called where they are written, and which of them are written into one table."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from cdcavro.errors import shown
+from cdcavro.table.ddl.steps import TableName
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+_STAR: Final = "*"
+_MOST_PARTS: Final = 3
+# What the name of a target may have in braces: the number of a star.
+_NUMBER: Final = re.compile(r"\{([0-9]{1,3})\}")
+
+
+class Route(Struct, frozen=True, forbid_unknown_fields=True):
+    """What some tables are called where they are written: of several routes, the first that fits a table counts.
+
+    If different tables get one name, they are written into one table. Raises `ValueError`.
+
+    * `from`: the name of tables: `table`, `database.table` or `database.schema.table`, with `*` for any text in a part.
+    * `to`: their name where they are written, with as many parts; `{1}` is what the first `*` stands for, and so on.
+    """
+
+    pattern: str = msgspec.field(name="from")
+    to: str
+
+    def __post_init__(self) -> None:
+        """Check that the two fit together."""
+        parts, target = self.pattern.split("."), self.to.split(".")
+        if not all(parts) or not all(target) or len(parts) > _MOST_PARTS:
+            raise ValueError(
+                "a route is from and to table, database.table or database.schema.table, not from"
+                f" {shown(self.pattern)} to {shown(self.to)}"
+            )
+        if len(parts) != len(target):
+            raise ValueError(f"to has as many parts as from, {len(parts)}, not {shown(self.to)}")
+        stars = self.pattern.count(_STAR)
+        rest = _NUMBER.sub("", self.to)
+        if _STAR in rest or "{" in rest or "}" in rest:
+            raise ValueError(
+                f"to is a name, in which {{1}} is what the first * of from stands for, not {shown(self.to)}"
+            )
+        wrong = next((one for one in self._numbers if not 0 < one <= stars), None)
+        if wrong is not None:
+            raise ValueError(f"from has {stars} * for the {{{wrong}}} of to")
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [int(one) for one in _NUMBER.findall(self.to)]
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether tables with different names get one name: not all that tells their names apart is in it."""
+        return not {*self._numbers}.issuperset(range(1, self.pattern.count(_STAR) + 1))
+
+    def target(self, table: TableName) -> TableName | None:
+        """Return what a table is called; None if the route does not fit it.
+
+        The parts of its name in front of those that the route has stay.
+        """
+        given = (table.database, table.schema, table.table)
+        own, parts = [part for part in given if part is not None], self.pattern.split(".")
+        if len(own) < len(parts):
+            return None
+        texts: list[str] = []
+        for name, part in zip(own[-len(parts) :], parts, strict=True):
+            found = re.fullmatch("(.*)".join(map(re.escape, part.split(_STAR))), name, re.DOTALL)
+            if found is None:
+                return None
+            texts += found.groups()
+        filled = [_NUMBER.sub(lambda one: texts[int(one[1]) - 1], part) for part in self.to.split(".")]
+        named = iter([*own[: -len(parts)], *filled])
+        database, schema = (None if part is None else next(named) for part in given[:2])
+        return TableName(database, schema, next(named))
+
+
+class Routed(NamedTuple):
+    """What a table is called where it is written, and whether it may share that with others."""
+
+    name: TableName
+    is_merging: bool = False
+
+
+class Routes:
+    """The routes of a pipeline."""
+
+    def __init__(self, routes: Sequence[Route] = ()) -> None:
+        self._routes = tuple(routes)
+        targets = [route.to for route in self._routes]
+        self._merging = [route.is_merging or targets.count(route.to) > 1 for route in self._routes]
+
+    @property
+    def merging(self) -> Route | None:
+        """The first route that writes several tables into one; None if none does."""
+        return next((route for route, merges in zip(self._routes, self._merging, strict=True) if merges), None)
+
+    def target(self, table: TableName) -> Routed:
+        """Return what a table is called."""
+        for route, merges in zip(self._routes, self._merging, strict=True):
+            name = route.target(table)
+            if name is not None:
+                return Routed(name, merges)
+        return Routed(table)
+
+    def unmatched(self, tables: Collection[TableName]) -> list[Route]:
+        """Return the routes that fit none of some tables."""
+        return [route for route in self._routes if not any(route.target(one) for one in tables)]
