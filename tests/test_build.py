@@ -99,7 +99,7 @@ def test_a_source_distribution_has_all_that_builds_tests_and_documents_the_proje
     )
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         found = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    folders = [ROOT / name for name in (".ci", ".github", "avsc", "cdcavro", "docs", "tests")]
+    folders = [ROOT / name for name in (".ci", ".github", "avsc", "cdcavro", "deploy", "docs", "tests")]
     files = [
         path
         for pattern in ("*.in", "*.ini", "*.md", "*.py", "*.toml", "*.txt", "*.yaml")

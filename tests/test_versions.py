@@ -82,7 +82,7 @@ def test_every_tool_is_pinned():
     """All that tox installs for its environments, but for what builds the package."""
     built = {one.name for one in BUILD}
     assert {
-        name for group in ("test", "connect", "coverage", "style", "types", "docs") for name in GROUPS[group]
+        name for group in ("test", "connect", "coverage", "style", "types", "deploy", "docs") for name in GROUPS[group]
     } - built <= set(PINNED)
 
 
