@@ -15,6 +15,9 @@ follow one another so that no value is the beginning of another unless the two a
 
 An integer is a byte that says its sign and length, 128 for zero, and then its bytes; a list of them
 ends in a zero byte. A text is UTF-8, in which a zero byte is written `00 ff`, and ends in `00 00`.
+
+A pipeline puts the order of a table's last reset (`reset_order`), a 3 and the reset's number, before the values
+of all changes that it reads behind that reset: whatever their values say, they come behind all changes before it.
 """
 
 from __future__ import annotations
@@ -100,6 +103,7 @@ def order_kind(value: bytes) -> str:
     >>> order_kind(order_value(Change(op="INSERT", position=(7, 9))))
     'numbers'
     """
+    value = split_resets(value)[1]
     if len(value) < _MIN_LENGTH or value[0] >= len(_PHASES) or value[1] >= len(KINDS):
         raise ValueError(f"{shown(value[:_MIN_LENGTH].hex())} does not begin the order of a change")
     return KINDS[value[1]]
@@ -107,11 +111,38 @@ def order_kind(value: bytes) -> str:
 
 def is_of_full_load(value: bytes) -> bool:
     """Return whether a value is of a row of a full load or of a statement before it, which precede all changes."""
-    return value[0] < _CHANGE
+    return split_resets(value)[1][0] < _CHANGE
 
 
 _PHASES: Final = (-1, 0, 1)
 _CHANGE: Final = _PHASES.index(1)
+_RESET: Final = len(_PHASES)
+
+
+def reset_order(count: int) -> bytes:
+    """Return the order of a table's reset that is its `count`-th, from 1 on; empty for 0.
+
+    It is above all changes before it. The values of changes behind it begin with it, so it is below them.
+
+    >>> from cdcavro.change.model import Change
+    >>> value = order_value(Change(op="INSERT", position=(7, 9)))
+    >>> value < reset_order(1) < reset_order(1) + value < reset_order(2)
+    True
+    """
+    size = (count.bit_length() + 7) // 8
+    return bytes([_RESET, _ZERO + size]) + count.to_bytes(size, "big") if count else b""
+
+
+def split_resets(value: bytes) -> tuple[int, bytes]:
+    """Return how many resets of its table a change is behind, and the value without what says it.
+
+    >>> split_resets(reset_order(300) + b"value")
+    (300, b'value')
+    """
+    if value[:1] != bytes([_RESET]):
+        return 0, value
+    end = 2 + max(0, value[1] - _ZERO) if len(value) > 1 else 1
+    return int.from_bytes(value[2:end], "big"), value[end:]
 
 
 def common_order(change: Change) -> tuple[int, int, bool]:

@@ -66,6 +66,20 @@ class Attempt(NamedTuple):
 UNKNOWN_ATTEMPT: Final = Attempt()
 
 
+# What the names of lakes begin with in messages, by which a state says what it is of.
+_DELTA: Final = "Delta Lake at "
+_ICEBERG: Final = "Iceberg's catalog "
+
+
+def is_lake(name: str) -> bool:
+    """Return whether a sink with a name is a lake.
+
+    >>> is_lake("Delta Lake at /lake"), is_lake("Avro files in /files")
+    (True, False)
+    """
+    return name.startswith((_DELTA, _ICEBERG))
+
+
 @dataclass(frozen=True)
 class DeltaLake:
     """A lake of Delta Lake tables in folders.
@@ -83,7 +97,7 @@ class DeltaLake:
     @property
     def name(self) -> str:
         """What the lake is called in messages."""
-        return f"Delta Lake at {self.folder}"
+        return f"{_DELTA}{self.folder}"
 
     @property
     def folder(self) -> str:
@@ -135,7 +149,7 @@ class IcebergLake:
     @property
     def name(self) -> str:
         """What the lake is called in messages."""
-        return f"Iceberg's catalog {self.catalog}"
+        return f"{_ICEBERG}{self.catalog}"
 
     def properties(self, names: Iterable[str]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
         """Return what a table with columns of such names is created with."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, DML, Change, replace
-from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, order_value
+from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, order_value, reset_order, split_resets
 from cdcavro.errors import CdcAvroError, OrderError, SchemaError, StructureError, plain, shown
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.sql_statements import FLOOR
@@ -240,8 +240,16 @@ class RowFacts(NamedTuple):
     deletes: int
     keyless: int
     partial: int
-    # The first two bytes of its orders.
+    # The first two bytes of its orders, behind the order of the reset that they are behind.
     begins: list[bytes]
+    # How often the table was reset, as the state knows.
+    resets: int = 0
+
+    def behind(self, count: int) -> RowFacts:
+        """Return the same of rows whose orders are put behind the `count`-th reset of their table."""
+        before = reset_order(count)
+        floor = None if self.floor is None else before + self.floor
+        return self._replace(floor=floor, begins=[before + begin for begin in self.begins])
 
 
 def facts_of_parts(facts: Sequence[RowFacts]) -> RowFacts:
@@ -249,7 +257,8 @@ def facts_of_parts(facts: Sequence[RowFacts]) -> RowFacts:
     floors = [one.floor for one in facts if one.floor is not None]
     begins = sorted({begin for one in facts for begin in one.begins})
     deletes, keyless, partial = (sum(numbers) for numbers in zip(*[one[1:4] for one in facts], strict=True))
-    return RowFacts(max(floors, default=None), deletes, keyless, partial, begins)
+    resets = max(one.resets for one in facts)
+    return RowFacts(max(floors, default=None), deletes, keyless, partial, begins, resets)
 
 
 def facts_of_summary(summary: Mapping[str, Any]) -> RowFacts:
@@ -263,29 +272,41 @@ def stated_properties(table: str, facts: RowFacts, properties: Mapping[str, str]
     """Return the properties that a current state has with a batch: floor, order of changes, whether they lack columns.
 
     `table` is what errors call it, and `properties` are those that it has. Raises `SchemaError` for rows without a
-    key, and `OrderError` if different things order the changes.
+    key, and for a table that was reset more often than the state knows, and `OrderError` if different things order
+    the changes.
     """
     if facts.keyless:
         raise SchemaError(table, f"{facts.keyless} rows have no key, and so no current state")
-    known = {properties[KIND]} if KIND in properties else set()
-    kinds = _kinds(facts) | known
+    before = bytes.fromhex(properties.get(FLOOR, ""))
+    floor = max(facts.floor or b"", before)
+    resets, known_resets = split_resets(floor)[0], split_resets(before)[0]
+    if known_resets > facts.resets:
+        # All its rows would be taken for older ones.
+        was = f"was reset {known_resets} times, of which this state knows {facts.resets}"
+        raise SchemaError(table, f"{was}: remove the lake table, or go on with the state that it is of")
+    # What ordered the changes before a reset is nothing to those behind it.
+    known = {properties[KIND]} if properties.get(KIND) and resets == known_resets else set()
+    kinds = _kinds(facts, resets) | known
     if len(kinds) > 1:
         listed = sorted(kinds, key=KINDS.index, reverse=True)
         raise OrderError(None, table, " and some with ".join([f"some with {listed[0]}", *listed[1:]]))
-    floor = max(facts.floor or b"", bytes.fromhex(properties.get(FLOOR, "")))
     stated = {FLOOR: floor.hex()} if floor else {}
-    stated |= dict.fromkeys([KIND] if kinds else [], "".join(kinds))
+    stated |= dict.fromkeys([KIND] if kinds or resets > known_resets else [], "".join(kinds))
     flags = {PARTIAL: facts.partial, GUARDED: facts.deletes}
     return stated | {name: "true" for name, count in flags.items() if count or name in properties}
 
 
 def first_properties(facts: RowFacts | None) -> dict[str, str]:
     """Return what a current state that is created for a batch says at once; nothing of a batch that is refused."""
-    if facts is None or facts.keyless or len(_kinds(facts)) > 1:
+    if facts is None or facts.keyless or len(_kinds(facts, split_resets(facts.floor or b"")[0])) > 1:
         return {}
     return stated_properties("", facts, {})
 
 
-def _kinds(facts: RowFacts) -> set[str]:
-    """Return what orders the changes of a batch, without those of a full load, which have an order of their own."""
-    return {order_kind(begin) for begin in facts.begins if not is_of_full_load(begin)}
+def _kinds(facts: RowFacts, resets: int) -> set[str]:
+    """Return what orders the changes of a batch behind so many resets.
+
+    Those of a full load are left out, which have an order of their own.
+    """
+    behind = [begin for begin in facts.begins if split_resets(begin)[0] >= resets]
+    return {order_kind(begin) for begin in behind if not is_of_full_load(begin)}

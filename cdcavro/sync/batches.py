@@ -18,7 +18,7 @@ from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
 from cdcavro.sync.outputs.sink_settings import LakeNames
-from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows, paused_tables
+from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows, paused_tables, table_resets
 from cdcavro.wire.sniff import MIXED, other_format
 
 if TYPE_CHECKING:
@@ -168,7 +168,8 @@ class Batches:
         self._said: dict[int, int] = {}
         folder = state.folder.parent
         waiting = WaitingRows(folder / WAITING)
-        self._rows = TableRows(writer, waiting, settings.merge_every, paused_tables(folder), self._protection.public)
+        named = paused_tables(folder), table_resets(folder)
+        self._rows = TableRows(writer, waiting, settings.merge_every, *named, self._protection.public)
         # The tables that refused their rows when they were last written, and why.
         self._refused = account.waiting
         self._is_looked_at = False
@@ -271,7 +272,7 @@ class Batches:
 
     def _check_rules(self, layout: str) -> None:
         """Raise `JobError` if rows wait that were made by other rules than those of now; `layout` is of these rows."""
-        if self._rows.waiting.tables() and layout != self._protection.layout:
+        if self._rows.waiting.has_rows and layout != self._protection.layout:
             raise JobError(
                 f"rows wait in {self._rows.waiting.folder} that were made before [[table]] was changed: let them be"
                 " written with the rules as they were, and change these then"

@@ -14,10 +14,19 @@ from uuid import uuid4
 
 from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.job_state import JobState, replace_file
+from cdcavro.lake.lakes import is_lake
 from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.sink_settings import Job, LakeNames, label_of
-from cdcavro.sync.outputs.table_rows import PAUSED, WAITING, WaitingRows, paused_tables
+from cdcavro.sync.outputs.table_rows import (
+    PAUSED,
+    WAITING,
+    WaitingRows,
+    paused_tables,
+    put_resets,
+    table_resets,
+)
 from cdcavro.sync.outputs.writer import Publisher
+from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.secrets import Redaction
 from cdcavro.sync.settings import Settings
 from cdcavro.sync.sources import Files
@@ -165,26 +174,59 @@ def pause(folder: Path, tables: Sequence[str], *, is_paused: bool) -> list[str]:
     Tables are named as `Status` names them. Raises `FileError` while a pipeline has the state, and for a table that it
     does not have; then nothing is changed.
     """
-    if not (folder / BATCHES).is_dir():
-        raise FileError(str(folder), "the state of a pipeline", "none")
-    with lock_state(folder):
-        known: dict[str, set[TableName]] = {}
-        for name in names_in(folder).values():
-            known.setdefault(label_of(name), set()).add(name)
-        paused = {*paused_tables(folder)}
-        for table in tables:
-            if len(known.get(table, ())) != 1:
-                near = get_close_matches(table, known, n=1)
-                hint = f" (did you mean {plain(near[0])}?)" if near and near != [table] else ""
-                raise FileError(
-                    plain(table),
-                    f"the name of one table of the pipeline{hint}",
-                    "several" if table in known else "none",
-                )
-            paused = paused | known[table] if is_paused else paused - known[table]
+    with _held(folder):
+        own = set(_named(folder, tables))
+        paused = paused_tables(folder) | own if is_paused else paused_tables(folder) - own
         named = sorted(paused, key=label_of)
         replace_file(folder / PAUSED, json.dumps([[name.database, name.schema, name.table] for name in named]))
         return [label_of(name) for name in named]
+
+
+def reset(folder: Path, tables: Sequence[str]) -> list[str]:
+    """Let lake tables lose all that they have with the next run, and begin again with what is read from then on.
+
+    Return the names of the tables. What is in a batch that was begun counts as read. A reset is repeated without harm.
+    Raises `FileError` as `pause` does, and for a pipeline into something else than a lake.
+    """
+    with _held(folder):
+        sink = _stated_job(folder / JOB)[1]
+        if not is_lake(sink):
+            raise FileError(str(folder), "the state of a pipeline into a lake", f"that of one into {sink}")
+        names, numbers = _named(folder, tables), names_in(folder)
+        batch = max(JobState(folder / BATCHES).batches(), default=-1)
+        if (folder / CHECKPOINT / "metadata").exists():
+            planned = Checkpoint(folder / CHECKPOINT).last
+            batch = batch if planned is None else max(batch, planned.number)
+        waiting, resets = WaitingRows(folder / WAITING), table_resets(folder)
+        for name in names:
+            waiting.keep_reset(max(number for number, own in numbers.items() if own == name), batch)
+            resets[name] = sorted({*resets.get(name, ()), batch})
+        # From here on it counts.
+        put_resets(folder, resets)
+        return [label_of(name) for name in names]
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold the state of a pipeline that is there. Raises `FileError`."""
+    if not (folder / BATCHES).is_dir():
+        raise FileError(str(folder), "the state of a pipeline", "none")
+    with lock_state(folder):
+        yield
+
+
+def _named(folder: Path, tables: Sequence[str]) -> list[TableName]:
+    """Return the names in the lake of the tables that people call so. Raises `FileError` for one that there is not."""
+    known: dict[str, set[TableName]] = {}
+    for name in names_in(folder).values():
+        known.setdefault(label_of(name), set()).add(name)
+    for table in tables:
+        if len(known.get(table, ())) != 1:
+            near = get_close_matches(table, known, n=1)
+            hint = f" (did you mean {plain(near[0])}?)" if near and near != [table] else ""
+            expected = f"the name of one table of the pipeline{hint}"
+            raise FileError(plain(table), expected, "several" if table in known else "none")
+    return [name for table in dict.fromkeys(tables) for name in known[table]]
 
 
 def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
@@ -196,15 +238,24 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     if not path.exists():
         replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
     names = names_in(folder).values()
+    job, other, stated = _stated_job(path)
+    # A state from before there were marks has none.
+    unmarked = stated.get(_UNMARKED, [[name.database, name.schema, name.table] for name in names])
     try:
-        stated = json.loads(path.read_bytes())
-        # A state from before there were marks has none.
-        unmarked = stated.get(_UNMARKED, [[name.database, name.schema, name.table] for name in names])
-        job, other, known = str(stated["job"]), str(stated["sink"]), frozenset(TableName(*name) for name in unmarked)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        known = frozenset(TableName(*name) for name in unmarked)
+    except TypeError as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
     if _UNMARKED not in stated and other == sink and not is_checked:
         replace_file(path, json.dumps({**stated, _UNMARKED: unmarked}))
     if other != sink:
         raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
     return Job(job, known)
+
+
+def _stated_job(path: Path) -> tuple[str, str, dict[str, Any]]:
+    """Return what tells a job and names its sink, with all that its file says. Raises `FileError`."""
+    try:
+        stated = json.loads(path.read_bytes())
+        return str(stated["job"]), str(stated["sink"]), stated
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
+        raise FileError(str(path), "what tells a job", type(error).__name__) from error

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC
 from fractions import Fraction
@@ -24,11 +25,16 @@ from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.account import Unparsed, read_account
 from cdcavro.lake.evolution import EXCEPTION
+from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import DeltaLake
+from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
+from cdcavro.sync.native.delta_lake import NativeDeltaTable
+from cdcavro.sync.native.native_tables import NativeTables
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings
-from cdcavro.sync.pipeline import job_of, pause
+from cdcavro.sync.outputs.table_rows import WaitingRows
+from cdcavro.sync.pipeline import job_of, pause, reset
 from cdcavro.sync.protection import Constant, RowRule
 from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.sync.sources import Files
@@ -500,6 +506,144 @@ def test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on(job):
     assert made.rows("d.t", "id", "b") == [(2, 2)]
     assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("d", 1)]
     assert made.run() == []
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+@pytest.mark.parametrize("sink", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
+def test_a_table_that_is_reset_has_what_is_read_from_then_on_alone(job, sink: str):
+    """Also rows of a full load, which come before all changes; no change that waited or was begun, and no other table."""
+    made, state = job(sink, is_changelog=True), job().folder / "state"
+    made.send(
+        canal("INSERT", [{"id": str(i), "a": "1"} for i in (1, 2, 3)], id=100),
+        canal("DELETE", [{"id": "3", "a": "1"}], id=101),
+        canal("INSERT", [{"id": "1"}], id=102, table="other"),
+    )
+    made.run()
+    pause(state, ["d.t"], is_paused=True)
+    made.send(canal("INSERT", [{"id": "4", "a": "1"}], id=103))
+    made.run()
+    pause(state, ["d.t"], is_paused=False)
+    # Batch 1 is run again.
+    (state / "checkpoint" / "commits" / "1").unlink()
+    assert reset(state, ["d.t"]) == ["d.t"]
+    assert reset(state, ["d.t"]) == ["d.t"]
+    made.send(
+        canal("INIT", [{"id": "2", "a": "7"}, {"id": "3", "a": "7"}], id=5),
+        canal("UPDATE", [{"id": "3", "a": "8"}], id=6, old=[{"a": "7"}]),
+    )
+    reports = made.run()
+    said = [one for report in reports for one in report.steps]
+    assert said == ["d.t: what it had is gone, by cdcavro sync reset"]
+    assert made.rows("d.t", "id", "a") == [(2, 7), (3, 8)]
+    assert made.rows("d.other", "id") == [(1,)]
+    log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", "a", suffix="changes")
+    first = [("c", 1, 1), ("c", 2, 1), ("c", 3, 1), ("d", 3, 1), ("c", 4, 1)]
+    assert [row[1:] for row in log] == [*first, ("t", None, None), ("r", 2, 7), ("r", 3, 7), ("b", 3, 7), ("u", 3, 8)]
+    made.send(canal("DELETE", [{"id": "3", "a": "8"}], id=8))
+    made.run_again()
+    assert made.rows("d.t", "id", "a") == [(2, 7)]
+    made.send(canal("TRUNCATE", [], id=9, isDdl=True, sql="TRUNCATE t"), canal("INSERT", [{"id": "5", "a": "1"}], id=9))
+    made.run()
+    assert made.rows("d.t", "id", "a") == [(5, 1)]
+    reset(state, ["d.t"])
+    (report,) = made.run()
+    assert (report.counts["read"], made.rows("d.t", "id")) == (0, [])
+    assert made.run() == []
+
+
+def _cut_off(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object], owner: object, name: str) -> None:
+    """Let a call end as if it had been killed where it calls a function."""
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, killed)
+        with pytest.raises(KeyboardInterrupt):
+            run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (NativeDeltaTable, "delete_up_to"),
+        (NativeTables, "_append"),
+        (WaitingRows, "forget"),
+        (JobState, "write"),
+        (Batches, "_note"),
+    ],
+)
+def test_a_reset_that_is_cut_off_is_as_one_that_is_not(job, monkeypatch: pytest.MonkeyPatch, owner: object, name: str):
+    """Before it is written down it is none; behind that, the run that goes on ends it, once."""
+    made = job(is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=10))
+    made.run()
+    state = made.folder / "state"
+    _cut_off(monkeypatch, lambda: reset(state, ["d.t"]), pipeline, "put_resets")
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=11))
+    made.run()
+    assert made.rows("d.t", "id") == [(1,), (2,)]
+    reset(state, ["d.t"])
+    made.send(canal("INSERT", [{"id": "1", "a": "3"}], id=3))
+    _cut_off(monkeypatch, made.run, owner, name)
+    made.run()
+    assert made.rows("d.t", "id", "a") == [(1, 3)]
+    log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", suffix="changes")
+    assert [row[1:] for row in log] == [("c", 1), ("c", 2), ("t", None), ("c", 1)]
+    made.run_again()
+    assert made.rows("d.t", "id", "a") == [(1, 3)]
+
+
+def test_behind_a_reset_other_things_may_order_the_changes(job):
+    """A table that stopped because its changes come from elsewhere now is ordered by what orders those behind it."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.run()
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=2, _tidb={"commitTs": 7, "watermarkTs": None}))
+    (report,) = made.run()
+    assert "numbers" in report.waiting["d.t"]
+    reset(made.folder / "state", ["d.t"])
+    made.send(canal("INSERT", [{"id": "3", "a": "1"}], id=3, _tidb={"commitTs": 8, "watermarkTs": None}))
+    (report,) = made.run()
+    assert (report.waiting, made.rows("d.t", "id")) == ({}, [(3,)])
+    made.send(canal("INSERT", [{"id": "4", "a": "1"}], id=4))
+    (report,) = made.run()
+    assert "numbers" in report.waiting["d.t"]
+    reset(made.folder / "state", ["d.t"])
+    made.send(canal("INSERT", [{"id": "5", "a": "1"}], id=3, _tidb={"commitTs": 9, "watermarkTs": None}))
+    (report,) = made.run()
+    assert (report.waiting, made.rows("d.t", "id")) == ({}, [(5,)])
+
+
+def test_a_lake_table_that_was_reset_takes_no_rows_of_a_state_that_does_not_know_it(job):
+    """All of them would be taken for older ones, such as those of a copy of the state from before."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.run()
+    reset(made.folder / "state", ["d.t"])
+    made.run()
+    (made.folder / "state" / "resets.json").unlink()
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=2))
+    (report,) = made.run()
+    assert report.waiting["d.t"].startswith("schema t: was reset 1 times, of which this state knows 0: ")
+
+
+def test_a_reset_waits_for_no_rules_and_is_one_of_lakes_alone(job):
+    """What is said of columns may change with it."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.run()
+    reset(made.folder / "state", ["d.t"])
+    rules = {"rules": (RowRule("t", ("a",)),), "rejects_raw": "omit"}
+    made.send(canal("INSERT", [{"id": "2", "a": "2"}], id=2))
+    (report,) = made.run(**rules)
+    assert (report.waiting, made.rows("d.t", "id", "a")) == ({}, [(2, None)])
+    path = made.folder / "state" / "job.json"
+    path.write_text(path.read_text().replace("Delta Lake at ", "Avro files in "))
+    said = error_of(reset, made.folder / "state", ["d.t"])
+    assert "expected the state of a pipeline into a lake, got that of one into Avro files in " in said
 
 
 def test_rows_that_wait_of_tables_that_had_one_name_one_after_another_are_counted_together(job):

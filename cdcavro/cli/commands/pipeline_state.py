@@ -1,4 +1,4 @@
-"""State of a pipeline, without running it: `show`, `status`, `pause` and `resume` of `sync`, `maintain`, and `replay`, which lets it read its rejects again."""
+"""State of a pipeline, without running it: `show`, `status`, `pause`, `resume` and `reset` of `sync`, `maintain`, and `replay`, which lets it read its rejects again."""
 
 from __future__ import annotations
 
@@ -137,10 +137,7 @@ def _row(one: TableStatus) -> tuple[str, ...]:
 
 def _pause(asked: Asked, *, is_paused: bool) -> int:
     """Pause tables, or let them go on; say which are paused then."""
-    action = "pause" if is_paused else "resume"
-    state = asked.state(action)
-    if not asked.tables:
-        raise click.UsageError(f"{action} needs the names of tables, such as shop.orders")
+    state = _state_of_tables(asked, "pause" if is_paused else "resume")
     from cdcavro.sync.pipeline import pause  # noqa: PLC0415  the other commands do not need it
 
     with asked.errors():
@@ -149,12 +146,32 @@ def _pause(asked: Asked, *, is_paused: bool) -> int:
     return 0
 
 
+def _reset(asked: Asked) -> int:
+    """Reset tables; say which are empty with the next run."""
+    state = _state_of_tables(asked, "reset")
+    from cdcavro.sync.pipeline import reset  # noqa: PLC0415  the other commands do not need it
+
+    with asked.errors():
+        found = reset(Path(state), asked.tables)
+    click.echo(f"reset with the next run: {', '.join(map(plain, asked.of(found)))}")
+    return 0
+
+
+def _state_of_tables(asked: Asked, action: str) -> str:
+    """Return the folder of the state. Raises `click.UsageError` if it is not stated, or no table is."""
+    state = asked.state(action)
+    if not asked.tables:
+        raise click.UsageError(f"{action} needs the names of tables, such as shop.orders")
+    return state
+
+
 # What can be asked of a state, by its word in `cdcavro sync`; each returns an exit code.
 ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {
     "show": _show,
     "status": _status,
     "pause": partial(_pause, is_paused=True),
     "resume": partial(_pause, is_paused=False),
+    "reset": _reset,
 }
 
 

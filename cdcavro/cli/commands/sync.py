@@ -114,11 +114,12 @@ def sync(
     Messages are read in batches, on Spark or in this process; each table gets its current state, its changelog, or both, or Avro files of
     its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
     what a pipeline remembers, `status` whether it is healthy: its exit code is 1 if a table has stopped. `pause`
-    lets the rows of tables wait, `resume` lets them be written; both while no pipeline has the state.
+    lets the rows of tables wait, `resume` lets them be written, and `reset` lets tables lose all that they have and
+    begin again with what is read from then on; each while no pipeline has the state.
     """
     _check_page(page)
-    if flags["tables"] and action not in ("pause", "resume"):
-        raise click.UsageError("tables are named for pause and resume only")
+    if flags["tables"] and action not in ("pause", "resume", "reset"):
+        raise click.UsageError("tables are named for pause, resume and reset only")
     if flags["is_json"] and action != "status":
         raise click.UsageError("--json is of status; --log json says each batch in JSON")
     if action is not None:

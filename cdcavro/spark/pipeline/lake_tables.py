@@ -311,7 +311,7 @@ class LakeTables:
         known = self._readings.get(log.table)
         if known is None or known[0] != key:
             known = self._readings[log.table] = key, log.reading(lake, table.versions)
-        job = f"{self.job}/{table.number}"
+        job = part.mark(self.job, table.number)
         rows = rows_not_held(part.rows, log.identifier, until) if (until := self._until[log.table]) else part.rows
         log.append(rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 

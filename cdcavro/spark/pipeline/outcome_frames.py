@@ -179,6 +179,12 @@ class FrameFiles:
             return LocalFiles().versions(rows)
         return [row["version"] for row in rows.select("version").distinct().collect()]
 
+    def behind(self, rows: DataFrame | pa.Table, order: bytes) -> DataFrame | pa.Table:
+        """Return rows whose orders come behind one, also those that were collected."""
+        if isinstance(rows, pa.Table):
+            return LocalFiles().behind(rows, order)
+        return rows.withColumn("order", sf.concat(sf.lit(order), sf.col("order")))
+
 
 # How often each machine is asked, on average: which one takes a task is Spark's choice.
 _ASKED: Final = 4

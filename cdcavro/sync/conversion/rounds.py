@@ -125,6 +125,9 @@ class RowFiles(Protocol):
     def versions(self, rows: Any) -> Iterable[int]:
         """Return the versions of rows."""
 
+    def behind(self, rows: Any, order: bytes) -> Any:
+        """Return rows whose orders come behind one, with which they begin then."""
+
 
 class OutcomeStore(Protocol):
     """Keeps the outcomes of the tasks of a batch, as a runner holds them, until it is freed."""

@@ -241,6 +241,11 @@ class LocalFiles:
         found: list[int] = pc.unique(rows.column("version")).to_pylist()
         return found
 
+    def behind(self, rows: pa.Table, order: bytes) -> pa.Table:
+        """Return rows whose orders come behind one, with which they begin then."""
+        made = pc.binary_join_element_wise(pa.scalar(order), rows.column("order"), pa.scalar(b""))
+        return rows.set_column(rows.schema.get_field_index("order"), "order", made)
+
 
 def reject_line(row: Mapping[str, Any], now: datetime, *, has_bytes: bool = True) -> bytes:
     """Return a reject as a line of JSON, as Spark writes it; its message and key only with `has_bytes`."""

@@ -70,6 +70,9 @@ class Part(Protocol):
     def attempt(self) -> Attempt:
         """How often it was attempted to write them."""
 
+    def mark(self, job: str, table: int) -> str:
+        """Return what the changelog calls who appended the rows of a table."""
+
 
 class TableResult(NamedTuple):
     """What became of a table's rows."""
@@ -214,7 +217,7 @@ class NativeTables:
             # Each by itself: what was appended before is not written again.
             rows = rows_not_held(part.rows, lake_table, until) if until else part.rows
             since = None if part.attempt.is_first else part.attempt.since or WAITED
-            log.append(rows, table.versions, Mark(f"{self.job}/{table.number}", part.batch, since))
+            log.append(rows, table.versions, Mark(part.mark(self.job, table.number), part.batch, since))
 
     def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless that is done, or a later table goes on with it."""

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import json
 import shutil
+from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003  msgspec looks for it
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from cdcavro.change.order_value import reset_order
 from cdcavro.errors import FileError, JobError
+from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lakes import Attempt
-from cdcavro.lake.typed_rows import facts_of_summary
+from cdcavro.lake.typed_rows import TRUNCATE, RowFacts, facts_of_summary
 from cdcavro.sync.outputs.reject_places import batch_of
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.writing.table_writer import empty_envelope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
-    from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
     from cdcavro.sync.outputs.sink_settings import LakeNames
     from cdcavro.sync.outputs.writer import Writer
@@ -33,13 +36,17 @@ _GONE: Final = " gone"
 _NEW: Final = " new"
 WAITING: Final = "waiting"
 PAUSED: Final = "paused.json"
+RESETS: Final = "resets.json"
+_RESET: Final = "reset="
+# What is said of a table whose reset is done.
+_SAID: Final = "what it had is gone, by cdcavro sync reset"
 
 
 class TableRows:
     """Writes rows to their tables, with every n-th batch (`every`); rows that a table refuses wait.
 
-    Rows of tables that are `paused`, by their names in the lake, wait until they are not. `public` returns a table as the
-    writer sees it.
+    Rows of tables that are `paused`, by their names in the lake, wait until they are not. `resets` is as `table_resets`
+    returns it. `public` returns a table as the writer sees it.
     """
 
     def __init__(
@@ -48,10 +55,11 @@ class TableRows:
         waiting: WaitingRows,
         every: int,
         paused: frozenset[TableName] = frozenset(),
+        resets: Mapping[TableName, Sequence[int]] | None = None,
         public: Callable[[Table], Table] = lambda table: table,
     ) -> None:
         self._writer, self.waiting, self._every = writer, waiting, every
-        self._paused, self._public = paused, public
+        self._paused, self._resets, self._public = paused, resets or {}, public
 
     def write(
         self, outcomes: Outcomes, number: int, tables: Sequence[Table], names: LakeNames, since: datetime | None
@@ -97,7 +105,7 @@ class TableRows:
         names: LakeNames,
         parts: Mapping[int, BatchRows],
     ) -> list[WriteResult]:
-        work, nameless = [], []
+        work, nameless, reset = [], [], set()
         for table in sorted({*parts, *self.waiting.tables()}):
             name = names.names.get(table)
             if name is None:
@@ -109,15 +117,60 @@ class TableRows:
                 continue
             waiting = self.waiting.read(files, table, number)
             waiting += [parts[table]] if table in parts else []
+            own, resets = self._public(tables[table]), self._resets.get(name, ())
+            if resets:
+                waiting = self._behind_resets(files, own, resets, waiting)
+                reset |= {table} if any(part.is_reset for part in waiting) else set()
             if waiting:
-                work.append((self._public(tables[table]), name, waiting))
+                work.append((own, name, waiting))
         written = nameless + self._writer.write(work)
         for one in written:
             if one.error is None:
                 self.waiting.forget(one.number)
             elif one.number in parts:
                 self.waiting.keep(files, one.number, parts[one.number])
-        return sorted(written)
+        return sorted(
+            one._replace(steps=[*one.steps, _SAID]) if one.number in reset and one.error is None else one
+            for one in written
+        )
+
+    def _behind_resets(
+        self, files: RowFiles, table: Table, resets: Sequence[int], parts: Sequence[BatchRows]
+    ) -> list[BatchRows]:
+        """Return rows of a table, those of batches behind resets with orders behind them, and the resets to be made."""
+        found = []
+        for part in parts:
+            count = bisect_left(resets, part.batch)
+            rows = files.behind(part.rows, reset_order(count)) if count else part.rows
+            found.append(part._replace(rows=rows, facts=part.facts.behind(count)._replace(resets=len(resets))))
+        for batch in self.waiting.resets(table.number):
+            if batch in resets:
+                order = reset_order(resets.index(batch) + 1)
+                facts = RowFacts(order, 0, 0, 0, [], len(resets))
+                rows = self.waiting.reset_rows(files, table, batch, order)
+                found.append(BatchRows(batch, rows, facts, Attempt(), is_reset=True))
+        return sorted(found, key=lambda part: (part.batch, part.is_reset))
+
+
+def table_resets(state: Path) -> dict[TableName, list[int]]:
+    """Return the batches behind which tables were reset, in order, by the tables' names in the lake.
+
+    Raises `FileError` for what `put_resets` did not write.
+    """
+    path = state / RESETS
+    if not path.exists():
+        return {}
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=list[tuple[str | None, str | None, str, list[int]]])
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise FileError(str(path), "the tables that were reset", str(error)) from error
+    return {TableName(database, schema, table): batches for database, schema, table, batches in found}
+
+
+def put_resets(state: Path, resets: Mapping[TableName, Sequence[int]]) -> None:
+    """Write behind which batches tables were reset, in one step."""
+    stated = [[name.database, name.schema, name.table, batches] for name, batches in resets.items()]
+    replace_file(state / RESETS, json.dumps(stated))
 
 
 def paused_tables(state: Path) -> frozenset[TableName]:
@@ -146,6 +199,35 @@ class WaitingRows:
         found = self.folder.iterdir() if self.folder.is_dir() else ()
         return sorted(int(path.name) for path in found if path.name.isdecimal())
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows of batches wait, and not only resets."""
+        return any(
+            batch_of(path) is not None for table in self.tables() for path in (self.folder / str(table)).iterdir()
+        )
+
+    def keep_reset(self, table: int, batch: int) -> None:
+        """Let the reset of a table behind a batch wait; it is made if `table_resets` has it, too."""
+        (self.folder / str(table) / f"{_RESET}{batch}").mkdir(parents=True, exist_ok=True)
+
+    def resets(self, table: int) -> list[int]:
+        """Return the batches behind which resets of a table wait."""
+        names = [path.name.removeprefix(_RESET) for path in (self.folder / str(table)).glob(f"{_RESET}*")]
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def reset_rows(self, files: RowFiles, table: Table, batch: int, order: bytes) -> Any:
+        """Return the reset of a table as the row of a TRUNCATE, as a runner holds rows."""
+        import pyarrow as pa  # noqa: PLC0415  a configuration is read where it is not installed, too
+
+        folder = self.folder / str(table.number) / f"{_RESET}{batch}" / "rows"
+        shutil.rmtree(folder, ignore_errors=True)
+        schema = table.schema
+        row = (schema.version, TRUNCATE, order, None, empty_envelope(schema.table))
+        types = (pa.int32(), pa.string(), pa.binary(), pa.binary(), pa.binary())
+        columns = [pa.array([value], type) for value, type in zip(row, types, strict=True)]
+        files.write(pa.table(dict(zip(OF_ROWS, columns, strict=True))), folder)
+        return files.read(folder)
+
     def counts(self) -> dict[int, int]:
         """Return how many rows of each table wait; another process may write them meanwhile."""
         found: dict[int, dict[Path, int]] = {}
@@ -172,7 +254,7 @@ class WaitingRows:
 
     def keep(self, files: RowFiles, table: int, part: BatchRows) -> None:
         """Keep the rows of a batch, instead of those that it kept when it was run before."""
-        batch, rows, facts, attempt = part
+        batch, rows, facts, attempt, *_ = part
         own = self.folder / str(table) / f"batch={batch}"
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)

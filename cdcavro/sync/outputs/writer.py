@@ -40,6 +40,12 @@ class BatchRows(NamedTuple):
     facts: RowFacts
     # How often it was attempted to write them.
     attempt: Attempt = UNKNOWN_ATTEMPT
+    # Whether it is the reset of the table behind that batch, and no row of a message.
+    is_reset: bool = False
+
+    def mark(self, job: str, table: int) -> str:
+        """Return what a changelog calls who appended the rows of a table: resets are not counted with batches."""
+        return f"{job}/{table}/reset" if self.is_reset else f"{job}/{table}"
 
 
 class WriteResult(NamedTuple):

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import Buffer, pack_float
-from cdcavro.change.model import Column
+from cdcavro.change.model import Column, Source
 from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.change.rule import AS_SENT
 from cdcavro.engine.machine import Cells, optionals
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
-    from cdcavro.change.model import Arrival, Change, Row, Source
+    from cdcavro.change.model import Arrival, Change, Row
     from cdcavro.table.columns.column_type import ColumnType
+    from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableColumn, TableSchema
 
 
@@ -231,6 +232,13 @@ def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
     return _optionals(
         (source.format, source.db_type, source.db_version, "true" if is_snapshot else "false", *names), "s" * 8
     )
+
+
+def empty_envelope(table: TableName) -> bytes:
+    """Return a TRUNCATE that no message stated, as a payload of the envelope of any version of a table."""
+    source = _source_start(Source(database=table.database, schema=table.schema, table=table.table), is_snapshot=False)
+    when, row, sent = _optionals((None,) * 4, "llas"), _optionals((None,), "l"), _optionals(_times(None), "ll")
+    return b"".join((b"\0\0", source, when, NOWHERE, row, _OPERATIONS["TRUNCATE"], sent))
 
 
 def encoded_place(place: Arrival | None) -> bytes:

@@ -98,6 +98,17 @@ def test_a_table_is_paused_and_goes_on(made: LocalJob):
     assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
+def test_a_table_is_reset(made: LocalJob):
+    """With the next run it is empty."""
+    with lock_state(made.folder / "state"):
+        done = cdcavro("sync", "reset", "d.t", "--state", "state")
+        assert (done.exit_code, "one that is in use" in done.stderr) == (2, True)
+    assert cdcavro("sync", "reset", "d.t", "--state", "state").stdout == "reset with the next run: d.t\n"
+    assert made.rows("d.t", "id") == [(1,)]
+    made.run()
+    assert made.rows("d.t", "id") == []
+
+
 def test_tables_are_maintained(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
     """A line for each lake table, with what was done."""
     made.send(canal("INSERT", [{"id": "2", "a": "2"}], id=2))
@@ -133,8 +144,10 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
             ("pause", "d.tt", "--state", "state"),
             "d.tt: expected the name of one table of the pipeline (did you mean d.t?)",
         ),
+        (("reset", "--state", "state"), "reset needs the names of tables, such as shop.orders"),
+        (("reset", "d.tt", "--state", "state"), "expected the name of one table of the pipeline (did you mean d.t?)"),
         (("pause", "d.t", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
-        (("status", "d.t", "--state", "state"), "tables are named for pause and resume only"),
+        (("status", "d.t", "--state", "state"), "tables are named for pause, resume and reset only"),
         (("statu", "--state", "state"), "'statu' is not one of"),
     ],
 )

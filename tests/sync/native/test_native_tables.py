@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,12 +19,12 @@ from cdcavro.lake import TypedRows
 from cdcavro.lake.lakes import NAME, OWNER, Attempt
 from cdcavro.lake.merge import NO_KEY
 from cdcavro.lake.sql_statements import ORDER
-from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.sync.native import row_images
 from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.native_state import NativeState, facts_of
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.sync.native.native_tables import NativeChangelog, NativeTables, TableResult, rows_not_held
+from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.keyed_changes import change
@@ -35,15 +35,6 @@ from support.shop_state import as_came
 from support.shop_tables import MESSAGES, shop
 
 FIRST = Attempt(is_first=True)
-
-
-class Part(NamedTuple):
-    """A table's rows of a batch."""
-
-    batch: int
-    rows: pa.Table
-    facts: RowFacts
-    attempt: Attempt = FIRST
 
 
 class Pipeline:
@@ -59,14 +50,16 @@ class Pipeline:
         self.tables = NativeTables(self.lake, self.job, **self.settings)
         return self.tables
 
-    def parts(self, messages: Sequence[bytes], attempt: Attempt = FIRST) -> list[tuple[Any, TableName, list[Part]]]:
+    def parts(
+        self, messages: Sequence[bytes], attempt: Attempt = FIRST
+    ) -> list[tuple[Any, TableName, list[BatchRows]]]:
         """Return the rows of a batch of messages."""
         rows = self.maker.of_batch([to_changes(one, "canal") for one in messages]).rows
         self.batch += 1
         found = []
         for table in self.maker.tables.tables:
             own = table_of([row for row in rows if row.table == table.number])
-            part = Part(self.batch, own, facts_of(own, table.versions), attempt)
+            part = BatchRows(self.batch, own, facts_of(own, table.versions), attempt)
             found.append((table, table.versions[0].table, [part] if len(own) else []))
         return found
 
