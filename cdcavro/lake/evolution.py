@@ -7,13 +7,13 @@ what was done before a crash is not done twice.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import SchemaError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
 EXCEPTION: Final = "exception"
 EVOLVE: Final = "evolve"
@@ -27,6 +27,16 @@ WIDEN: Final = "widen"
 DROP: Final = "drop"
 MARK: Final = "mark"
 KINDS: Final = (ADD, RENAME, WIDEN, MARK, DROP)
+# Kinds of statements that lake tables need not follow, in the words of Flink CDC.
+ADD_COLUMN: Final = "add.column"
+DROP_COLUMN: Final = "drop.column"
+RENAME_COLUMN: Final = "rename.column"
+ALTER_TYPE: Final = "alter.column.type"
+TRUNCATE_TABLE: Final = "truncate.table"
+DROP_TABLE: Final = "drop.table"
+STATEMENTS: Final = (ADD_COLUMN, DROP_COLUMN, RENAME_COLUMN, ALTER_TYPE, TRUNCATE_TABLE, DROP_TABLE)
+# Types whose values a smaller one of them holds exactly or refuses.
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _DECIMAL: Final = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
@@ -79,19 +89,28 @@ def steps_to(
     wanted: Sequence[LakeColumn],
     behavior: str,
     can_widen: Callable[[str, str], bool],
+    excluded: Collection[str] = (),
 ) -> list[Step]:
     """Return the steps from the columns of a lake table to those of a version, as a behavior allows.
+
+    Of what statements of the kinds `excluded`, some of `STATEMENTS`, make of the columns, no step is taken: the lake
+    keeps a column, its name or its type, and does not get a new one. What keeps its name goes on under it, and a column
+    that would take this name gets a free one.
 
     `behavior` is one of Flink CDC's words. With "lenient", columns are added, renamed and widened, and columns that
     the table no longer has stay. With "evolve" these are dropped, and it is an error if a column of another type takes
     over; with "try_evolve" it is none. With "ignore" there are no steps; with "exception" any step is an error. Raises
-    `SchemaError`, also for a type that the lake cannot widen; `ValueError` for another word.
+    `SchemaError`, also for a type that the lake cannot widen, and for one that is not to be followed where the type
+    that the lake keeps would round its values; `ValueError` for another word.
     """
     if behavior not in BEHAVIORS:
         raise ValueError(f"a behavior is one of {', '.join(BEHAVIORS)}, not {shown(behavior)}")
     if behavior == IGNORE:
         return []
-    steps = _steps(table, present, wanted, can_widen, is_dropping=behavior in (EVOLVE, TRY_EVOLVE))
+    if excluded:
+        wanted = _allowed(table, present, wanted, excluded)
+    is_dropping = behavior in (EVOLVE, TRY_EVOLVE) and DROP_COLUMN not in excluded
+    steps = _steps(table, present, wanted, can_widen, is_dropping=is_dropping)
     if behavior == EVOLVE:
         for column in wanted:
             held = same_column(present, column)
@@ -103,6 +122,56 @@ def steps_to(
     if behavior == EXCEPTION and changes:
         raise SchemaError(table, f"its lake table would change: {'; '.join(changes)}")
     return steps
+
+
+def _allowed(
+    table: str, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn], excluded: Collection[str]
+) -> list[LakeColumn]:
+    """Return the columns that a lake table is to have if statements of the kinds `excluded` are not followed."""
+    pairs = [(same_column(present, column), column) for column in wanted]
+    pairs = [(found, column) for found, column in pairs if found is not None or ADD_COLUMN not in excluded]
+    if ALTER_TYPE in excluded:
+        pairs = [(found, column if found is None else _with_type(table, found, column)) for found, column in pairs]
+    # The columns that keep their names, because they must, or because another one keeps theirs.
+    kept: set[str] = set()
+    while True:
+        names = {found.name.casefold() for found, _ in pairs if found is not None and found.field in kept}
+        more = {
+            found.field
+            for found, column in pairs
+            if found is not None
+            and found.field not in kept
+            and found.name != column.name
+            and ((RENAME_COLUMN if column.until is None else ALTER_TYPE) in excluded or column.name.casefold() in names)
+        }
+        if not more:
+            break
+        kept |= more
+    allowed: list[LakeColumn] = []
+    taken = {column.name.casefold() for column in (*present, *wanted)}
+    for found, column in pairs:
+        if found is not None:
+            allowed.append(replace(column, name=found.name) if found.field in kept else column)
+        elif column.name.casefold() in names:
+            number = next(i for i in range(1, len(taken) + 2) if f"{column.name} (added {i})".casefold() not in taken)
+            allowed.append(replace(column, name=f"{column.name} (added {number})"))
+            taken.add(allowed[-1].name.casefold())
+        else:
+            allowed.append(column)
+    return allowed
+
+
+def _with_type(table: str, found: LakeColumn, column: LakeColumn) -> LakeColumn:
+    """Return a column with the type that it has in the lake. Raises `SchemaError` if its values would be rounded."""
+    old, new = _DECIMAL.fullmatch(found.type), _DECIMAL.fullmatch(column.type)
+    is_exact = {found.type, column.type} <= _INTEGERS or (old is not None and new is not None and old[2] == new[2])
+    if found.type != column.type and not is_exact:
+        raise SchemaError(
+            table,
+            f"column {shown(column.name)} becomes {column.type}, which is not followed, as {ALTER_TYPE} is excluded, and"
+            f" whose values the lake's {found.type} does not hold exactly",
+        )
+    return replace(column, type=found.type)
 
 
 def _steps(

@@ -14,6 +14,7 @@ from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, DML, Change, replace
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, order_value, reset_order, split_resets
 from cdcavro.errors import CdcAvroError, OrderError, SchemaError, StructureError, plain, shown
+from cdcavro.lake.evolution import DROP_TABLE, TRUNCATE_TABLE
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.table.ddl.contents import empties
@@ -32,6 +33,8 @@ UPSERTS: Final = ("c", "u", "r")
 DELETE: Final = "d"
 TRUNCATE: Final = "t"
 DROP: Final = "x"
+# What ends all rows of a table, with the kind of the statement.
+ENDS: Final = {TRUNCATE: TRUNCATE_TABLE, DROP: DROP_TABLE}
 # How many columns an error names.
 _SHOWN_COLUMNS: Final = 5
 

@@ -188,7 +188,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self._registry_of_source(file),
                 self.rejects_table,
                 self.rejects_topic,
-                tuple(one for one in self.table if one.is_about_rows),
+                tuple(one for one in self.table if one.is_about_rows or one.is_about_statements),
                 self.rejects_raw,
                 tuple(one.shape for one in self.table if one.shape is not None),
                 tuple(self.route),
@@ -214,6 +214,10 @@ class Config(Struct, forbid_unknown_fields=True):
         stated = [one for one in (self.lake, self.kafka, self.avro) if one is not None]
         if len(stated) != 1:
             raise FileError(file, "one of [lake], [kafka] and [avro]", "several" if stated else "none")
+        if self.lake is not None:
+            return self.lake.sink(file, self.table)
+        if any(one.is_about_statements for one in self.table):
+            raise FileError(file, "[lake] for include_statements and exclude_statements of [[table]]", "another sink")
         return stated[0].sink(file)
 
 

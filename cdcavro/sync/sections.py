@@ -17,7 +17,7 @@ from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.lake.table_shape import TableShape
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT
-from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings, StatementRules, excluded_kinds
 from cdcavro.sync.protection import RowRule
 from cdcavro.sync.secrets import check_addresses, safe_repr
 from cdcavro.sync.settings import RegistrySettings
@@ -26,6 +26,8 @@ from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import KEEP, UNSTATED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cdcavro.registry.subjects import Strategy
 
 
@@ -45,6 +47,9 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `name`: what tables are called in the lake, made of `{database}`, `{schema}` and `{table}`; by default as in the source.
     * `change_columns`: which columns about the change of a row lake tables have: `time`, `transaction`, `source`,
       `connector`, `topic`, `partition`, `offset`, `file`, `line`.
+    * `include_statements`: the kinds of statements that lake tables follow, by default all: `add.column`, `drop.column`,
+      `rename.column`, `alter.column.type`, `truncate.table` and `drop.table`, or a word of them, such as `column`.
+    * `exclude_statements`: the kinds of statements that they do not follow.
     """
 
     delta: str | None = None
@@ -60,16 +65,24 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     native: bool = True
     name: str | None = None
     change_columns: list[str] = []
+    include_statements: list[str] | None = None
+    exclude_statements: list[str] = []
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address with a password, a template that names no tables, and an unknown column."""
+        """Raise `ValueError` for an address with a password, a template that names no tables, and unknown words."""
         check_change_columns(self.change_columns)
+        _ = self.excluded
         check_addresses({"delta": self.delta, "warehouse": self.warehouse})
         if self.name is not None:
             check_name_template(self.name)
 
-    def sink(self, file: str) -> LakeSettings:
-        """Return the lake that is configured. Raises `FileError`, which names the file."""
+    @property
+    def excluded(self) -> frozenset[str]:
+        """The kinds of statements that lake tables do not follow."""
+        return excluded_kinds(self.include_statements, self.exclude_statements)
+
+    def sink(self, file: str, tables: Sequence[TableConfig] = ()) -> LakeSettings:
+        """Return the lake that is configured, with what is said of tables. Raises `FileError`, which names the file."""
         if (self.delta is None) == (self.iceberg is None):
             raise FileError(file, "either delta or iceberg in [lake]", "none" if self.delta is None else "both")
         if self.behavior not in BEHAVIORS:
@@ -95,6 +108,9 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             is_native=self.native,
             template=self.name,
             change_columns=tuple(self.change_columns),
+            statements=StatementRules(
+                self.excluded, tuple((one.match, one.excluded) for one in tables if one.is_about_statements)
+            ),
         )
 
 
@@ -296,27 +312,41 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 
 
 class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
-    """What is said of some tables, of their rows and of their shape.
+    """What is said of some tables: of their rows, of their shape, and of the statements that they follow.
 
     Of several such sections whose pattern fits a table, the first one that says anything of rows (`leave_out`, `mask`,
-    `where`) counts for its rows, and the first one that says anything of the shape counts for its shape. Names of
-    columns match regardless of case. Raises `ValueError`.
+    `where`) counts for its rows, the first one that says anything of the shape counts for its shape, and the first one
+    that says anything of statements for those. Names of columns match regardless of case. Raises `ValueError`.
 
     * `key`: the columns of the key of a table whose source states none: it has a current state then.
+    * `include_statements`: the kinds of statements that the lake tables follow, instead of what `[lake]` says.
+    * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
     """
 
     key: tuple[str, ...] = ()
-    aspects: ClassVar[str] = "leave_out, mask, where or key"
+    include_statements: tuple[str, ...] | None = None
+    exclude_statements: tuple[str, ...] | None = None
+    aspects: ClassVar[str] = "leave_out, mask, where, key, include_statements or exclude_statements"
 
     def __post_init__(self) -> None:
         """Check what does not depend on a table."""
         super().__post_init__()
-        _ = self.shape
+        _ = self.shape, self.excluded
 
     @property
     def says_something(self) -> bool:
         """Whether anything is said of tables, of whatever aspect."""
-        return self.is_about_rows or any(self._of_shape.values())
+        return self.is_about_rows or self.is_about_statements or any(self._of_shape.values())
+
+    @property
+    def is_about_statements(self) -> bool:
+        """Whether anything is said of statements."""
+        return self.include_statements is not None or self.exclude_statements is not None
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """The kinds of statements that the lake tables do not follow."""
+        return excluded_kinds(self.include_statements, self.exclude_statements or ())
 
     @property
     def _of_shape(self) -> dict[str, Any]:

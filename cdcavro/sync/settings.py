@@ -138,8 +138,9 @@ def _unmatched_rules(rules: Sequence[RowRule | TableShape], tables: Sequence[Tab
         own = [table for table in tables if any(rule.fits(schema.table) for schema in table.versions)]
         if not own:
             known = sorted({one for table in tables for schema in table.versions for one in _names_of(schema.table)})
-            near, what = _hint(rule.match, known), "protects nothing" if isinstance(rule, RowRule) else "shapes nothing"
-            sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far, so its rule {what}{near}")
+            near, is_of_rows = _hint(rule.match, known), isinstance(rule, RowRule) and rule.is_about_rows
+            idle = "protects nothing" if is_of_rows else "changes nothing"
+            sentences.append(f"[[table]]: no table fits {shown(rule.match)} so far, so its rule {idle}{near}")
             continue
         names = {name for table in own for schema in table.versions for name in schema.names}
         folded = {name.casefold() for name in names}
@@ -244,7 +245,7 @@ class Settings:
     @property
     def protection(self) -> Protection:
         """What is written of rows."""
-        return Protection(self.rules)
+        return Protection([rule for rule in self.rules if rule.is_about_rows])
 
     @property
     def routes(self) -> Routes:

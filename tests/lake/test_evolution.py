@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from cdcavro.lake.evolution import BEHAVIORS, LakeColumn, Step, is_wider_decimal, steps_to
+from cdcavro.lake.evolution import (
+    ADD_COLUMN,
+    ALTER_TYPE,
+    BEHAVIORS,
+    DROP_COLUMN,
+    RENAME_COLUMN,
+    LakeColumn,
+    Step,
+    is_wider_decimal,
+    steps_to,
+)
 from cdcavro.lake.sql_statements import alter_table
 from support.roundtrip import error_of
 
@@ -122,6 +132,61 @@ def test_a_type_that_the_lake_cannot_widen_stops_the_table(behavior: str):
     """Nothing is cast by guess."""
     expected = "schema t: column 'b' is int, which the lake cannot make double"
     assert error_of(steps, [A, B], [A, column("b", type="double")], behavior) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "excluded", "sentences"),
+    [
+        ([A, B, column("c")], {ADD_COLUMN}, []),
+        ([A], {DROP_COLUMN}, []),
+        ([A], {ADD_COLUMN}, ["column 'b' is dropped"]),
+        ([A, RENAMED], {RENAME_COLUMN}, ["column 'b' is marked"]),
+        (
+            [column("a"), RENAMED, column("b", "b_x_2")],
+            {RENAME_COLUMN},
+            ["column 'b' is marked", "column 'b (added 1)' is added"],
+        ),
+        (SWAPPED, {RENAME_COLUMN}, ["column 'a' is marked", "column 'b' is marked"]),
+        ([A, column("b", type="bigint")], {ALTER_TYPE}, []),
+        (RETYPED, {ALTER_TYPE}, ["column 'b (added 1)' is added"]),
+        (RETYPED, {ALTER_TYPE, ADD_COLUMN}, []),
+    ],
+)
+def test_what_excluded_statements_would_do_is_not_done(wanted: Columns, excluded: set[str], sentences: list[str]):
+    """What keeps its name or its type goes on under it, and nothing else takes the name; it is no exception, either."""
+    if not any("is added" in one for one in sentences):
+        assert not [
+            one for one in steps_to("t", [A, B], wanted, "exception", can_widen, excluded) if one.kind != "mark"
+        ]
+    taken = steps_to("t", [A, B], wanted, "evolve", can_widen, excluded)
+    assert [str(step) for step in taken] == sentences
+    reached = after([A, B], taken)
+    assert {(one.name, one.type) for one in (A, B)} <= {
+        (one.name, one.type) for one in reached
+    } or ADD_COLUMN in excluded
+    assert steps_to("t", reached, wanted, "evolve", can_widen, excluded) == [], "what was done is not done again"
+
+
+def test_a_column_that_gets_a_free_name_keeps_it_while_another_has_its_own():
+    """Also where only types are not followed, and gets its own once they are."""
+    reached = after([A, B], steps_to("t", [A, B], RETYPED, "lenient", can_widen, {ALTER_TYPE}))
+    assert steps_to("t", reached, RETYPED, "lenient", can_widen, {ALTER_TYPE, RENAME_COLUMN}) == []
+    followed = after(reached, steps(reached, RETYPED))
+    assert {(one.name, one.field) for one in followed} == {("a", "a"), ("b (until version 2)", "b"), ("b", "b_x_2")}
+
+
+@pytest.mark.parametrize(("old", "new"), [("decimal(5,1)", "decimal(7,2)"), ("int", "double"), ("float", "double")])
+def test_a_type_that_is_not_followed_and_would_round_values_stops_the_table(old: str, new: str):
+    """The rows wait, and none is written otherwise than it is."""
+    expected = (
+        f"schema t: column 'a' becomes {new}, which is not followed, as alter.column.type is excluded, and whose values"
+        f" the lake's {old} does not hold exactly"
+    )
+    excluded = {ALTER_TYPE}
+    own = [column("a", type=old)], [column("a", type=new)]
+    assert error_of(steps_to, "t", *own, "lenient", can_widen, excluded) == expected
+    same = column("a", type="decimal(9,1)")
+    assert steps_to("t", [column("a", type="decimal(5,1)")], [same], "lenient", can_widen, excluded) == []
 
 
 def test_a_word_that_is_none_is_refused():

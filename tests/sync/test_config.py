@@ -13,10 +13,11 @@ import pytest
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.rejects import MaxRejects
+from cdcavro.lake.evolution import STATEMENTS
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.config import read_config
-from cdcavro.sync.outputs.sink_settings import KafkaTopics
+from cdcavro.sync.outputs.sink_settings import KafkaTopics, LakeSettings
 from cdcavro.sync.settings import Chosen, Formats, RegistrySettings
 from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.ddl.steps import TableName
@@ -98,6 +99,39 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert settings.max_rejects == MaxRejects(Fraction(1), is_percent=True)
     assert (pipeline.state, pipeline.rejects, config.every) == ("s", "r", "5 seconds")
     assert (settings.rejects_table, settings.rejects_topic) == ("ops.rejects", "rejects")
+
+
+def test_statements_are_followed_by_table_and_else_as_the_lake_says(tmp_path: Path):
+    """The first section that says anything of statements counts, whatever others say of rows."""
+    text = """
+        rejects_raw = "omit"
+        state = "s"
+        [source]
+        files = "in"
+        [lake]
+        delta = "lake"
+        include_statements = ["column", "create.table"]
+        exclude_statements = ["drop"]
+        [[table]]
+        match = "shop.*"
+        leave_out = ["card"]
+        [[table]]
+        match = "SHOP.orders*"
+        exclude_statements = ["truncate.table"]
+        [[table]]
+        match = "*"
+        include_statements = []
+        [[table]]
+        match = "shop.orders"
+        leave_out = ["note"]
+    """
+    pipeline = read_config(written(tmp_path, text)).pipeline("x")
+    assert isinstance(pipeline.sink, LakeSettings)
+    rules = pipeline.sink.statements
+    assert rules.excluded == {"drop.column", "drop.table", "truncate.table"}
+    assert rules.excluded_for([TableName("shop", None, "orders_2")]) == {"truncate.table"}
+    assert rules.excluded_for([TableName("shop", None, "x")]) == {*STATEMENTS}
+    assert [rule.leave_out for rule in pipeline.settings.protection.rules] == [("card",), ("note",)]
 
 
 def test_framed_payloads_have_a_registry_of_their_own_or_that_of_the_tables(tmp_path: Path):
@@ -223,6 +257,19 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (
             'rejects_topic = "b"\n' + SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = ["a", "b"]'),
             "rejects_topic is one that the source reads: 'b'",
+        ),
+        (
+            SIMPLE + 'include_statements = ["add.colum"]',
+            "'add.colum' is no kind of statement: did you mean add.column?",
+        ),
+        (SIMPLE + 'exclude_statements = ["create.table"]', "exclude in [tables] leaves tables out"),
+        (
+            SIMPLE + '[[table]]\nmatch = "t"\nexclude_statements = ["x"]',
+            "'x' is no kind of statement: there are add.column, drop.column, rename.column,",
+        ),
+        (
+            SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "f"\n[[table]]\nmatch = "t"\nexclude_statements = []',
+            "expected [lake] for include_statements and exclude_statements of [[table]], got another sink",
         ),
         ('rejects = "${NOT_SET_AT_ALL}"\n' + SIMPLE, "expected the environment variable NOT_SET_AT_ALL, got none"),
     ],

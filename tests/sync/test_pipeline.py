@@ -32,7 +32,7 @@ from cdcavro.sync.batches import Batches
 from cdcavro.sync.native.delta_lake import NativeDeltaTable
 from cdcavro.sync.native.native_tables import NativeTables
 from cdcavro.sync.outputs.reject_places import replay
-from cdcavro.sync.outputs.sink_settings import LakeSettings
+from cdcavro.sync.outputs.sink_settings import LakeSettings, StatementRules, excluded_kinds
 from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.pipeline import job_of, pause, reset
 from cdcavro.sync.protection import Constant, RowRule
@@ -644,6 +644,51 @@ def test_a_reset_waits_for_no_rules_and_is_one_of_lakes_alone(job):
     path.write_text(path.read_text().replace("Delta Lake at ", "Avro files in "))
     said = error_of(reset, made.folder / "state", ["d.t"])
     assert "expected the state of a pipeline into a lake, got that of one into Avro files in " in said
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+@pytest.mark.parametrize("sink", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
+def test_statements_that_are_excluded_are_not_followed_and_rows_go_on(job, sink: str):
+    """No column goes and none is renamed, no row is lost by a TRUNCATE; another table follows all, and so does a reset."""
+    rules = StatementRules(frozenset(), (("d.t", excluded_kinds(["add.column"])),))
+    made = job(sink, is_changelog=True, behavior="evolve", statements=rules)
+    for table in ("t", "u"):
+        made.send(
+            canal(
+                "CREATE",
+                [],
+                id=1,
+                table=table,
+                isDdl=True,
+                sql=f"CREATE TABLE {table} (id INT PRIMARY KEY, a INT, b INT)",
+            ),
+            canal("INSERT", [{"id": "1", "a": "1", "b": "1"}], id=2, table=table),
+        )
+        made.send(
+            canal("TRUNCATE", [], id=3, table=table, isDdl=True, sql=f"TRUNCATE TABLE {table}"),
+            canal("ALTER", [], id=4, table=table, isDdl=True, sql=f"ALTER TABLE {table} DROP COLUMN b, ADD c INT"),
+            canal("ALTER", [], id=5, table=table, isDdl=True, sql=f"ALTER TABLE {table} RENAME COLUMN a TO a2"),
+            canal("INSERT", [{"id": "2", "a2": "2", "c": "2"}], id=6, table=table),
+        )
+    made.run()
+    made.send(
+        canal("ALTER", [], id=7, isDdl=True, sql="ALTER TABLE t ADD a INT"),
+        canal("INSERT", [{"id": "3", "a2": "3", "c": "3", "a": "4"}], id=8),
+        canal("INSERT", [{"id": "9", "a2": "9", "c": "9", "a": "9"}], id=9),
+        canal("DELETE", [{"id": "9", "a2": "9", "c": "9", "a": "9"}], id=10),
+    )
+    (report,) = made.run()
+    assert report.steps == ["d.t: column 'a (added 1)' is added"] * 2
+    rows = made.rows("d.t", "id", "a", "b", "c")
+    assert rows == [(1, 1, 1, None), (2, 2, None, 2), (3, 3, None, 3)]
+    assert made.rows("d.u", "id", "a2", "c") == [(2, 2, 2)]
+    log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", suffix="changes")
+    assert [row[1:] for row in log] == [("c", 1), ("t", None), ("c", 2), ("c", 3), ("c", 9), ("d", 9)]
+    reset(made.folder / "state", ["d.t"])
+    made.send(canal("ERASE", [], id=11, isDdl=True, sql="DROP TABLE t"), canal("INSERT", [{"id": "4"}], id=12))
+    made.run()
+    assert made.rows("d.t", "id") == [(4,)]
 
 
 def test_rows_that_wait_of_tables_that_had_one_name_one_after_another_are_counted_together(job):

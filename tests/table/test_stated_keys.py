@@ -135,7 +135,7 @@ def test_columns_of_a_key_that_do_not_come_are_told(job: Callable[..., LocalJob]
     (report,) = made.run(shapes=(*shapes("Idd"), *shapes("Id", match="other")))
     assert report.notes == [
         "[[table]] of match = 'D.T': no column is called 'Idd' so far: did you mean Id?",
-        "[[table]]: no table fits 'other' so far, so its rule shapes nothing",
+        "[[table]]: no table fits 'other' so far, so its rule changes nothing",
     ]
     assert made.rows("d.t", "Id", suffix="changes") == [(7,)]
 

@@ -70,6 +70,7 @@ class Changelog:
     table: TableName
     behavior: str = LENIENT
     change_columns: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
 
     @property
     def identifier(self) -> str:
@@ -83,7 +84,7 @@ class Changelog:
         """
         self.sink.make_room(spark, self.table)
         own, columns = name_property(versions[-1].table), {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
-        return prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, own)
+        return prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, own, self.excluded)
 
     def append(
         self,

@@ -99,6 +99,7 @@ class CurrentState:
       default each call looks.
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
       words of `sql_statements.CHANGE_COLUMNS`.
+    * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
     """
 
     sink: Sink
@@ -107,6 +108,7 @@ class CurrentState:
     guard: timedelta = timedelta(days=7)
     known: LakeTableCache | None = None
     change_columns: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
 
     @property
     def identifier(self) -> str:
@@ -140,7 +142,7 @@ class CurrentState:
             self._create_deletes(spark, known)
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**sql.STATE, **sql.change_types(self.change_columns)}
-        steps = prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, first)
+        steps = prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, first, self.excluded)
         properties = known.look(spark, self.identifier)
         known.is_empty = properties.get(CREATED) == own
         before = int(properties.get(FILLED, "0"))

@@ -370,10 +370,11 @@ def prepare(
     own: Mapping[str, str],
     behavior: str,
     properties: Mapping[str, str] | None = None,
+    excluded: Collection[str] = (),
 ) -> list[Step]:
     """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
-    A new table has `properties` besides the sink's. Raises `SchemaError` for a step that the behavior or the sink does
+    A new table has `properties` besides the sink's. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the sink does
     not allow, before the first step is taken.
     """
     wanted = wanted_columns(schema)
@@ -384,7 +385,7 @@ def prepare(
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in properties_of(spark, identifier):
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
-    steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen)
+    steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded)
     steps += change_column_steps(own, lake.columns)
     needed = sink.properties_for(steps)
     if needed:
@@ -440,9 +441,11 @@ def fill(
 
 def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept: Collection[str]) -> None:
     fields = schema.record["fields"]
-    columns = {column.field: column.name for column in wanted_columns(schema)}
-    names = [name for name in columns if name in {field["name"] for field in fields}]
     rows = spark.table(identifier)
+    present = present_columns(rows)
+    named = [(column.field, same_column(present, column)) for column in wanted_columns(schema)]
+    columns = {field: found.name for field, found in named if found is not None}
+    names = [name for name in columns if name in {field["name"] for field in fields}]
     row = sf.struct(*[sf.col(quote(columns[name])).alias(name) for name in names])
     filled = rows.select(
         KEY, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")

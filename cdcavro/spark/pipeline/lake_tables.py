@@ -20,6 +20,7 @@ from pyspark.errors import (
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, SetupError
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lakes import (
@@ -35,7 +36,7 @@ from cdcavro.lake.lakes import (
 )
 from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
-from cdcavro.lake.typed_rows import facts_of_parts
+from cdcavro.lake.typed_rows import ENDS, facts_of_parts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache
 from cdcavro.spark.lake.sinks import (
@@ -54,12 +55,13 @@ from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from cdcavro.lake.lakes import IcebergLake
+    from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.sync.native.native_tables import NativeTables
@@ -259,15 +261,16 @@ class LakeTables:
         sink = self._sinks[name]
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior = LENIENT if table.is_gone else self.settings.behavior
+        excluded = self.settings.statements.excluded_of(table)
         try:
             reason = changelog_reason(table.versions)
             if self.settings.is_current and reason is None:
                 known = self._known.setdefault(name, LakeTableCache())
                 own = self.settings
-                state = CurrentState(sink, name, behavior, own.guard, known, own.change_columns)
+                state = CurrentState(sink, name, behavior, own.guard, known, own.change_columns, excluded)
                 retry(lambda: self._merge(spark, state, table, waiting, steps))
             if self.settings.is_changelog or reason is not None:
-                log = Changelog(sink, name, behavior, self.settings.change_columns)
+                log = Changelog(sink, name, behavior, self.settings.change_columns, excluded)
                 if self.settings.is_current and self._reasons.get(name) != reason:
                     self._reasons[name] = reason
                     steps += [] if reason is None else [reason]
@@ -282,14 +285,16 @@ class LakeTables:
         self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
     ) -> None:
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
+        rows = reduce(DataFrame.unionByName, [part.rows for part in waiting]) if waiting else None
+        if facts is not None and rows is not None:
+            facts = facts._replace(floor=floor_of(rows, facts, state.excluded))
         self._prepare(
             "state",
             state.table,
             table,
             lambda: steps.extend(map(str, state.prepare(spark, table.versions, facts=facts))),
         )
-        if waiting:
-            rows = reduce(DataFrame.unionByName, [part.rows for part in waiting])
+        if rows is not None:
             state.merge(rows, table.versions, facts=facts)
             today = datetime.now(UTC).date()
             if self._forgotten.get(state.table) != today:
@@ -383,6 +388,17 @@ def _adopt(spark: SparkSession, sink: Sink, identifier: str) -> None:
         until = bytes(lake.agg(sf.max(ORDER).alias("last")).collect()[0]["last"] or b"")
     columns = [one.name for one in present_columns(lake)]
     put_properties(spark, identifier, adopted_properties(sink.owner or "", columns, until))
+
+
+def floor_of(rows: DataFrame, facts: RowFacts, excluded: Collection[str]) -> bytes | None:
+    """Return the order of the last TRUNCATE or DROP of rows that a state follows, or of a reset; None if there is none."""
+    ends = [operation for operation, kind in ENDS.items() if kind not in excluded]
+    if facts.floor is None or len(ends) == len(ENDS):
+        return facts.floor
+    resets = [sf.lit(reset_order(count)) for count in range(1, facts.resets + 1)]
+    is_floor = sf.col("operation").isin(ends) | (sf.col("order").isin(resets) if resets else sf.lit(False))  # noqa: FBT003
+    found = rows.where(is_floor).agg(sf.max("order").alias("floor")).collect()[0]["floor"]
+    return None if found is None else bytes(found)
 
 
 def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:

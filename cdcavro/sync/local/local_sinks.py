@@ -138,6 +138,7 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
         is_adopting=settings.is_adopting,
         unmarked=job.unmarked,
         change_columns=settings.change_columns,
+        statements=settings.statements,
     )
 
 

@@ -36,10 +36,11 @@ def prepare(
     own: Mapping[str, str],
     behavior: str,
     properties: Mapping[str, str],
+    excluded: Collection[str] = (),
 ) -> list[Step]:
     """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
-    A new table has `properties` besides the lake's. Raises `SchemaError` for a step that the behavior or the lake does
+    A new table has `properties` besides the lake's. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the lake does
     not allow, before the first step is taken.
     """
     wanted, known = wanted_columns(schema), table.properties()
@@ -49,7 +50,7 @@ def prepare(
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
-    steps = steps_to(schema.table.table, table.columns(), wanted, behavior, lake.can_widen)
+    steps = steps_to(schema.table.table, table.columns(), wanted, behavior, lake.can_widen, excluded)
     steps += change_column_steps(own, table.schema().names)
     needed = lake.properties_for(steps)
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
@@ -66,7 +67,8 @@ def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[
     """
     present, record = table.columns(), schema.record
     named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
-    held = {field: found.name for field, found in named if found is not None and found.name not in kept}
+    names = {field: found.name for field, found in named if found is not None}
+    held = {field: name for field, name in names.items() if name not in kept}
     stated = {field["name"] for field in record["fields"] if field.get("default") is not None}
     added = [one.field for one in schema.all_columns if one.since > before and one.field in stated.intersection(held)]
     is_retired = any(one.until is not None and one.until >= before for one in schema.all_columns)
@@ -81,7 +83,7 @@ def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[
             column = default.take(pa.repeat(0, rows.num_rows))
             values[name] = in_lake(column, rows.schema.field(name).type, name)
         if is_inherited:
-            values |= {name: value for name, value in _inherited(values, schema).items() if name not in kept}
+            values |= {name: value for name, value in _inherited(values, schema, names).items() if name not in kept}
         return pa.RecordBatch.from_arrays(list(values.values()), schema=rows.schema)
 
     table.rewrite(transform)
@@ -97,9 +99,11 @@ def _defaults(schema: TableSchema) -> dict[str, pa.Array]:
     return dict(zip([field["name"] for field in record["fields"]], values.values(), strict=True))
 
 
-def _inherited(values: Mapping[str, pa.Array], schema: TableSchema) -> dict[str, pa.Array]:
-    """Return the columns of rows, those that took over from retired ones with the values of these."""
-    names = {column.field: column.name for column in wanted_columns(schema)}
+def _inherited(values: Mapping[str, pa.Array], schema: TableSchema, names: Mapping[str, str]) -> dict[str, pa.Array]:
+    """Return the columns of rows, those that took over from retired ones with the values of these.
+
+    `names` are those of the lake's columns, by their fields.
+    """
     fields = [field for field in schema.record["fields"] if names.get(field["name"]) in values]
     columns = [values[names[field["name"]]] for field in fields]
     filled = fill_older_values(columns, fields)

@@ -107,6 +107,7 @@ class NativeState:
       made anew for each call looks.
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
       words of `lake_columns.CHANGE_COLUMNS`.
+    * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
     """
 
     lake: NativeLake
@@ -115,6 +116,7 @@ class NativeState:
     guard: timedelta = timedelta(days=7)
     known: NativeCache = field(default_factory=NativeCache)
     change_columns: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
 
     @property
     def identifier(self) -> str:
@@ -149,7 +151,7 @@ class NativeState:
         filled = {FILLED: str(version)}
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**STATE, **change_types(self.change_columns)}
-        steps = prepare(self.lake, table, versions[-1], columns, self.behavior, first)
+        steps = prepare(self.lake, table, versions[-1], columns, self.behavior, first, self.excluded)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own
         before = int(properties.get(FILLED, "0"))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow.arrays import blank
+from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, hide_credentials
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
@@ -21,7 +22,7 @@ from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import CHANGE, OWNER, SUFFIXES, adopted_properties, adopted_until, adopts, name_property
 from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER, change_types, held_change_columns
-from cdcavro.lake.typed_rows import DROP, facts_of_parts
+from cdcavro.lake.typed_rows import DROP, ENDS, facts_of_parts
 from cdcavro.sync.native.native_columns import prepare
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_table import WAITED, Mark
@@ -34,9 +35,10 @@ from cdcavro.sync.native.row_images import (
     read_envelopes,
     texts_of,
 )
+from cdcavro.sync.outputs.sink_settings import StatementRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from cdcavro.lake.evolution import Step
     from cdcavro.lake.lakes import Attempt
@@ -97,6 +99,7 @@ class NativeTables:
     * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
     * `unmarked`: the tables that the pipeline wrote when lake tables did not say whose they are.
     * `change_columns` (tuple of str): as in `NativeState`.
+    * `statements` (`StatementRules`): which statements of which tables are not followed.
     """
 
     lake: NativeLake
@@ -109,6 +112,7 @@ class NativeTables:
     is_adopting: bool = False
     unmarked: frozenset[TableName] = frozenset()
     change_columns: tuple[str, ...] = ()
+    statements: StatementRules = field(default_factory=StatementRules)
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
@@ -172,15 +176,15 @@ class NativeTables:
         steps: list[str] = []
         lake = self._lakes[name]
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
-        behavior = LENIENT if table.is_gone else self.behavior
+        behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
         try:
             reason = changelog_reason(table.versions)
             if self.is_current and reason is None:
                 known = self._known.setdefault(name, NativeCache())
-                state = NativeState(lake, name, behavior, self.guard, known, self.change_columns)
+                state = NativeState(lake, name, behavior, self.guard, known, self.change_columns, excluded)
                 self._merge(state, table, waiting, steps)
             if self.is_changelog or reason is not None:
-                log = NativeChangelog(lake, name, behavior, self.change_columns)
+                log = NativeChangelog(lake, name, behavior, self.change_columns, excluded)
                 if self.is_current and self._reasons.get(name) != reason:
                     self._reasons[name] = reason
                     steps += [] if reason is None else [reason]
@@ -193,14 +197,16 @@ class NativeTables:
 
     def _merge(self, state: NativeState, table: Table, waiting: Sequence[Part], steps: list[str]) -> None:
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
+        rows = pa.concat_tables([part.rows for part in waiting]) if waiting else None
+        if facts is not None and rows is not None:
+            facts = facts._replace(floor=floor_of(rows, facts, state.excluded))
         self._prepare(
             "state",
             state.table,
             table,
             lambda: steps.extend(map(str, state.prepare(table.versions, facts=facts))),
         )
-        if waiting:
-            rows = pa.concat_tables([part.rows for part in waiting])
+        if rows is not None:
             state.merge(rows, table.versions, facts=facts)
             today = datetime.now(UTC).date()
             if self._forgotten.get(state.table) != today:
@@ -291,6 +297,7 @@ class NativeChangelog:
     table: TableName
     behavior: str = LENIENT
     change_columns: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
 
     @property
     def identifier(self) -> str:
@@ -310,7 +317,7 @@ class NativeChangelog:
         self.lake.make_room(self.table)
         columns = {**sql.CHANGELOG, **change_types(self.change_columns)}
         own = name_property(versions[-1].table)
-        return prepare(self.lake, self.lake_table, versions[-1], columns, self.behavior, own)
+        return prepare(self.lake, self.lake_table, versions[-1], columns, self.behavior, own, self.excluded)
 
     def append(self, rows: pa.Table, versions: Sequence[TableSchema], mark: Mark) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.
@@ -378,6 +385,19 @@ def _places(has_after: pa.Array, has_before: pa.Array) -> tuple[pa.Array, pa.Arr
 
 def _choose(before: pa.Array, after: pa.Array, order: tuple[pa.Array, pa.Array, pa.Array] | None) -> pa.Array:
     return after if order is None else pa.concat_arrays([before, after]).take(order[1])
+
+
+def floor_of(rows: pa.Table, facts: RowFacts, excluded: Collection[str]) -> bytes | None:
+    """Return the order of the last TRUNCATE or DROP of rows that a state follows, or of a reset; None if there is none."""
+    ends = [operation for operation, kind in ENDS.items() if kind not in excluded]
+    if facts.floor is None or len(ends) == len(ENDS):
+        return facts.floor
+    resets = [reset_order(count) for count in range(1, facts.resets + 1)]
+    order = rows.column("order")
+    is_end = pc.is_in(rows.column("operation"), pa.array(ends, pa.string()))
+    is_reset = pc.is_in(order, pa.array(resets, pa.binary()))
+    floor: bytes | None = pc.max(order.filter(pc.or_(is_end, is_reset))).as_py()
+    return floor
 
 
 def rows_not_held(rows: pa.Table, table: NativeTable, until: bytes) -> pa.Table:

@@ -6,19 +6,21 @@ import os
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
-from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.evolution import LENIENT, STATEMENTS
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.sync.outputs.routes import Routes
 from cdcavro.table.ddl.steps import TableName
+from cdcavro.table.table_names import fits_caseless
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cdcavro.lake.lakes import DeltaLake, IcebergLake
     from cdcavro.table.history import Table
@@ -28,6 +30,64 @@ _REFUSED: Final = frozenset({"topic", "includeheaders", "kafka.bootstrap.servers
 BLOB: Final = "blob"
 TUPLE: Final = "tuple"
 STRATEGIES: Final = (BLOB, TUPLE)
+
+
+# What begins the kinds of statements that are one family, or ends them.
+_FAMILIES: Final = {
+    word: tuple(kind for kind in STATEMENTS if word in kind.split("."))
+    for word in dict.fromkeys(word for kind in STATEMENTS for word in kind.split("."))
+}
+# It is always followed: a lake table is created with its first row.
+_CREATE: Final = "create.table"
+
+
+def excluded_kinds(include: Sequence[str] | None, exclude: Sequence[str] = ()) -> frozenset[str]:
+    """Return the kinds of statements that are not followed: those that are not included, if any are, or are excluded.
+
+    Each is one of `evolution.STATEMENTS`, or a word of it, which stands for all kinds that have it. Raises `ValueError`.
+
+    >>> sorted(excluded_kinds(["column"], ["drop"]))
+    ['drop.column', 'drop.table', 'truncate.table']
+    """
+    included = STATEMENTS if include is None else [kind for one in include if one != _CREATE for kind in _kinds(one)]
+    return frozenset(STATEMENTS).difference(included) | {kind for one in exclude for kind in _kinds(one)}
+
+
+def _kinds(stated: str) -> tuple[str, ...]:
+    if stated in STATEMENTS:
+        return (stated,)
+    if stated in _FAMILIES:
+        return _FAMILIES[stated]
+    if stated == _CREATE:
+        raise ValueError(f"{_CREATE} is not excluded: exclude in [tables] leaves tables out")
+    near = get_close_matches(stated, [*STATEMENTS, *_FAMILIES], n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(STATEMENTS)}"
+    raise ValueError(f"{shown(stated)} is no kind of statement: {hint}")
+
+
+@dataclass(frozen=True)
+class StatementRules:
+    """Which kinds of statements lake tables do not follow.
+
+    * `excluded` (frozenset[str]): those of most tables, as `excluded_kinds` returns them.
+    * `tables` (tuple[tuple[str, frozenset[str]], ...]): patterns of the names of tables, regardless of case, with theirs:
+      the first one that fits any name that a table had counts.
+    """
+
+    excluded: frozenset[str] = frozenset()
+    tables: tuple[tuple[str, frozenset[str]], ...] = ()
+
+    def excluded_of(self, table: Table) -> frozenset[str]:
+        """Return the kinds of statements that the lake table of a table does not follow."""
+        return self.excluded_for(schema.table for schema in table.versions) if self.tables else self.excluded
+
+    def excluded_for(self, names: Iterable[TableName]) -> frozenset[str]:
+        """Return the same for a table that had these names."""
+        known = list(names)
+        for pattern, own in self.tables:
+            if any(fits_caseless(name, pattern) for name in known):
+                return own
+        return self.excluded
 
 
 @dataclass(frozen=True)
@@ -45,6 +105,7 @@ class LakeSettings:
       are in the source.
     * `change_columns` (tuple of str): the columns about the change of a row that lake tables have, by the words of
       `lake_columns.CHANGE_COLUMNS`, such as `time`.
+    * `statements` (StatementRules): which statements of which tables are not followed.
     """
 
     sink: DeltaLake | IcebergLake
@@ -58,6 +119,7 @@ class LakeSettings:
     is_native: bool = True
     template: str | None = None
     change_columns: tuple[str, ...] = ()
+    statements: StatementRules = StatementRules()
     topic = None
     is_connect = False
 

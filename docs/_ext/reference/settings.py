@@ -58,6 +58,8 @@ adopt = true
 native = false
 name = "lake.{database}_{table}"
 change_columns = ["time", "topic", "partition", "offset"]
+include_statements = ["column"]
+exclude_statements = ["drop.column"]
 
 [kafka]
 servers = "broker:9092"
@@ -116,6 +118,8 @@ salt = "${SALT}"
 secret = "${MASK_SECRET}"
 where = "country = 'CH'"
 key = ["tenant", "id"]
+include_statements = ["add.column", "rename.column"]
+exclude_statements = ["truncate.table"]
 
 [[route]]
 from = "shop_*.orders_*"
@@ -130,7 +134,7 @@ PAGES: Final = {
     "avro": "[Avro files](../how-to/sync-beside-a-lake.md#avro-files)",
     "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
     "metrics": "[Metrics](../how-to/pipeline-health.md#metrics) and [health](../how-to/pipeline-health.md#health-over-http)",
-    "table": "[Keep personal data out of the lake](../how-to/personal-data.md) and [partition a table, give it a key](../how-to/table-shape.md)",
+    "table": "[Keep personal data out of the lake](../how-to/personal-data.md), [partition a table, give it a key](../how-to/table-shape.md) and [which statements are followed](../how-to/lake-tables.md#statements-that-are-not-followed)",
     "route": "[Write tables under other names](../how-to/routes.md)",
     "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",
 }

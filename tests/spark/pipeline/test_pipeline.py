@@ -37,6 +37,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it,
     test_packed_files_and_byte_order_marks_are_read_as_elsewhere,
     test_rejects_are_read_again_once_at_their_place_in_the_order,
+    test_statements_that_are_excluded_are_not_followed_and_rows_go_on,
     test_tables_are_merged_with_every_nth_batch_and_at_the_end,
     test_the_account_of_a_pipeline_is_that_of_all_its_runs,
     test_the_tables_of_the_shop_are_those_of_the_server,
