@@ -108,7 +108,6 @@ COVERED_BY = {
     "formats/canal_codec": "formats/test_canal_protobuf",
     "formats/dts_codec": "formats/test_dts_avro",
     "lake/lakes": "spark/lake/test_sinks",
-    "lake/table_shape": "table/test_stated_keys",
     "sync/native/native_table": "sync/native/test_native_state",
     "sync/native/native_columns": "sync/native/test_native_state",
     "sync/native/row_images": "sync/native/test_native_state",

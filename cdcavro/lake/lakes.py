@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
@@ -17,6 +17,7 @@ from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake.escaped_names import folder_names, quote
 from cdcavro.lake.evolution import ADD, DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.sql_statements import ADOPTED, KEY, OPERATION, ORDER
+from cdcavro.lake.table_shape import NO_SHAPE, TableShape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,11 +88,13 @@ class DeltaLake:
     * `root` (str): the folder around them, a path or an address such as `s3a://bucket/lake`.
     * `is_older` (bool): whether tables have the names of folders that they had at first.
     * `owner` (str or None): to whom tables belong that are created.
+    * `shapes` (tuple[TableShape, ...]): what is said of the shape of tables; the first one that fits counts.
     """
 
     root: str
     is_older: bool = False
     owner: str | None = None
+    shapes: tuple[TableShape, ...] = field(default=(), kw_only=True)
     using = "delta"
 
     @property
@@ -128,6 +131,10 @@ class DeltaLake:
         """Return the folder of a table, from the root of its file system on."""
         return "/".join([self.folder.rstrip("/"), *folder_names(table, suffix, is_older=self.is_older)])
 
+    def shape_of(self, table: TableName) -> TableShape:
+        """Return what is said of the shape of a table."""
+        return _shape_of(self.shapes, table)
+
     def can_widen(self, old: str, new: str) -> bool:
         """Return whether a column of a type can become one of another, as Spark spells types."""
         return (old, new) in _WIDER_IN_DELTA or is_wider_decimal(old, new, is_scale_free=True)
@@ -138,12 +145,13 @@ class IcebergLake:
     """A lake of Iceberg tables in a catalog.
 
     * `catalog` (str): the name of the catalog.
-    * `is_older` (bool), `owner` (str or None): as in `DeltaLake`.
+    * `is_older` (bool), `owner` (str or None), `shapes` (tuple[TableShape, ...]): as in `DeltaLake`.
     """
 
     catalog: str
     is_older: bool = False
     owner: str | None = None
+    shapes: tuple[TableShape, ...] = field(default=(), kw_only=True)
     using = "iceberg"
 
     @property
@@ -163,9 +171,17 @@ class IcebergLake:
         """Return the name of a table in SQL."""
         return quote(self.catalog, *folder_names(table, suffix, is_older=self.is_older))
 
+    def shape_of(self, table: TableName) -> TableShape:
+        """Return what is said of the shape of a table."""
+        return _shape_of(self.shapes, table)
+
     def can_widen(self, old: str, new: str) -> bool:
         """Return whether a column of a type can become one of another, as Spark spells types."""
         return (old, new) in _WIDER or is_wider_decimal(old, new, is_scale_free=False)
+
+
+def _shape_of(shapes: Sequence[TableShape], table: TableName) -> TableShape:
+    return next((shape for shape in shapes if shape.fits(table)), NO_SHAPE)
 
 
 def name_property(table: TableName) -> dict[str, str]:

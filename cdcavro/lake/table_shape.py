@@ -1,16 +1,102 @@
-"""Shape of lake tables: what a configuration says of a table beside what its messages do."""
+"""Shape of lake tables: what a configuration says of a table beside what its messages do.
+
+Of the properties of tables, those that have a meaning for Delta Lake or Iceberg are known by name, with the values that
+they can have: what is misspelt would do nothing, or be refused by whoever reads the table next. Those on which this
+project relies cannot be set, nor those that need something of each writer.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from cdcavro.errors import shown
+from cdcavro.lake.escaped_names import OWN
 from cdcavro.table.table_names import fits_caseless
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cdcavro.table.ddl.steps import TableName
+
+DELTA, ICEBERG = "delta", "iceberg"
+_LABELS: Final = {DELTA: "Delta Lake", ICEBERG: "Iceberg"}
+# The first parts of the names of properties that mean something to a lake.
+_FAMILIES: Final = {DELTA: ("delta",), ICEBERG: ("write", "read", "commit", "history", "gc")}
+_FLAG, _COUNT, _SIZE = "true|false", "[0-9]{1,18}", "[0-9]{1,18} ?(?:[kmg]?b)?"
+_INTERVAL: Final = "interval [0-9]{1,9} (?:second|minute|hour|day|week)s?"
+_ROW_MODES: Final = "copy-on-write|merge-on-read"
+_DISTRIBUTIONS: Final = "none|hash|range"
+_ISOLATIONS: Final = "serializable|snapshot"
+# Patterns of names, and of the values that these can have.
+_KNOWN: Final[dict[str, dict[str, str]]] = {
+    DELTA: {
+        "delta.autoOptimize.autoCompact": f"{_FLAG}|auto",
+        "delta.autoOptimize.optimizeWrite": _FLAG,
+        "delta.checkpoint.writeStatsAsJson": _FLAG,
+        "delta.checkpoint.writeStatsAsStruct": _FLAG,
+        "delta.checkpointInterval": "[1-9][0-9]{0,8}",
+        "delta.dataSkippingNumIndexedCols": "-1|[0-9]{1,8}",
+        "delta.deletedFileRetentionDuration": _INTERVAL,
+        "delta.enableExpiredLogCleanup": _FLAG,
+        "delta.logRetentionDuration": _INTERVAL,
+        "delta.randomizeFilePrefixes": _FLAG,
+        "delta.targetFileSize": _SIZE,
+        "delta.tuneFileSizesForRewrites": _FLAG,
+    },
+    ICEBERG: {
+        "commit.manifest-merge.enabled": _FLAG,
+        "commit.manifest.min-count-to-merge": _COUNT,
+        "commit.manifest.target-size-bytes": _COUNT,
+        "commit.retry.*": _COUNT,
+        "gc.enabled": _FLAG,
+        "history.expire.max-ref-age-ms": _COUNT,
+        "history.expire.max-snapshot-age-ms": _COUNT,
+        "history.expire.min-snapshots-to-keep": _COUNT,
+        "read.parquet.vectorization.*": f"{_FLAG}|{_COUNT}",
+        "read.split.*": _COUNT,
+        "write.delete.distribution-mode": _DISTRIBUTIONS,
+        "write.delete.isolation-level": _ISOLATIONS,
+        "write.delete.mode": _ROW_MODES,
+        "write.delete.target-file-size-bytes": _COUNT,
+        "write.distribution-mode": _DISTRIBUTIONS,
+        "write.merge.distribution-mode": _DISTRIBUTIONS,
+        "write.merge.isolation-level": _ISOLATIONS,
+        "write.merge.mode": _ROW_MODES,
+        "write.metadata.compression-codec": "none|gzip",
+        "write.metadata.delete-after-commit.enabled": _FLAG,
+        "write.metadata.metrics.*": r"none|counts|full|truncate\([1-9][0-9]{0,3}\)|[0-9]{1,8}",
+        "write.metadata.previous-versions-max": _COUNT,
+        "write.parquet.bloom-filter-enabled.column.*": _FLAG,
+        "write.parquet.bloom-filter-max-bytes": _COUNT,
+        "write.parquet.compression-codec": "zstd|snappy|gzip|uncompressed",
+        "write.parquet.compression-level": "[0-9]{1,2}",
+        "write.parquet.dict-size-bytes": _COUNT,
+        "write.parquet.page-row-limit": _COUNT,
+        "write.parquet.page-size-bytes": _COUNT,
+        "write.parquet.row-group-size-bytes": _COUNT,
+        "write.spark.fanout.enabled": _FLAG,
+        "write.summary.partition-limit": _COUNT,
+        "write.target-file-size-bytes": _COUNT,
+        "write.update.distribution-mode": _DISTRIBUTIONS,
+        "write.update.isolation-level": _ISOLATIONS,
+        "write.update.mode": _ROW_MODES,
+    },
+}
+# What Spark and Iceberg keep for themselves.
+_RESERVED: Final = frozenset(
+    {"comment", "external", "format", "format-version", "is_managed_location", "location", "owner", "provider", "uuid"}
+    | {"current-schema", "current-snapshot-id", "default-partition-spec", "default-sort-order", "sort-order"}
+)
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*")
+_LONGEST: Final = 255
+_MOST: Final = 100
+# How near the beginning of a name is to one that means something.
+_NEAR: Final = 0.7
 
 
 class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,23 +104,80 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
 
     * `match` (str): a pattern of the names of tables, as in `RowRule`.
     * `key` (tuple[str, ...]): the columns of the key of a table whose source states none.
+    * `properties` (dict[str, str or int or bool]): properties of its lake tables.
     """
 
     match: str
     key: tuple[str, ...] = ()
+    properties: dict[str, str | int | bool] = {}
 
     def __post_init__(self) -> None:
         """Check what does not depend on a lake."""
         _check_names("key", self.key)
+        if len(self.properties) > _MOST:
+            raise ValueError(f"at most {_MOST} properties of a table are set, not {len(self.properties)}")
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns that it is about."""
         return [*self.key]
 
+    @property
+    def property_texts(self) -> dict[str, str]:
+        """The properties as the lake has them."""
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in self.properties.items()
+        }
+
+    @property
+    def of_lake(self) -> list[str]:
+        """The settings that are of lake tables only."""
+        return [name for name in ("properties",) if getattr(self, name)]
+
     def fits(self, table: TableName) -> bool:
         """Return whether it is for a table, in any case of letters."""
         return fits_caseless(table, self.match)
+
+    def check_for(self, lake: str) -> None:
+        """Check what depends on the kind of lake, `delta` or `iceberg`. Raises `ValueError`."""
+        for name, value in self.property_texts.items():
+            _check_property(lake, name, value)
+
+    def properties_left(self, known: Mapping[str, str]) -> dict[str, str]:
+        """Return the properties that a lake table with some properties does not have yet."""
+        return {name: value for name, value in self.property_texts.items() if known.get(name) != value}
+
+
+def property_steps(properties: Mapping[str, str]) -> list[str]:
+    """Return what was done to a table whose properties were set, as parts of a sentence."""
+    return [f"property {name} is set to {value}" for name, value in properties.items()]
+
+
+def _check_property(lake: str, name: str, value: str) -> None:
+    """Raise `ValueError` for a property that cannot be set, or means nothing."""
+    known, family = _KNOWN[lake], name.partition(".")[0]
+    if family == "cdcavro" or OWN in name or name.lower() in _RESERVED:
+        raise ValueError(f"the property {shown(name)} is kept for what writes the table, and cannot be set")
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise ValueError(f"the name of a property has letters, digits, dots, _ and -, which {shown(name)} is not")
+    if not value.isprintable() or "${" in value or len(value) > _LONGEST:
+        raise ValueError(f"the value of the property {name} is a text of a line, which {shown(value)} is not")
+    other = next((one for one, families in _FAMILIES.items() if one != lake and family in families), None)
+    if other is not None:
+        raise ValueError(f"the property {name} is of {_LABELS[other]}, and tables are of {_LABELS[lake]}")
+    if family not in _FAMILIES[lake]:
+        near: list[Any] = get_close_matches(family, _FAMILIES[lake], n=1, cutoff=_NEAR)
+        if near:
+            raise ValueError(f"the property {name} means nothing: did you mean one that begins with {near[0]}.?")
+        return
+    values = next((pattern for one, pattern in known.items() if fnmatchcase(name, one)), None)
+    if values is None:
+        near = get_close_matches(name, known, n=1)
+        hint = f": did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+        raise ValueError(f"the property {name} is unknown, or needs something of each writer, and cannot be set{hint}")
+    if not re.fullmatch(values, value, re.IGNORECASE):
+        raise ValueError(f"the property {name} cannot be {shown(value)}: it is like {values}")
 
 
 def _check_names(setting: str, names: tuple[str, ...]) -> None:
@@ -45,3 +188,7 @@ def _check_names(setting: str, names: tuple[str, ...]) -> None:
         raise ValueError(f"{setting} names each column once, and {shown(twice)} twice")
     if "" in folded:
         raise ValueError(f"{setting} has names of columns, not an empty one")
+
+
+# What is said of a table of which nothing is.
+NO_SHAPE: Final = TableShape("")

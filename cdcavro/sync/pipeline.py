@@ -16,7 +16,7 @@ from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import is_lake
 from cdcavro.sync.outputs.reject_places import RejectPlaces
-from cdcavro.sync.outputs.sink_settings import Job, LakeNames, label_of
+from cdcavro.sync.outputs.sink_settings import Job, LakeNames, label_of, with_shapes
 from cdcavro.sync.outputs.table_rows import (
     PAUSED,
     WAITING,
@@ -72,7 +72,8 @@ class Pipeline:
     redaction: Redaction = field(default_factory=Redaction, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for impossible subjects, places of rejects and sources of framed payloads."""
+        """Raise `ValueError` for impossible subjects, places of rejects, shapes of tables and framed payloads."""
+        object.__setattr__(self, "sink", with_shapes(self.sink, self.settings.shapes))
         _ = self.places
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import find_zone
@@ -319,14 +319,16 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     that says anything of statements for those. Names of columns match regardless of case. Raises `ValueError`.
 
     * `key`: the columns of the key of a table whose source states none: it has a current state then.
+    * `properties`: properties of the lake tables of a table, such as `delta.logRetentionDuration`.
     * `include_statements`: the kinds of statements that the lake tables follow, instead of what `[lake]` says.
     * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
     """
 
     key: tuple[str, ...] = ()
+    properties: dict[str, str | int | bool] = field(default_factory=dict)
     include_statements: tuple[str, ...] | None = None
     exclude_statements: tuple[str, ...] | None = None
-    aspects: ClassVar[str] = "leave_out, mask, where, key, include_statements or exclude_statements"
+    aspects: ClassVar[str] = "leave_out, mask, where, key, properties, include_statements or exclude_statements"
 
     def __post_init__(self) -> None:
         """Check what does not depend on a table."""

@@ -207,7 +207,8 @@ class Settings:
     * `rules` (tuple[RowRule, ...]): which columns are left out or masked; the first rule that fits a table counts.
     * `rejects_raw` (str or None): whether rejects "keep" or "omit" the bytes of their messages, "keep" if there are no
       `rules`, which need it to be said.
-    * `shapes` (tuple[TableShape, ...]): the keys of tables; the first shape that fits a table counts.
+    * `shapes` (tuple[TableShape, ...]): keys of tables, and properties of their lake tables; the first shape that fits a
+      table counts.
     * `routed` (tuple[Route, ...]): what tables are called where they are written; the first route that fits a table counts.
     """
 

@@ -77,7 +77,7 @@ class Changelog:
         """The name of the lake table in SQL."""
         return self.sink.identifier(self.table, _CHANGES)
 
-    def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step]:
+    def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step | str]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
         Raises `SchemaError`.

@@ -122,7 +122,7 @@ class CurrentState:
 
     def prepare(
         self, spark: SparkSession, versions: Sequence[TableSchema], *, facts: RowFacts | None = None
-    ) -> list[Step]:
+    ) -> list[Step | str]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
         `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then

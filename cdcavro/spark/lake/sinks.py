@@ -26,6 +26,7 @@ from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step
 from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, change_column_steps, create_table, set_properties
+from cdcavro.lake.table_shape import property_steps
 from cdcavro.spark.session import classic
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older
 
@@ -371,14 +372,16 @@ def prepare(
     behavior: str,
     properties: Mapping[str, str] | None = None,
     excluded: Collection[str] = (),
-) -> list[Step]:
+) -> list[Step | str]:
     """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
-    A new table has `properties` besides the sink's. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the sink does
-    not allow, before the first step is taken.
+    A new table has `properties` besides the sink's, and any table has those of its shape; those that were set are told
+    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the sink does not allow, before the first step
+    is taken.
     """
-    wanted = wanted_columns(schema)
-    all_properties = {**sink.properties([one.name for one in wanted]), **(properties or {})}
+    wanted, shape = wanted_columns(schema), sink.shape_of(schema.table)
+    usual = sink.properties([one.name for one in wanted])
+    all_properties = {**usual, **shape.property_texts, **(properties or {})}
     spark.sql(create_table(identifier, wanted, own, sink.using, all_properties))
     lake = spark.table(identifier)
     present = present_columns(lake)
@@ -394,7 +397,9 @@ def prepare(
         put_properties(spark, identifier, off)
     for step in steps:
         spark.sql(alter_table(identifier, step))
-    return steps
+    left = shape.properties_left(properties_of(spark, identifier)) if shape.properties else {}
+    put_properties(spark, identifier, left)
+    return [*steps, *property_steps(left)]
 
 
 def properties_of(spark: SparkSession, identifier: str) -> dict[str, str]:

@@ -86,8 +86,10 @@ COLLECTED: Final = 128 << 20
 
 def spark_lake(lake: DeltaLake | IcebergLake) -> Sink:
     """Return a lake as Spark writes it."""
-    own = lake.is_older, lake.owner
-    return Delta(lake.root, *own) if isinstance(lake, DeltaLake) else Iceberg(lake.catalog, *own)
+    own, shapes = (lake.is_older, lake.owner), lake.shapes
+    if isinstance(lake, DeltaLake):
+        return Delta(lake.root, *own, shapes=shapes)
+    return Iceberg(lake.catalog, *own, shapes=shapes)
 
 
 def spark_folder(sink: Sink, spark: SparkSession) -> str | None:

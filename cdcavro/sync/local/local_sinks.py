@@ -152,7 +152,7 @@ def native_lake(settings: LakeSettings) -> NativeLake:
         if isinstance(lake, DeltaLake):
             from cdcavro.sync.native.delta_lake import NativeDelta  # noqa: PLC0415  it takes a while to import
 
-            return NativeDelta(lake.root, lake.is_older, lake.owner)
+            return NativeDelta(lake.root, lake.is_older, lake.owner, shapes=lake.shapes)
         from cdcavro.sync.native.iceberg_lake import NativeIceberg  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: {_EXTRA}") from error
@@ -161,7 +161,8 @@ def native_lake(settings: LakeSettings) -> NativeLake:
             f"{lake.name} has no warehouse in [lake]: without Spark, only a catalog of files is written, whose folder that"
             " is"
         )
-    return NativeIceberg(lake.catalog, lake.is_older, lake.owner, warehouse=settings.warehouse)
+    own = lake.catalog, lake.is_older, lake.owner
+    return NativeIceberg(*own, shapes=lake.shapes, warehouse=settings.warehouse)
 
 
 def _topic_sink(settings: KafkaTopics) -> LocalSink:

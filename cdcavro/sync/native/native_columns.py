@@ -18,6 +18,7 @@ from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, rea
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
+from cdcavro.lake.table_shape import property_steps
 from cdcavro.sync.native.row_images import binary, in_lake, parts, places
 from cdcavro.table.older_fields import ROW, heirs
 
@@ -37,15 +38,17 @@ def prepare(
     behavior: str,
     properties: Mapping[str, str],
     excluded: Collection[str] = (),
-) -> list[Step]:
+) -> list[Step | str]:
     """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
-    A new table has `properties` besides the lake's. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the lake does
-    not allow, before the first step is taken.
+    A new table has `properties` besides the lake's, and any table has those of its shape; those that were set are told
+    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the lake does not allow, before the first step
+    is taken.
     """
-    wanted, known = wanted_columns(schema), table.properties()
+    wanted, known, shape = wanted_columns(schema), table.properties(), lake.shape_of(schema.table)
     if known is None:
-        table.create(wanted, own, {**lake.properties([one.name for one in wanted]), **properties})
+        usual = lake.properties([one.name for one in wanted])
+        table.create(wanted, own, {**usual, **shape.property_texts, **properties})
         known = table.properties() or {}
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
@@ -54,8 +57,9 @@ def prepare(
     steps += change_column_steps(own, table.schema().names)
     needed = lake.properties_for(steps)
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
-    table.alter(steps, off)
-    return steps
+    left = shape.properties_left(known)
+    table.alter(steps, off | left)
+    return [*steps, *property_steps(left)]
 
 
 def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[str] = frozenset()) -> None:

@@ -131,7 +131,7 @@ class NativeState:
     def _deletes(self) -> NativeTable:
         return self.lake.table(self.table, DELETES_TABLE)
 
-    def prepare(self, versions: Sequence[TableSchema], *, facts: RowFacts | None = None) -> list[Step]:
+    def prepare(self, versions: Sequence[TableSchema], *, facts: RowFacts | None = None) -> list[Step | str]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
         `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.lake.table_shape import TableShape
     from cdcavro.table.ddl.steps import TableName
 
 
@@ -107,6 +108,9 @@ class NativeLake(Protocol):
 
     def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps."""
+
+    def shape_of(self, table: TableName) -> TableShape:
+        """Return what is said of the shape of a table."""
 
     def can_widen(self, old: str, new: str) -> bool:
         """Return whether a column of a type can become one of another, as Spark spells types."""

@@ -309,7 +309,7 @@ class NativeChangelog:
         """The lake table."""
         return self.lake.table(self.table, _CHANGES)
 
-    def prepare(self, versions: Sequence[TableSchema]) -> list[Step]:
+    def prepare(self, versions: Sequence[TableSchema]) -> list[Step | str]:
         """Make the lake table have the columns of the newest version; return what was done to it.
 
         Raises `SchemaError`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cdcavro.lake.lakes import DeltaLake, IcebergLake
+    from cdcavro.lake.table_shape import TableShape
     from cdcavro.table.history import Table
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -221,6 +222,20 @@ class AvroFiles:
 def label_of(name: TableName) -> str:
     """Return the name of a lake table for people."""
     return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
+
+def with_shapes(
+    sink: LakeSettings | KafkaTopics | AvroFiles, shapes: tuple[TableShape, ...]
+) -> LakeSettings | KafkaTopics | AvroFiles:
+    """Return the settings of a sink whose tables have shapes. Raises `ValueError` for what the sink cannot have."""
+    if isinstance(sink, LakeSettings):
+        for shape in shapes:
+            shape.check_for(sink.sink.using)
+        return replace(sink, sink=replace(sink.sink, shapes=shapes)) if shapes else sink
+    of_lake = sorted({name for shape in shapes for name in shape.of_lake})
+    if of_lake:
+        raise ValueError(f"{', '.join(of_lake)} in [[table]] is of lake tables, and rows go to {sink.name}")
+    return sink
 
 
 class Job(NamedTuple):

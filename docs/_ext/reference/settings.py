@@ -118,6 +118,7 @@ salt = "${SALT}"
 secret = "${MASK_SECRET}"
 where = "country = 'CH'"
 key = ["tenant", "id"]
+properties = { "delta.logRetentionDuration" = "interval 60 days" }
 include_statements = ["add.column", "rename.column"]
 exclude_statements = ["truncate.table"]
 
