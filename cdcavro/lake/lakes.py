@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake.escaped_names import folder_names, quote
 from cdcavro.lake.evolution import ADD, DROP, RENAME, WIDEN, is_wider_decimal
-from cdcavro.lake.sql_statements import ADOPTED, KEY, OPERATION, ORDER
+from cdcavro.lake.sql_statements import (
+    ADOPTED,
+    AGAIN,
+    DELETED_AT,
+    END,
+    FROM,
+    IS_DELETED,
+    KEY,
+    OPERATION,
+    ORDER,
+    STATE,
+    TO,
+)
 from cdcavro.lake.table_shape import NO_SHAPE, TableShape
 
 if TYPE_CHECKING:
@@ -182,6 +194,31 @@ class IcebergLake:
 
 def _shape_of(shapes: Sequence[TableShape], table: TableName) -> TableShape:
     return next((shape for shape in shapes if shape.fits(table)), NO_SHAPE)
+
+
+# The property that says which form the current state of a table has; a table without it has the first one.
+FORM: Final = "cdcavro.form"
+CURRENT: Final = "current"
+SOFT: Final = "soft"
+HISTORY: Final = "history"
+# The forms of a current state: the rows that there are, deleted ones besides, or all versions of rows; and the columns of
+# each beside those of its table. `_cdc_end` is the order of what ended a row or a version.
+FORMS: Final[Mapping[str, Mapping[str, str]]] = {
+    CURRENT: STATE,
+    SOFT: {**STATE, IS_DELETED: "boolean", DELETED_AT: "timestamp", END: "binary"},
+    HISTORY: {**STATE, FROM: "timestamp", TO: "timestamp", END: "binary", AGAIN: "array<binary>"},
+}
+
+
+def check_form(table: str, form: str, properties: Mapping[str, str]) -> None:
+    """Raise `SchemaError` for a table whose lake table, with these properties, has another form."""
+    held = properties.get(FORM, CURRENT)
+    if held != form:
+        raise SchemaError(
+            table,
+            f'its lake table was begun with form = "{held}", which cannot become "{form}": leave the form as it was, or'
+            " begin with another state and lake",
+        )
 
 
 def name_property(table: TableName) -> dict[str, str]:

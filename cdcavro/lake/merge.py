@@ -7,11 +7,15 @@ for as long as late changes are guarded against.
 A row may lack columns that its change did not have (`TypedRow.absent`). Then the older changes that have
 them are kept beneath it. So each column has the value of the last change that states it, and states merge
 in any order: what is last, and what is missing, depends on the changes alone and not on when they come.
+
+Where deleted rows or all versions of rows are kept, nothing is a floor: each TRUNCATE, DROP and delete ends what stands
+before it, and `replay` returns the versions that the changes of a key make.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from bisect import bisect_left
+from itertools import pairwise, zip_longest
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -156,6 +160,80 @@ class TableState:
         }
         if self.keyless:
             self.rows.clear()
+
+
+class End(NamedTuple):
+    """What ends the version of a row: a later change, a delete, a TRUNCATE or a DROP."""
+
+    order: bytes
+    # Microseconds since the epoch; None if it is not known.
+    at: int | None
+
+
+class Statement(NamedTuple):
+    """What a change says of a row."""
+
+    # When the change was made, in microseconds since the epoch; None if it is not known.
+    at: int | None
+    # Where its values are.
+    place: int
+    # The columns that it does not have.
+    lacking: frozenset[str] = frozenset()
+
+
+class Version(NamedTuple):
+    """A version of a row."""
+
+    order: bytes
+    change: Statement
+    # Of each column that the change lacks the order and the place of the change that has it; None if none has.
+    others: dict[str, tuple[bytes, int] | None]
+    # None for one that stands.
+    end: End | None
+    # The orders of later changes that said the same again, as a message that is delivered twice does.
+    again: tuple[bytes, ...] = ()
+
+
+def replay(changes: Mapping[bytes, Statement], *ends: Sequence[End]) -> list[Version]:
+    """Return the versions of a row, by the order of the changes that begin them.
+
+    `changes` has all upserts of the row by their orders, and `ends` are lists of what ends rows: deletes of its key, and
+    what ends all rows; each is sorted by order. A column that a change lacks is that of the version before, unless that
+    one was ended before the change.
+    """
+    versions: list[Version] = []
+    in_order = sorted(changes)
+    for order, following in zip_longest(in_order, in_order[1:]):
+        change, before = changes[order], versions[-1] if versions else None
+        is_begun = before is not None and before.end is not None and before.end.order == order
+        others = {name: _source(before, name) if before and is_begun else None for name in change.lacking}
+        end = first_end(order, ends)
+        if following is not None and (end is None or following < end.order):
+            end = End(following, changes[following].at)
+        versions.append(Version(order, change, others, end))
+    return versions
+
+
+def _source(version: Version, name: str) -> tuple[bytes, int] | None:
+    return version.others.get(name, (version.order, version.change.place))
+
+
+def without_repetitions(versions: Sequence[Version], is_same: Callable[[Version, Version], bool]) -> list[Version]:
+    """Return versions, one of each that follow one another without a gap and are the same; `is_same` compares two."""
+    found: list[Version] = []
+    for version in versions:
+        last = found[-1] if found else None
+        if last and last.end and last.end.order == version.order and is_same(last, version):
+            found[-1] = last._replace(end=version.end, again=(*last.again, version.order))
+        else:
+            found.append(version)
+    return found
+
+
+def first_end(order: bytes, ends: Iterable[Sequence[End]]) -> End | None:
+    """Return what ends a version that begins at an order, of sorted lists of ends; None if nothing does."""
+    firsts = ((one, bisect_left(one, order, key=lambda end: end.order)) for one in ends)
+    return min((one[i] for one, i in firsts if i < len(one)), key=lambda end: end.order, default=None)
 
 
 def kind_of_rows(rows: Iterable[TypedRow], kind: str | None, name: str) -> str | None:

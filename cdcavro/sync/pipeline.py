@@ -16,7 +16,7 @@ from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import is_lake
 from cdcavro.sync.outputs.reject_places import RejectPlaces
-from cdcavro.sync.outputs.sink_settings import Job, LakeNames, label_of, with_shapes
+from cdcavro.sync.outputs.sink_settings import WITH_FORM, Job, LakeNames, label_of, with_shapes
 from cdcavro.sync.outputs.table_rows import (
     PAUSED,
     WAITING,
@@ -249,7 +249,9 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     if _UNMARKED not in stated and other == sink and not is_checked:
         replace_file(path, json.dumps({**stated, _UNMARKED: unmarked}))
     if other != sink:
-        raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}")
+        is_same_lake = other.partition(WITH_FORM)[0] == sink.partition(WITH_FORM)[0]
+        hint = ": a form cannot change: leave it, or begin with another state and lake" if is_same_lake else ""
+        raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}{hint}")
     return Job(job, known)
 
 

@@ -12,7 +12,7 @@ from cdcavro.exact.instants import find_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake.escaped_names import TABLE_NAME, check_name_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
-from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.lake.lakes import CURRENT, FORMS, DeltaLake, IcebergLake
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.lake.table_shape import TableShape
 from cdcavro.registry.client import TIMEOUT
@@ -40,6 +40,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `current`: whether the current state of a table is kept.
     * `changelog`: whether each change is appended to a second table.
     * `behavior`: how lake tables follow statements: `exception`, `evolve`, `try_evolve`, `lenient` or `ignore`.
+    * `form`: the form of current states: `current`, `soft`, which keeps deleted rows, or `history`, which keeps all versions.
     * `guard_days`: how many days a delete is guarded against late changes of its key.
     * `parallel`: how many tables are written at a time.
     * `adopt`: whether lake tables of another pipeline are taken over.
@@ -58,6 +59,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     current: bool = True
     changelog: bool = False
     behavior: str = LENIENT
+    form: str = CURRENT
     guard_days: float = 7
     parallel: int = 4
     adopt: bool = False
@@ -87,6 +89,10 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             raise FileError(file, "either delta or iceberg in [lake]", "none" if self.delta is None else "both")
         if self.behavior not in BEHAVIORS:
             raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(self.behavior))
+        if self.form not in FORMS:
+            raise FileError(file, f"{', '.join(FORMS)} as form in [lake]", shown(self.form))
+        if self.form != CURRENT and not self.current:
+            raise FileError(file, f"current = true in [lake] for form = {shown(self.form)}", "false")
         if not (self.current or self.changelog):
             raise FileError(file, "current or changelog in [lake]", "neither")
         lake = DeltaLake(self.delta) if self.delta is not None else IcebergLake(self.iceberg or "")
@@ -111,6 +117,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             statements=StatementRules(
                 self.excluded, tuple((one.match, one.excluded) for one in tables if one.is_about_statements)
             ),
+            form=self.form,
         )
 
 

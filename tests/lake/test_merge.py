@@ -17,7 +17,7 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.change.order_value import is_of_full_load, order_value
 from cdcavro.errors import OrderError
 from cdcavro.lake import TableState, TypedRow, TypedRows, check_keys, last_changes
-from cdcavro.lake.merge import values_of
+from cdcavro.lake.merge import End, Statement, replay, values_of, without_repetitions
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.table import TableName, create_table, evolve
 from cdcavro.table.table_schema import TableSchema
@@ -355,3 +355,39 @@ def test_the_shops_keys_stay(producer: str):
     """Through ten versions of `orders`."""
     for table in shop(producer)[0].tables:
         check_keys(table.versions)
+
+
+def test_the_versions_of_a_row_are_ended_by_what_comes_first_behind_them():
+    """A later change, a delete of the key, or what ends all rows; only a change hands on what the next one lacks."""
+    changes = {bytes([one]): Statement(one, one) for one in (1, 3, 5)}
+    changes |= {bytes([one]): Statement(one, one, frozenset("ab")) for one in (2, 6)}
+    deletes, floors = [End(b"\4", 4), End(b"\7", 7)], [End(b"\6\0", None), End(b"\7\0", 8)]
+    versions = replay(changes, deletes, floors)
+    assert [(one.change.place, one.end) for one in versions] == [
+        (1, End(b"\2", 2)),
+        (2, End(b"\3", 3)),
+        (3, End(b"\4", 4)),
+        (5, End(b"\6", 6)),
+        (6, End(b"\6\0", None)),
+    ]
+    assert [one.others for one in versions] == [
+        {},
+        {"a": (b"\1", 1), "b": (b"\1", 1)},
+        {},
+        {},
+        {"a": (b"\5", 5), "b": (b"\5", 5)},
+    ]
+    assert replay({b"\5": Statement(5, 5, frozenset("a"))}, deletes)[0].others == {"a": None}
+    assert replay({}, deletes) == []
+
+
+def test_what_is_said_again_is_one_version_where_nothing_is_between():
+    """Its orders are kept, and the end is that of the last."""
+    versions = replay({bytes([one]): Statement(0, one % 2) for one in (1, 3, 4, 5, 7)}, [End(b"\6", 6)])
+    found = without_repetitions(versions, lambda one, other: one.change.place == other.change.place)
+    assert [(one.order, one.again, one.end) for one in found] == [
+        (b"\1", (b"\3",), End(b"\4", 0)),
+        (b"\4", (), End(b"\5", 0)),
+        (b"\5", (), End(b"\6", 6)),
+        (b"\7", (), None),
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,20 @@ import pyarrow as pa
 
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.sql_statements import FLOOR, KEY, OPERATION, ORDER, UNPARSED, VERSION
+from cdcavro.lake.lakes import HISTORY, SOFT
+from cdcavro.lake.sql_statements import (
+    ABSENT,
+    AGAIN,
+    BEFORE,
+    END,
+    FLOOR,
+    KEY,
+    OPERATION,
+    ORDER,
+    UNPARSED,
+    VERSION,
+)
+from cdcavro.lake.typed_rows import TypedRow
 from cdcavro.sync.batches import Batches, BatchReport
 from cdcavro.sync.local.local_runner import Lane, LocalBatch
 from cdcavro.sync.local.local_sinks import sink_of
@@ -22,6 +36,7 @@ from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.kafka_server import Record
+from support.kept_versions import replayed
 from support.lake_values import as_in_lake, rows_of, shown
 from support.local_pipelines import LocalJob, lake_section, tuples
 from support.shop_state import whole
@@ -63,14 +78,21 @@ def _read(topic: str, partition: int, own: Sequence[Placed], _: Any) -> Iterable
     yield message_batch(len(own), arrays, {"topic": topic, "partition": partition})
 
 
+_UNKNOWN = object()
+
+
+def _known(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not _UNKNOWN}
+
+
 class ShopRun:
     """A pipeline's batches over records, each as the runner hands it over."""
 
-    def __init__(self, folder: Path, kind: str, producer: str) -> None:
+    def __init__(self, folder: Path, kind: str, producer: str, **lake: Any) -> None:
         self.folder, self.producer = folder, producer
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "in").mkdir(exist_ok=True)
-        self.job = LocalJob(folder, lake_section(kind, folder, changelog=True), {"format": producer})
+        self.job = LocalJob(folder, lake_section(kind, folder, changelog=True, **lake), {"format": producer})
         self.number = 0
         self.reports: list[BatchReport] = []
         self._begin()
@@ -109,7 +131,11 @@ class ShopRun:
             rows = [as_in_lake(row, live[called][0].schema) for row in wanted.values()] if called in live else []
             there = {column for row in rows for column in row}
             held = self.read(live[called][1]) if called in live else None
-            found = [] if held is None else rows_of(held)
+            found = (
+                []
+                if held is None
+                else rows_of(held if END not in held.column_names else held.filter(held.column(END).is_null()))
+            )
             # Columns that were dropped stay in the lake.
             kept = [{column: value for column, value in row.items() if column in there} for row in found]
             assert shown(kept) == shown(rows), called
@@ -118,6 +144,46 @@ class ShopRun:
         """Return all rows of a lake table."""
         table = self.job.native.table(name, suffix)
         return table.read(table.schema().names)
+
+    def versions(self, form: str) -> dict[str, tuple[list[Any], list[Any]]]:
+        """Return of each table the versions of its rows that the lake has in a form, and those that its changelog makes.
+
+        A version is key, order, order of its end, and values. Of columns that the version of a change did not have, its
+        values are left out: rows of a changelog are not filled.
+        """
+        found = {}
+        for table, name in self.tables():
+            if table.schema.key is None:
+                continue
+            wanted = self._replayed(table, name)
+            if form == SOFT:
+                # The last of each key.
+                wanted = [*{one[0]: one for one in sorted(wanted, key=lambda one: one[1])}.values()]
+            said = {(key, order): values for key, order, _, values in wanted}
+            held = []
+            own = [KEY, ORDER, END, *([AGAIN] if form == HISTORY else [])]
+            for key, order, end, *again, values in self._values(name, "", own, self._names(table)):
+                orders = [order, *(again[0] or () if again else ()), end]
+                for first, last in pairwise(orders):
+                    had = said.get((key, first), values)
+                    held.append((key, first, last, {column: values[column] for column in had}))
+            found[f"{table.number} {table.versions[0].table.table}"] = sorted(held, key=repr), sorted(wanted, key=repr)
+        return found
+
+    def _names(self, table: Table) -> list[str]:
+        return [one.name for one in table.schema.columns]
+
+    def _replayed(self, table: Table, name: TableName) -> list[Any]:
+        rows, stated = [], {}
+        for version, operation, key, order, absent, _, values in self._changes(table, name, [ABSENT, UNPARSED]):
+            if operation != BEFORE:
+                rows.append(TypedRow(table.number, version, operation, order, key, b""))
+                assert not absent
+                # A column that a version does not have is not that of the version of the row before.
+                stated[order, key] = dict.fromkeys(self._names(table), _UNKNOWN) | values
+        kept = replayed(rows, lambda row: stated[row.order, row.key], lambda _: None, [], is_collapsed=False)
+        every = [(key, one) for key, versions in kept.items() for one in versions]
+        return [(key, one.order, one.end_order, _known(one.values)) for key, one in every]
 
     def everything(self) -> dict[str, dict[str, Any]]:
         """Return what the lake says of each table however its stream was cut: rows, floor, deletes and changelog.
@@ -139,11 +205,11 @@ class ShopRun:
             found[f"{table.number} {table.versions[0].table.table}"] = said
         return found
 
-    def _changes(self, table: Table, name: TableName) -> list[Any]:
+    def _changes(self, table: Table, name: TableName, more: Sequence[str] = (UNPARSED,)) -> list[Any]:
         """Return the changelog: of each row the columns that its version had, as older rows of a changelog are not filled."""
         fields = {one.field: one.name for one in table.schema.columns}
         found: list[Any] = []
-        own = [VERSION, OPERATION, KEY, ORDER, UNPARSED]
+        own = [VERSION, OPERATION, KEY, ORDER, *more]
         for *facts, values in self._values(name, "changes", own, [*fields.values()]):
             had = {fields.get(one.field) for one in table.versions[facts[0] - 1].columns}
             found.append((*facts, {column: value for column, value in values.items() if column in had}))

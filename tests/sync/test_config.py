@@ -206,6 +206,11 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
             SIMPLE + 'name = "{database}"',
             "name in the lake has two or three parts between dots, made of {database}, {schema}",
         ),
+        (SIMPLE + 'form = "scd"', "expected current, soft, history as form in [lake], got 'scd'"),
+        (
+            SIMPLE + 'form = "soft"\ncurrent = false\nchangelog = true',
+            "expected current = true in [lake] for form = 'soft', got false",
+        ),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
         (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake], [kafka] and [avro], got several"),
         (SIMPLE.partition("[lake]")[0], "expected one of [lake], [kafka] and [avro], got none"),

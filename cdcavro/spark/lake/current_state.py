@@ -15,7 +15,7 @@ from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
-from cdcavro.lake.lakes import adopted_columns, name_property
+from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import check_keys
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
 from cdcavro.lake.typed_rows import (
@@ -127,8 +127,8 @@ class CurrentState:
 
         `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then
         says at once what it is to say of them, without a step of its own. Raises `SchemaError` for a table without a
-        primary key, which has a changelog only, for a key that does not find older rows, and for a step that the
-        behavior or the sink does not allow.
+        primary key, which has a changelog only, for a key that does not find older rows, for a lake table that keeps
+        versions of rows, and for a step that the behavior or the sink does not allow.
         """
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
@@ -144,6 +144,7 @@ class CurrentState:
         columns = {**sql.STATE, **sql.change_types(self.change_columns)}
         steps = prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, first, self.excluded)
         properties = known.look(spark, self.identifier)
+        check_form(self.table.table, CURRENT, properties)
         known.is_empty = properties.get(CREATED) == own
         before = int(properties.get(FILLED, "0"))
         if before < version:

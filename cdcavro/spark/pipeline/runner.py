@@ -25,6 +25,7 @@ from cdcavro.files.lines import KEPT
 from cdcavro.files.streams import local_folder
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
+from cdcavro.lake.lakes import CURRENT
 from cdcavro.spark.framed_rows import with_id_header
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.pipeline.avro_files import FileSink
@@ -85,6 +86,14 @@ class Pipeline(pipeline.Pipeline):
     * `registry` (RegistrySettings or None): where the schemas of tables are published.
     * `redaction` (Redaction): what hides values of variables in errors and reports.
     """
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` as other runners do, and for a form of lake tables that Spark does not write."""
+        super().__post_init__()
+        if isinstance(self.sink, LakeSettings) and self.sink.form != CURRENT:
+            raise ValueError(
+                f'Spark does not write lake tables with form = "{self.sink.form}": run = "local", or --local, does'
+            )
 
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.

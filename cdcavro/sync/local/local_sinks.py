@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from cdcavro.errors import FileError, SetupError, shown
 from cdcavro.lake.lake_columns import arrow_type
-from cdcavro.lake.lakes import NAME, OWNER, DeltaLake, foreign_table_error
+from cdcavro.lake.lakes import CURRENT, NAME, OWNER, DeltaLake, foreign_table_error
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.local.local_outcomes import in_order
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate
 from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 from cdcavro.sync.outputs.reject_places import COLUMNS, dotted_name
-from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.outputs.sink_settings import WITH_FORM, AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ class LocalLakeSink:
         return native_lake(self.settings)
 
     def identity(self) -> str:
-        """Return what identifies the lake."""
-        return self.settings.name
+        """Return what identifies the lake, and the form of its tables, which cannot change: a state is bound to both."""
+        form = self.settings.form
+        return self.settings.name if form == CURRENT else f'{self.settings.name}{WITH_FORM}"{form}"'
 
     def check(self) -> None:
         """Look for the lake. Raises `FileError` and `JobError`."""
@@ -139,6 +140,7 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
         unmarked=job.unmarked,
         change_columns=settings.change_columns,
         statements=settings.statements,
+        form=settings.form,
     )
 
 

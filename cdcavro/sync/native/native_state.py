@@ -18,7 +18,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
-from cdcavro.lake.lakes import adopted_columns, name_property
+from cdcavro.lake.lakes import CURRENT, FORM, FORMS, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import check_keys
 from cdcavro.lake.sql_statements import (
     AT,
@@ -117,6 +117,7 @@ class NativeState:
     known: NativeCache = field(default_factory=NativeCache)
     change_columns: tuple[str, ...] = ()
     excluded: frozenset[str] = frozenset()
+    form = CURRENT
 
     @property
     def identifier(self) -> str:
@@ -136,21 +137,22 @@ class NativeState:
 
         `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then
         says at once what it is to say of it. Raises `SchemaError` for a table without a primary key, which has a
-        changelog only, for a key that does not find older rows, and for a step that the behavior or the lake does not
-        allow.
+        changelog only, for a key that does not find older rows, for a lake table of another form, and for a step that
+        the behavior or the lake does not allow.
         """
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
         check_keys(versions)
         self.lake.make_room(self.table)
         version, own, table = versions[-1].version, uuid4().hex, self._state
-        stated = first_properties(facts)
-        if GUARDED in stated:
+        check_form(self.table.table, self.form, table.properties() or {FORM: self.form})
+        stated = self._first_properties(facts)
+        if GUARDED in stated or self.form != CURRENT:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes()
         filled = {FILLED: str(version)}
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
-        columns = {**STATE, **change_types(self.change_columns)}
+        columns = {**FORMS[self.form], **change_types(self.change_columns)}
         steps = prepare(self.lake, table, versions[-1], columns, self.behavior, first, self.excluded)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own
@@ -160,6 +162,10 @@ class NativeState:
         # A table that was made again begins with its first version.
         self.known.put(table, filled)
         return steps
+
+    def _first_properties(self, facts: RowFacts | None) -> dict[str, str]:
+        """Return what the lake table says at once if it is created; `facts` are as in `prepare`."""
+        return first_properties(facts)
 
     def merge(
         self,
@@ -256,7 +262,7 @@ class NativeState:
         names = [held.name for _, held in pairs] + [one.name for one in about.values()]
         source = pa.concat_tables(read) if read else pa.table({})
         columns = {name: source.column(name) for name in source.column_names}
-        found = _with_types({**columns, KEY: keys, ORDER: orders}, kinds, len(keys))
+        found = with_types({**columns, KEY: keys, ORDER: orders}, kinds, len(keys))
         if is_empty:
             if len(found):
                 table.append(found)
@@ -296,14 +302,14 @@ class NativeState:
             below = keys_with_older_values(table.read([KEY, OLDER]), batch.floor)
             touched = pc.unique(pa.concat_arrays([touched, below]))
         held = kinds.empty_table() if is_empty or not len(touched) else table.find(touched)
-        absent = {held_one.name: _names_of(wanted, versions) for wanted, held_one in pairs}
+        absent = {held_one.name: absent_names(wanted, versions) for wanted, held_one in pairs}
         # No change lacks these.
         absent |= {one.name: {} for one in about.values()}
         floors = pc.max_element_wise(
             deletes.standing(binary(held.column(KEY))).fill_null(_NOTHING), pa.scalar(batch.floor, pa.binary())
         )
         replaced, found = combine(RowParts(held.cast(kinds), floors), changes, absent)
-        found = _with_types({name: found.column(name) for name in found.column_names}, kinds, len(found))
+        found = with_types({name: found.column(name) for name in found.column_names}, kinds, len(found))
         if is_empty and len(found):
             table.append(found)
         elif len(replaced) or len(found):
@@ -395,7 +401,7 @@ def _no_changes(versions: Sequence[TableSchema], columns: Callable[[pa.RecordBat
     return pa.table({**columns(envelopes), **own}).slice(0, 0)
 
 
-def _names_of(wanted: LakeColumn, versions: Sequence[TableSchema]) -> dict[int, str]:
+def absent_names(wanted: LakeColumn, versions: Sequence[TableSchema]) -> dict[int, str]:
     """Return what a column is called in each version, as changes name those that they lack."""
     return {
         schema.version: column.name
@@ -405,7 +411,7 @@ def _names_of(wanted: LakeColumn, versions: Sequence[TableSchema]) -> dict[int, 
     }
 
 
-def _with_types(columns: Mapping[str, Any], kinds: pa.Schema, count: int) -> pa.Table:
+def with_types(columns: Mapping[str, Any], kinds: pa.Schema, count: int) -> pa.Table:
     """Return columns as all those of a lake table, in its order; those that are not given are null."""
     arrays = [columns[one.name].cast(one.type) if one.name in columns else pa.nulls(count, one.type) for one in kinds]
     return pa.table(arrays, names=[one.name for one in kinds])

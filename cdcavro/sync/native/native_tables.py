@@ -19,13 +19,23 @@ from cdcavro.errors import CdcAvroError, SchemaError, hide_credentials
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
-from cdcavro.lake.lakes import CHANGE, OWNER, SUFFIXES, adopted_properties, adopted_until, adopts, name_property
+from cdcavro.lake.lakes import (
+    CHANGE,
+    CURRENT,
+    OWNER,
+    SUFFIXES,
+    adopted_properties,
+    adopted_until,
+    adopts,
+    name_property,
+)
 from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER, change_types, held_change_columns
 from cdcavro.lake.typed_rows import DROP, ENDS, facts_of_parts
 from cdcavro.sync.native.native_columns import prepare
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_table import WAITED, Mark
+from cdcavro.sync.native.native_versions import NativeVersions
 from cdcavro.sync.native.row_images import (
     ImageReader,
     absent_of,
@@ -100,6 +110,7 @@ class NativeTables:
     * `unmarked`: the tables that the pipeline wrote when lake tables did not say whose they are.
     * `change_columns` (tuple of str): as in `NativeState`.
     * `statements` (`StatementRules`): which statements of which tables are not followed.
+    * `form` (str): the form of current states, as in `LakeSettings`.
     """
 
     lake: NativeLake
@@ -113,6 +124,7 @@ class NativeTables:
     unmarked: frozenset[TableName] = frozenset()
     change_columns: tuple[str, ...] = ()
     statements: StatementRules = field(default_factory=StatementRules)
+    form: str = CURRENT
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
@@ -124,7 +136,7 @@ class NativeTables:
     @property
     def has_changes(self) -> bool:
         """Whether every change is wanted, and not only the last of each key."""
-        return self.is_changelog
+        return self.is_changelog or self.form != CURRENT
 
     @property
     def has_states(self) -> bool:
@@ -181,7 +193,8 @@ class NativeTables:
             reason = changelog_reason(table.versions)
             if self.is_current and reason is None:
                 known = self._known.setdefault(name, NativeCache())
-                state = NativeState(lake, name, behavior, self.guard, known, self.change_columns, excluded)
+                own = lake, name, behavior, self.guard, known, self.change_columns, excluded
+                state = NativeState(*own) if self.form == CURRENT else NativeVersions(*own, form=self.form)
                 self._merge(state, table, waiting, steps)
             if self.is_changelog or reason is not None:
                 log = NativeChangelog(lake, name, behavior, self.change_columns, excluded)

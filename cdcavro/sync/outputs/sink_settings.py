@@ -14,6 +14,7 @@ from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import LENIENT, STATEMENTS
+from cdcavro.lake.lakes import CURRENT, FORMS
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.sync.outputs.routes import Routes
 from cdcavro.table.ddl.steps import TableName
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _REFUSED: Final = frozenset({"topic", "includeheaders", "kafka.bootstrap.servers"})
+# What stands between a lake and the form of its tables in what identifies a sink, where that is not the usual one.
+WITH_FORM: Final = ", form = "
 BLOB: Final = "blob"
 TUPLE: Final = "tuple"
 STRATEGIES: Final = (BLOB, TUPLE)
@@ -107,6 +110,8 @@ class LakeSettings:
     * `change_columns` (tuple of str): the columns about the change of a row that lake tables have, by the words of
       `lake_columns.CHANGE_COLUMNS`, such as `time`.
     * `statements` (StatementRules): which statements of which tables are not followed.
+    * `form` (str): the form of current states: `current`, `soft` with the rows that were deleted, or `history` with all
+      versions of rows. Spark writes the first only.
     """
 
     sink: DeltaLake | IcebergLake
@@ -121,14 +126,19 @@ class LakeSettings:
     template: str | None = None
     change_columns: tuple[str, ...] = ()
     statements: StatementRules = StatementRules()
+    form: str = CURRENT
     topic = None
     is_connect = False
 
     def __post_init__(self) -> None:
-        """Check the template, and the columns about changes."""
+        """Check the template, the columns about changes, and the form."""
         if self.template is not None:
             check_name_template(self.template)
         check_change_columns(self.change_columns)
+        if self.form not in FORMS:
+            raise ValueError(f"a form is one of {', '.join(FORMS)}, not {shown(self.form)}")
+        if self.form != CURRENT and not self.is_current:
+            raise ValueError(f"the form {self.form} is one of a current state, which is not written")
 
     @property
     def name(self) -> str:

@@ -52,6 +52,7 @@ warehouse = "/shared/warehouse"
 current = false
 changelog = true
 behavior = "exception"
+form = "history"
 guard_days = 30
 parallel = 8
 adopt = true

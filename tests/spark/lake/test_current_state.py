@@ -17,7 +17,7 @@ from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
 from cdcavro.spark.lake.current_state import LakeTableCache, facts_of
-from cdcavro.spark.lake.sinks import Sink, properties_of
+from cdcavro.spark.lake.sinks import Sink, properties_of, put_properties
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
@@ -165,6 +165,16 @@ def test_rows_that_stand_get_the_default_of_a_column_that_is_added_also_behind_a
     row = {"id": 1, "a": 5, "b": 6, **dict.fromkeys(ADDED)}
     lake.merge([[replace(change("UPDATE", 4, 1)[0], before=None, after=row, columns=columns)]])
     assert shown(lake.rows(table)) == shown([row, {"id": 2, "a": 2, "b": -2, **stood}])
+
+
+def test_a_lake_table_that_keeps_versions_of_rows_is_refused(spark: SparkSession, sink: Sink):
+    """The local runner has written it; nothing is merged."""
+    lake = Lake(spark, sink, "forms")
+    lake.merge([change("INSERT", 1, 1)])
+    (table,) = lake.maker.tables.tables
+    put_properties(spark, lake.state(table).identifier, {"cdcavro.form": "soft"})
+    with pytest.raises(SchemaError, match='its lake table was begun with form = "soft", which cannot become "current"'):
+        lake.merge([change("INSERT", 2, 2)])
 
 
 def test_what_a_kill_left_of_a_creation_does_not_stand_in_the_way(spark: SparkSession, sink: Sink):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.spark.pipeline.runner import session_settings
+from cdcavro.errors import FileError
+from cdcavro.spark.pipeline.runner import Pipeline, session_settings
 from cdcavro.sync.config import read_config
 
 CANARY = re.compile("canary-password")
@@ -48,6 +49,14 @@ def written(folder: Path, text: str) -> Path:
 def packages(settings: dict[str, str]) -> list[str]:
     """Return the names of the packages of a session."""
     return [package.split(":")[1].split("_")[0] for package in settings["spark.jars.packages"].split(",")]
+
+
+def test_forms_that_keep_versions_are_refused_before_a_session_starts(tmp_path: Path):
+    """The sentence says what writes them."""
+    path = written(tmp_path, 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\nform = "history"\n')
+    wanted = 'Spark does not write lake tables with form = "history": run = "local", or --local, does'
+    with pytest.raises(FileError, match=re.escape(wanted)):
+        read_config(path).pipeline(str(path), Pipeline)
 
 
 def test_a_lake_has_its_packages_and_catalog_beside_what_is_configured(tmp_path: Path):

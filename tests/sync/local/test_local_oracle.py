@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import random
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cdcavro.lake.lakes import HISTORY, SOFT
 from support.kafka_server import Record
 from support.local_pipelines import DELTA, ICEBERG
 from support.local_shop import Placed, ShopRun, placed
@@ -87,6 +89,42 @@ def test_the_shop_as_it_came_ends_with_the_tables_of_the_server(tmp_path: Path, 
 def test_a_stream_says_the_same_however_it_is_cut(tmp_path: Path, producer: str, kind: str, seed: int):
     """Several partitions, three-fold delivery or one that goes back, a full load that is late."""
     check_cuts(tmp_path, kind, producer, seed)
+
+
+def check_versions(folder: Path, kind: str, form: str, producer: str, seed: int) -> None:
+    """Check that a shuffled stream, cut anywhere, leaves the versions that its changelog makes in order, and the server's rows."""
+    draw, records = random.Random(seed), placed(stream_of(producer, seed))
+    borders = sorted(draw.sample(range(1, len(records)), draw.randrange(2, 5)))
+    run = ShopRun(folder, kind, producer, form=form)
+    for start, end in zip([0, *borders], [*borders, len(records)], strict=True):
+        run.batch(records[start:end], is_again=draw.random() < 0.3)
+    found = run.versions(form)
+    assert len(found) >= 4
+    for name, (held, wanted) in found.items():
+        wrong = [pair for pair in zip_longest(held, wanted) if pair[0] != pair[1]]
+        assert wrong[:1] == [], (name, producer, seed)
+    run.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [SOFT, HISTORY])
+@pytest.mark.parametrize("producer", MESSAGES)
+def test_tables_have_the_versions_that_all_changes_make_in_order(tmp_path: Path, producer: str, form: str, kind: str):
+    """Every type, hostile names, moved keys, TRUNCATE, ten versions of a table, messages that are sent again."""
+    check_versions(tmp_path, kind, form, producer, {"canal": 18, "debezium": 19}[producer])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+@pytest.mark.skipif(not os.environ.get("CDCAVRO_EVERY_MESSAGE"), reason="takes minutes: CDCAVRO_EVERY_MESSAGE=1")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_500_streams_leave_the_versions_that_all_changes_make_in_order(tmp_path: Path, part: int):
+    """Producers, lakes and forms take turns."""
+    for seed in range(22 + part, 22 + SHUFFLES, PARTS):
+        turn = seed // PARTS
+        producer, kind, form = sorted(MESSAGES)[turn % 2], KINDS[turn // 2 % 2], (SOFT, HISTORY)[turn // 4 % 2]
+        check_versions(tmp_path / str(seed), kind, form, producer, seed)
 
 
 @pytest.mark.slow

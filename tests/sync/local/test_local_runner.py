@@ -383,3 +383,53 @@ def test_a_batch_without_anything_to_read_is_none(job):
 def test_intervals_are_sparks(interval: str, seconds: float):
     """In its words."""
     assert seconds_of(interval) == seconds
+
+
+SHOWN = {
+    "soft": ("id", "a", "_cdc_is_deleted", "epoch(_cdc_deleted_at)"),
+    "history": ("id", "a", "epoch(_cdc_from)", "epoch(_cdc_to)"),
+}
+KEPT = {
+    "soft": [(1, 2, True, 4), (2, 3, False, None), (3, 2, True, 5)],
+    "history": [(1, 1, 1, 2), (1, 2, 2, 4), (2, 3, 6, None), (3, 2, 4, 5)],
+}
+
+
+@pytest.mark.parametrize("form", SHOWN)
+def test_a_form_that_keeps_versions_has_the_same_rows_however_its_stream_is_cut(job, form):
+    """A row that moves leaves its key; a batch that is run again changes nothing."""
+    messages = [
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1, es=1000),
+        canal("UPDATE", [{"id": "1", "a": "2"}], id=2, es=2000, old=[{"a": "1"}]),
+        canal("UPDATE", [{"id": "3", "a": "2"}], id=3, es=4000, old=[{"id": "1"}]),
+        canal("TRUNCATE", [], id=4, es=5000, isDdl=True, sql="TRUNCATE TABLE t"),
+        canal("INSERT", [{"id": "2", "a": "3"}], id=5, es=6000),
+    ]
+    whole = job(form=form)
+    whole.send(*messages)
+    whole.run()
+    assert whole.rows("d.t", *SHOWN[form]) == KEPT[form]
+    whole.run_again()
+    assert whole.rows("d.t", *SHOWN[form]) == KEPT[form]
+
+
+def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
+    """The state says which one it is; whatever else is given, the table stays as it is."""
+    made = job(form="history")
+    made.send(row(1, es=1000))
+    made.run()
+    for form, named in (("soft", ', form = "soft"'), ("current", "")):
+        made.lake["form"] = form
+        made.send(row(made.files + 1, es=2000))
+        lake = f"Delta Lake at {made.folder}/lake"
+        with pytest.raises(FileError) as refused:
+            made.run()
+        assert str(refused.value) == (
+            f"{made.folder}/state: expected the state of a pipeline into {lake}{named}, got that of one into {lake}, form ="
+            ' "history": a form cannot change: leave it, or begin with another state and lake'
+        )
+        with pytest.raises(FileError, match="a form cannot change"):
+            made.check()
+    made.lake["form"] = "history"
+    made.run()
+    assert made.rows("d.t", "id") == [(1,), (2,), (3,)]

@@ -1,0 +1,305 @@
+"""Current states that keep deleted rows, or all versions of rows: the same as all changes in order make, whatever comes."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdcavro.change.model import Change, replace
+from cdcavro.errors import SchemaError
+from cdcavro.lake import TypedRow, TypedRows
+from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT
+from cdcavro.lake.sql_statements import AGAIN, KEY, ORDER
+from cdcavro.sync.native.delta_lake import NativeDelta
+from cdcavro.sync.native.iceberg_lake import NativeIceberg
+from cdcavro.sync.native.native_state import NativeState
+from cdcavro.sync.native.native_table import NativeLake
+from cdcavro.sync.native.native_versions import NativeVersions
+from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
+from support.kept_versions import Kept, replayed
+from support.keyed_changes import change, changes_by_seed
+from support.lake_values import table_of
+from support.local_pipelines import DELTA, ICEBERG
+from support.shop_state import image
+from support.shop_tables import read
+
+NAME = TableName("d", None, "t")
+LAKES = (DELTA, ICEBERG)
+FORMS = (SOFT, HISTORY)
+SHUFFLES, PARTS = 500, 10
+
+
+class Lake:
+    """A table in a native lake, in one form, and all typed rows that went into it."""
+
+    def __init__(self, folder: Path, form: str, kind: str = DELTA) -> None:
+        self.lake: NativeLake = NativeDelta(str(folder))
+        if kind == ICEBERG:
+            self.lake = NativeIceberg("ice", warehouse=str(folder))
+        self.form, self.maker, self.every = form, TypedRows(Tables()), list[TypedRow]()
+        # Knows the table from its creation on, as a pipeline does that goes on.
+        self.state = NativeVersions(self.lake, NAME, form=form)
+
+    @property
+    def versions(self) -> Sequence[Any]:
+        """The versions of the table's schema."""
+        return self.maker.tables.tables[0].versions
+
+    def typed(self, messages: Sequence[list[Change]]) -> list[TypedRow]:
+        """Return the typed rows of messages."""
+        batch = self.maker.of_batch(messages)
+        assert batch.rejects == []
+        return batch.rows
+
+    def merge(self, messages: Sequence[list[Change]], *, is_new: bool = False) -> None:
+        """Merge a batch of messages; with `is_new` as a process that knows nothing of the lake table."""
+        self.merge_rows(self.typed(messages), is_new=is_new)
+
+    def merge_rows(self, rows: Sequence[TypedRow], *, is_new: bool = False) -> None:
+        """Merge typed rows."""
+        self.every += rows
+        state = NativeVersions(self.lake, NAME, form=self.form) if is_new else self.state
+        state.prepare(self.versions)
+        state.merge(table_of(rows), self.versions)
+
+    def held(self, suffix: str = "") -> pa.Table:
+        """Return all that is in a lake table."""
+        table = self.lake.table(NAME, suffix)
+        return table.read(table.schema().names)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the rows of the table: values, orders and times."""
+        held = self.held()
+        times = {
+            one.name: held.column(one.name).cast(pa.int64()) for one in held.schema if pa.types.is_timestamp(one.type)
+        }
+        names = [one.name for one in self.versions[-1].columns]
+        own = ["_cdc_is_deleted", "_cdc_deleted_at"] if self.form == SOFT else ["_cdc_from", "_cdc_to"]
+        columns = [times.get(name, held.column(name)).to_pylist() for name in (KEY, ORDER, *own, "_cdc_end", *names)]
+        return sorted(zip(*columns, strict=True), key=repr)
+
+    def wanted(self) -> list[tuple[Any, ...]]:
+        """Return the rows that the oracle has."""
+        names = [one.name for one in self.versions[-1].columns]
+        kept = replayed(self.every, lambda row: image(row, self.versions), self.time, names)
+        return sorted(
+            [
+                (key, *self._facts(one), *one.values.values())
+                for key, found in kept.items()
+                for one in self._kept(found)
+            ],
+            key=repr,
+        )
+
+    def _kept(self, found: Sequence[Kept]) -> Sequence[Kept]:
+        return found[-1:] if self.form == SOFT else found
+
+    def _facts(self, one: Kept) -> tuple[Any, ...]:
+        if self.form == SOFT:
+            return one.last, not one.is_open, one.end, one.end_order
+        return one.order, one.begin, one.end, one.end_order
+
+    def time(self, row: TypedRow) -> int | None:
+        """Return when a change was made."""
+        if not row.payload:
+            return None
+        writer = self.versions[row.version - 1]
+        made: int | None = read(row.payload, writer.envelope, self.versions[-1].envelope)["source"]["ts_us"]
+        return made
+
+    def commits(self) -> int:
+        """Return how many commits a table of Delta Lake has."""
+        return len(list(Path(self.lake.path(NAME), "_delta_log").glob("*.json")))  # type: ignore[attr-defined]
+
+
+def at(message: list[Change], time: int | None = None) -> list[Change]:
+    """Return a message whose time is its number, or another one."""
+    number = message[0].position[0] if message[0].position else 0
+    return [replace(one, event_time=number * 1_000_000 if time is None else time) for one in message]
+
+
+def made(op: str, number: int, key: int, absent: str = "") -> list[Change]:
+    """Return a message with one change, at the time of its number."""
+    return at(change(op, number, key, absent))
+
+
+def again(message: list[Change], offset: int) -> list[Change]:
+    """Return a message as it is delivered once more."""
+    return [replace(one, place=replace(one.place, offset=offset)) for one in message if one.place is not None]
+
+
+def check_shuffle(folder: Path, form: str, kind: str, seed: int) -> None:
+    """Check that changes in any order, cut and repetition make the rows of the oracle, behind each batch."""
+    draw = random.Random(seed)
+    lake = Lake(folder, form, kind)
+    # The table is known before: else a TRUNCATE of none may come first.
+    lake.merge([made("INSERT", 0, 0)])
+    changes = [at(one) for one in changes_by_seed(seed, draw.randrange(8, 30))]
+    late = made("TRUNCATE", 100, 0)
+    changes += [[replace(one, position=(draw.randrange(30),)) for one in late]] if draw.random() < 0.5 else []
+    twice = [
+        again(one, 1_000 + i) if draw.random() < 0.5 else one for i, one in enumerate(changes) if draw.random() < 0.5
+    ]
+    messages = [*changes, *twice]
+    draw.shuffle(messages)
+    while messages:
+        size = draw.randrange(1, 25)
+        rows = lake.typed(messages[:size])
+        del messages[:size]
+        lake.merge_rows(rows, is_new=draw.random() < 0.3)
+        if draw.random() < 0.2:
+            # As if the batch had been killed before its commit.
+            lake.merge_rows(rows, is_new=True)
+        assert lake.rows() == lake.wanted(), (form, kind, seed)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_order_cut_and_repetition_makes_the_rows_of_the_oracle(tmp_path: Path, form: str, seed: int):
+    """Late changes, deletes, TRUNCATE, a late full load, changes that lack columns, messages that are delivered twice."""
+    check_shuffle(tmp_path, form, DELTA, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_500_shuffles_make_the_rows_of_the_oracle(tmp_path: Path, part: int):
+    """All of them with CDCAVRO_EVERY_MESSAGE in the environment, else each twentieth; lakes and forms take turns."""
+    stride = PARTS * (1 if os.environ.get("CDCAVRO_EVERY_MESSAGE") else 20)
+    for seed in range(100 + part, 100 + SHUFFLES, stride):
+        for form in FORMS:
+            check_shuffle(tmp_path / f"{seed} {form}", form, LAKES[seed // PARTS % 2], seed)
+
+
+def told(lake: Lake, *names: str) -> list[tuple[Any, ...]]:
+    """Return columns of all rows, in order; times are the numbers of their changes."""
+    held = lake.held().sort_by([(KEY, "ascending"), (ORDER, "ascending")])
+    columns = [held.column(name) for name in names]
+    plain = [
+        [None if value is None else value // 1_000_000 for value in one.cast(pa.int64()).to_pylist()]
+        if pa.types.is_timestamp(one.type)
+        else one.to_pylist()
+        for one in columns
+    ]
+    return list(zip(*plain, strict=True))
+
+
+def test_a_late_change_splits_an_interval_and_reaches_what_was_taken_from_the_version_before(tmp_path: Path):
+    """Nothing is known of a change that lacks columns but what it states."""
+    lake, names = Lake(tmp_path, HISTORY), ("a", "b", "_cdc_from", "_cdc_to")
+    lake.merge([made("INSERT", 1, 1), made("UPDATE", 9, 1, "b")])
+    assert told(lake, *names) == [(1, -1, 1, 9), (9, -1, 9, None)]
+    lake.merge([made("UPDATE", 5, 1, "a")])
+    assert told(lake, *names) == [(1, -1, 1, 5), (1, -5, 5, 9), (9, -5, 9, None)]
+    lake.merge([made("DELETE", 7, 1)])
+    assert told(lake, *names) == [(1, -1, 1, 5), (1, -5, 5, 7), (9, None, 9, None)]
+    lake.merge([made("TRUNCATE", 3, 1), made("INSERT", 4, 2)])
+    assert told(lake, *names) == [(1, -1, 1, 3), (None, -5, 5, 7), (9, None, 9, None), (4, -4, 4, None)]
+
+
+def test_a_deleted_row_stays_as_it_was_and_comes_back(tmp_path: Path):
+    """The first delete counts; a change from before it is none that brings the row back."""
+    lake, names = Lake(tmp_path, SOFT), ("id", "a", "b", "_cdc_is_deleted", "_cdc_deleted_at")
+    lake.merge([made("INSERT", 1, 1), made("INSERT", 2, 2), made("DELETE", 6, 1), made("DELETE", 8, 1)])
+    assert told(lake, *names) == [(1, 1, -1, True, 6), (2, 2, -2, False, None)]
+    lake.merge([made("DELETE", 5, 1), made("UPDATE", 4, 1, "b")])
+    assert told(lake, *names) == [(1, 4, -1, True, 5), (2, 2, -2, False, None)]
+    lake.merge([made("UPDATE", 7, 1, "b")])
+    # What stood before a delete is nothing to a row behind it, as in other forms.
+    assert told(lake, *names) == [(1, 7, None, True, 8), (2, 2, -2, False, None)]
+    lake.merge([made("INSERT", 10, 1), made("TRUNCATE", 9, 0)])
+    assert told(lake, *names) == [(1, 10, -10, False, None), (2, 2, -2, True, 9)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_comes_again_changes_nothing(tmp_path: Path, form: str):
+    """No commit is made for a batch that is there; a message under another offset makes no version of its own."""
+    lake = Lake(tmp_path, form)
+    messages = [made("INSERT", 1, 1), made("UPDATE", 2, 1, "b"), made("DELETE", 4, 1), made("TRUNCATE", 5, 1)]
+    lake.merge([*messages, made("INSERT", 6, 2)])
+    before, commits = lake.rows(), lake.commits()
+    lake.merge(messages, is_new=True)
+    assert (lake.rows(), lake.commits()) == (before, commits)
+    lake.merge([again(one, 1_000 + i) for i, one in enumerate(messages)])
+    assert lake.rows() == lake.wanted()
+    assert len(lake.rows()) == len(before)
+
+
+def test_a_change_that_came_twice_is_two_where_another_comes_between(tmp_path: Path):
+    """The orders of what was said again are kept, and so it says it again then."""
+    lake = Lake(tmp_path, HISTORY)
+    first = made("INSERT", 1, 1)
+    lake.merge([first, again(first, 1_000)])
+    assert told(lake, "a", "_cdc_from", "_cdc_to") == [(1, 1, None)]
+    assert len(lake.held().column(AGAIN)[0].as_py()) == 1
+    between = [replace(one, place=replace(one.place, offset=500)) for one in at(made("UPDATE", 1, 1), 2_000_000)]
+    lake.merge([[replace(one, after={"id": 1, "a": 5, "b": 5}) for one in between]])
+    assert told(lake, "a", "_cdc_from", "_cdc_to") == [(1, 1, 2), (5, 2, 1), (1, 1, None)]
+    assert lake.rows() == lake.wanted()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_text_that_no_type_carries_goes_with_its_column(tmp_path: Path, form: str):
+    """Also into a version that takes the column from the one before."""
+    lake = Lake(tmp_path, form)
+    misfit = [replace(one, after={"id": 1, "a": 1, "b": "misfit"}) for one in made("INSERT", 1, 1)]
+    lake.merge([misfit, made("UPDATE", 3, 1, "b")])
+    lake.merge([made("UPDATE", 2, 1, "b")])
+    texts = [row for (row,) in told(lake, "_cdc_unparsed")]
+    assert texts == [[("b", "misfit")]] * (1 if form == SOFT else 3)
+    lake.merge([made("UPDATE", 4, 1, "a")])
+    assert told(lake, "a", "b", "_cdc_unparsed")[-1] == (3, -4, None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_column_that_was_renamed_is_still_that_of_the_version_before(tmp_path: Path, form: str):
+    """A late change reaches it."""
+    lake = Lake(tmp_path, form)
+    lake.merge([made("INSERT", 1, 1), made("UPDATE", 9, 1, "b")])
+    rename = replace(made("TRUNCATE", 20, 1)[0], op="ALTER", ddl="ALTER TABLE t RENAME COLUMN b TO c")
+    lake.typed([[rename]])
+    lake.merge([made("UPDATE", 5, 1, "a")])
+    assert told(lake, "a", "c") == [(9, -5)] if form == SOFT else [(1, -1), (1, -5), (9, -5)]
+    lake.merge([made("UPDATE", 3, 1, "a")], is_new=True)
+    assert told(lake, "a", "c")[-1] == (9, -5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_that_is_dropped_has_no_row_that_stands(tmp_path: Path, form: str):
+    """A DROP says no time."""
+    lake = Lake(tmp_path, form)
+    lake.merge([made("INSERT", 1, 1), made("INSERT", 2, 2)])
+    drop = replace(made("TRUNCATE", 5, 1)[0], op="ERASE", ddl="DROP TABLE t")
+    lake.merge([[drop]])
+    ended = "_cdc_deleted_at" if form == SOFT else "_cdc_to"
+    assert [(order is not None, at) for order, at in told(lake, "_cdc_end", ended)] == [(True, None)] * 2
+    assert lake.rows() == lake.wanted()
+
+
+@pytest.mark.parametrize("form", [SOFT, HISTORY, CURRENT])
+def test_the_form_of_a_table_that_stands_cannot_change(tmp_path: Path, form: str):
+    """Nothing is done to it."""
+    lake = Lake(tmp_path, HISTORY if form == SOFT else SOFT)
+    rows = lake.typed([made("INSERT", 1, 1)])
+    if form == CURRENT:
+        lake.merge_rows(rows)
+        other: NativeState = NativeState(lake.lake, NAME)
+    else:
+        state = NativeState(lake.lake, NAME)
+        state.prepare(lake.versions)
+        state.merge(table_of(rows), lake.versions)
+        other = NativeVersions(lake.lake, NAME, form=form)
+    began = "soft" if form == CURRENT else "current"
+    commits = lake.commits()
+    with pytest.raises(
+        SchemaError, match=f'its lake table was begun with form = "{began}", which cannot become "{form}"'
+    ):
+        other.prepare(lake.versions)
+    assert lake.commits() == commits
