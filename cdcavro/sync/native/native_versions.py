@@ -34,13 +34,22 @@ from cdcavro.lake.sql_statements import (
     TO,
     UNPARSED,
     VERSION,
+    held_change_columns,
 )
 from cdcavro.lake.typed_rows import DELETE, DROP, KIND, TRUNCATE, UPSERTS, stated_properties
 from cdcavro.sync.native.native_state import NativeState, absent_names, facts_of, with_types
-from cdcavro.sync.native.row_images import ImageReader, absent_of, binary, parts, read_envelopes, texts_of
+from cdcavro.sync.native.row_images import (
+    ImageReader,
+    absent_of,
+    binary,
+    change_values,
+    parts,
+    read_envelopes,
+    texts_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from cdcavro.lake.typed_rows import RowFacts
@@ -82,7 +91,7 @@ class NativeVersions(NativeState):
         self.known.put(table, {name: value for name, value in stated.items() if name == KIND})
         is_empty, self.known.is_empty = self.known.is_empty, False
         kinds, pairs = table.schema(), held_columns(versions[-1], table.columns())
-        columns = _Columns(kinds, pairs, versions)
+        columns = _Columns(kinds, pairs, versions, self.change_columns)
         batch = _Batch(rows, columns)
         ends = _Ends(self._deletes, batch)
         touched = batch.upsert_keys | ends.new_keys
@@ -129,15 +138,25 @@ class NativeVersions(NativeState):
 class _Columns:
     """The columns of a lake table: which it has for those of the newest version, and what these were called."""
 
-    def __init__(self, kinds: pa.Schema, pairs: Sequence[Pair], versions: Sequence[TableSchema]) -> None:
+    def __init__(
+        self, kinds: pa.Schema, pairs: Sequence[Pair], versions: Sequence[TableSchema], change_columns: Collection[str]
+    ) -> None:
         self.kinds, self.versions = kinds, versions
+        self._about, self._chosen = held_change_columns(kinds.names), change_columns
         self.reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
         self.names = {held.name for _, held in pairs}
+        # Those that have the values of the change which began a version.
+        self.of_changes = self.names | {one.name for one in self._about.values()}
         # In `_cdc_older` a column is its field, which finds it when it is renamed.
         self.fields = {alias: held.name for wanted, held in pairs for alias in wanted.aliases}
         self.fields |= {wanted.field: held.name for wanted, held in pairs}
         self.field_of = {held.name: wanted.field for wanted, held in pairs}
         self._absent = _absent_names(pairs, versions)
+
+    def read(self, envelopes: pa.RecordBatch) -> dict[str, pa.Array]:
+        """Return the columns of the rows after changes."""
+        about = change_values(envelopes, self._about, self._chosen)
+        return {**self.reader.columns(envelopes.column("after")), **about}
 
     def lacking(self, version: int, absent: Sequence[str] | None) -> frozenset[str]:
         """Return the columns that a change of a version lacks, which calls them otherwise."""
@@ -162,7 +181,7 @@ class _Batch:
         operation = binary(rows.column("operation"))
         chosen = pc.indices_nonzero(pc.not_equal(operation, DROP))
         read = [
-            _changes(rows.take(places), envelopes, columns.reader)
+            _changes(rows.take(places), envelopes, columns)
             for places, envelopes in read_envelopes(rows, chosen, columns.versions)
         ]
         dropped = rows.filter(pc.equal(operation, DROP)).column("order").to_pylist()
@@ -184,11 +203,11 @@ class _Batch:
         return set() if self.upserts is None else {*self.upserts.column(KEY).to_pylist()}
 
 
-def _changes(rows: pa.Table, envelopes: pa.RecordBatch, reader: ImageReader) -> pa.Table:
+def _changes(rows: pa.Table, envelopes: pa.RecordBatch, columns: _Columns) -> pa.Table:
     image, made = envelopes.column("after"), parts(envelopes.column("source"))["ts_us"]
     own = {UNPARSED: texts_of(image), ABSENT: absent_of(image), AT: pc.coalesce(made, envelopes.column("ts_us"))}
     typed = {VERSION: "version", KEY: "key", ORDER: "order", OPERATION: "operation"}
-    return pa.table({**reader.columns(image), **own, **{name: rows.column(one) for name, one in typed.items()}})
+    return pa.table({**columns.read(envelopes), **own, **{name: rows.column(one) for name, one in typed.items()}})
 
 
 def _facts(rows: pa.Table, *names: str) -> Iterable[tuple[Any, ...]]:
@@ -376,7 +395,7 @@ class _Sources:
         places = pa.array(first, pa.int64())
         columns: dict[str, Any] = {}
         for one in self._columns.kinds:
-            chosen = places if one.name in self._columns.names else kept
+            chosen = places if one.name in self._columns.of_changes else kept
             columns[one.name] = self._rows.column(one.name).take(
                 pa.array(others[one.name], pa.int64()) if one.name in others else chosen
             )

@@ -349,6 +349,20 @@ def test_columns_about_changes_are_added_filled_and_left(tmp_path: Path, kind: s
     assert (("u", 1, *nothing)) in job.rows("d.t", "_cdc_op", "id", *ABOUT, suffix="changes")
 
 
+@pytest.mark.parametrize("form", ["soft", "history"])
+def test_columns_about_changes_are_those_of_the_change_that_made_a_version(tmp_path: Path, form: str):
+    """Also where a form keeps deleted rows or all versions of rows, and a later batch changes the row."""
+    job = LocalJob(tmp_path, lake_section(DELTA, tmp_path, form=form, change_columns=["time", "line"]))
+    job.send(*ROWS[:2])
+    job.run()
+    job.send(*ROWS[2:])
+    job.run()
+    times = [datetime(2023, 11, 14, 22, 13, 20 + i, tzinfo=UTC) for i in range(8)]
+    last = [(1, 3, times[3], 1), (2, 2, times[2], 2)]
+    every = [(1, 1, times[1], 1), *last]
+    assert job.rows("d.t", "id", "a", "_cdc_time", "_cdc_line") == (last if form == "soft" else every)
+
+
 def test_the_time_of_a_change_is_null_where_no_lake_holds_it(tmp_path: Path):
     """Behind the year 9999."""
     job, last = LocalJob(tmp_path, lake_section(DELTA, tmp_path, change_columns=["time"])), 253_402_300_799_000
