@@ -32,9 +32,10 @@ from cdcavro.change.connect_codecs import (
 from cdcavro.change.model import replace
 from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.change.rule import Rule
+from cdcavro.engine.machine import same
 from cdcavro.exact.caching import IdentityCache, bounded_cache
 from cdcavro.exact.instants import local_count, time_count
-from cdcavro.exact.jsonvalues import base64_bytes, same
+from cdcavro.exact.jsonvalues import base64_bytes
 from cdcavro.exact.sqltype import MYSQL_FAMILY, SqlType, parse_sql_type
 
 if TYPE_CHECKING:
@@ -62,9 +63,11 @@ def read_connect_value(sent: Any, codec: ConnectCodec | None) -> Any:
     5.82
     """
     value = None if codec is None or sent is None else codec.read(sent)
-    if codec is None or value is None or not same(codec.read(codec.send(value)), value):
+    if codec is None or value is None:
         return sent
-    return value
+    # What is sent in the same way is read in the same way.
+    again = codec.send(value)
+    return value if same(again, sent) or same(codec.read(again), value) else sent
 
 
 def send_connect_value(value: Any, codec: ConnectCodec | None) -> Any:
@@ -84,6 +87,22 @@ def codec_of(declared: str | None, connector: str | None = None, modes: Modes = 
     or scale exceeds what databases allow counts as unknown.
     """
     return _codec(declared or "", connector in MYSQL_FAMILY, modes)
+
+
+def codecs_of(
+    columns: tuple[Column, ...], connector: str | None = None, modes: Modes = USUAL_MODES
+) -> dict[str | None, ConnectCodec]:
+    """Return the codecs of columns by their names, without those whose values are sent as they are."""
+    codecs: dict[str | None, ConnectCodec] = _CODECS[connector in MYSQL_FAMILY].of(columns, modes)
+    return codecs
+
+
+def _codecs(columns: tuple[Column, ...] | None, modes: Modes, *, is_mysql: bool) -> dict[str | None, ConnectCodec]:
+    codecs = {column.name: _codec(column.type or "", is_mysql, modes) for column in columns or ()}
+    return {name: codec for name, codec in codecs.items() if codec is not None}
+
+
+_CODECS: Final = tuple(IdentityCache(partial(_codecs, is_mysql=is_mysql)) for is_mysql in (False, True))
 
 
 @bounded_cache(_KEPT)

@@ -30,6 +30,7 @@ _NUMBERS: Final = frozenset({int, float, ExactNumber})
 _TEXTS: Final = frozenset({str, type(None)})
 _OPTIONALS: Final = {"l": int, "s": str, "a": tuple}
 same: Final = jsonvalues.same
+differences: Final = jsonvalues.differences
 Decoder = binary.Decoder
 
 

@@ -722,6 +722,54 @@ def same(left, right):
     return _are_same(left, right, 0)
 
 
+cdef int _find_differences(object left, object right, list path, list found, int depth) except -1:
+    """Add what differs at a path, which is spelled out for differences only."""
+    cdef object name, value
+    cdef PyObject *other
+    cdef Py_ssize_t i
+    if left is right:
+        return 0
+    if PyDict_CheckExact(left) and PyDict_CheckExact(right):
+        _check_bottom(depth)
+        for name, value in (<dict>left).items():
+            other = PyDict_GetItemWithError(right, name)
+            if other == NULL:
+                found.append((_pointer(path, name), value, ABSENT_MEMBER))
+            elif <PyObject *>value != other:
+                path.append(name)
+                _find_differences(value, <object>other, path, found, depth + 1)
+                path.pop()
+        for name, value in (<dict>right).items():
+            if name not in <dict>left:
+                found.append((_pointer(path, name), ABSENT_MEMBER, value))
+    elif PyList_CheckExact(left) and PyList_CheckExact(right) and PyList_GET_SIZE(left) == PyList_GET_SIZE(right):
+        _check_bottom(depth)
+        for i in range(PyList_GET_SIZE(left)):
+            path.append(i)
+            _find_differences((<list>left)[i], (<list>right)[i], path, found, depth + 1)
+            path.pop()
+    elif not _are_same(left, right, 0):
+        found.append((_pointer(path, None), left, right))
+    return 0
+
+
+cdef object _pointer(list path, object last):
+    """Return the JSON pointer of a path, whose first item is its beginning, and of a last name unless that is None."""
+    cdef list texts = [path[0]]
+    cdef object name
+    for name in path[1:] if last is None else [*path[1:], last]:
+        texts.append("/")
+        texts.append(escape(name) if PyUnicode_CheckExact(name) else str(name))
+    return "".join(texts)
+
+
+def differences(left, right, pointer=""):
+    """Return what `cdcavro.exact.jsonvalues.differences` yields for two JSON values."""
+    cdef list found = []
+    _find_differences(left, right, [pointer], found, 0)
+    return found
+
+
 # Rows of a table to Avro: values as their columns' readers give them, each a branch of a union with null.
 
 cdef enum:  # CellKind: as `_KINDS` in `table/writing/table_writer.py` has it

@@ -58,7 +58,7 @@ def _unchanged_record(record: Record, _original: Record) -> Record:
     return record
 
 
-def _unchanged_change(change: Change, _original: Change) -> Change:
+def _unchanged_change(change: Change, _original: Change, _message: Record) -> Change:
     return change
 
 
@@ -86,8 +86,8 @@ class Bridge:
     shape_of: Callable[[Record], str] = _no_shape
     # Puts a record into the shape of an original.
     reshape: Callable[[Record, Record], Record] = _unchanged_record
-    # Spells the values of a change that was read back as they are spelled in an original.
-    restore_values: Callable[[Change, Change], Change] = _unchanged_change
+    # Spells the values of a change that was read back as they are spelled in an original, which came in a message.
+    restore_values: Callable[[Change, Change, Record], Change] = _unchanged_change
     # Turns an update into what it is when one message holds both images.
     as_one_message: Callable[[Change], Change] = _already_one_message
     # Says what a change lacks to be a message, None if nothing.

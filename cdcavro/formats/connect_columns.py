@@ -16,7 +16,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
-from cdcavro.change.connect_values import PLAIN_LONG, codec_of, is_unsigned, read_connect_value
+from cdcavro.change.connect_values import PLAIN_LONG, codecs_of, is_unsigned, read_connect_value
 from cdcavro.change.model import Column, Row
 from cdcavro.change.modes import USUAL_MODES, Modes
 from cdcavro.exact.jsonvalues import at, names_at, string_at
@@ -33,6 +33,7 @@ _IDS: Final = re.compile(rf"{_IDENTIFIERS.pattern}(?:,{_IDENTIFIERS.pattern})*")
 # SQL Server's types of columns that it numbers: `int identity`, `decimal() identity`.
 _IDENTITY: Final = re.compile(r"(?:\(\))?\s+identity", re.ASCII | re.IGNORECASE)
 _IMAGES: Final = ("before", "after")
+_CONTAINERS: Final = (list, dict)
 _MOST_NAMES: Final = 3
 _BOTH: Final = 2
 
@@ -168,8 +169,10 @@ def read_row(
     row: Row | None, columns: Sequence[Column] | None, connector: str | None, modes: Modes = USUAL_MODES
 ) -> Row | None:
     """Return a row that Debezium sent in the form that every other format uses, given its columns."""
-    codecs = {column.name: codec_of(column.type, connector, modes) for column in columns or ()}
-    return None if row is None else {name: read_connect_value(value, codecs.get(name)) for name, value in row.items()}
+    if row is None or not columns:
+        return row
+    codecs = codecs_of(tuple(columns), connector, modes)
+    return {name: read_connect_value(value, codecs.get(name)) for name, value in row.items()}
 
 
 # An update does not log a large value that it does not change (PostgreSQL's TOAST, Oracle's LOBs), and some connectors
@@ -260,18 +263,24 @@ def _remove_unavailable(
 
 
 def _available_columns(image: dict[str, Any], forms: _PlaceholderForms, unavailable: dict[str, None]) -> dict[str, Any]:
-    missing = dict.fromkeys(name for name, value in image.items() if _is_placeholder(value, forms))
+    scalars = forms.scalars
+    missing = dict.fromkeys(
+        [
+            name
+            for name, value in image.items()
+            if (value in scalars if type(value) is str else type(value) in _CONTAINERS and _is_container(value, forms))
+        ]
+    )
     unavailable.update(missing)
     return {name: value for name, value in image.items() if name not in missing} if missing else image
 
 
-def _is_placeholder(value: Any, forms: _PlaceholderForms) -> bool:
-    if type(value) is str:
-        return value in forms.scalars
+def _is_container(value: Any, forms: _PlaceholderForms) -> bool:
+    """Return whether an array or an object is the form of a placeholder."""
     if type(value) is list:
         is_element = len(value) == 1 and type(value[0]) is str and value[0] in forms.elements
         return is_element or value in forms.arrays
-    return type(value) is dict and value in forms.maps
+    return value in forms.maps
 
 
 @lru_cache(maxsize=16)

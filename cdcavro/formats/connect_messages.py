@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.connect_values import codec_of, send_connect_value
+from cdcavro.change.connect_values import codecs_of, send_connect_value
 from cdcavro.change.model import DDL, Change, Row, replace
 from cdcavro.change.operations import spell_operation
+from cdcavro.engine.machine import same
 from cdcavro.exact.instants import MILLISECOND
-from cdcavro.exact.jsontext import escape, parse
-from cdcavro.exact.jsonvalues import at, drop_nulls, same, string_at, whole_number
+from cdcavro.exact.jsonvalues import at, drop_nulls, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.exact.sqltype import MYSQL_FAMILY
 from cdcavro.formats.bridge import log_numbers, log_position
@@ -206,8 +206,6 @@ _POSITIONS: Final[dict[str, Callable[[Any], Position | None]]] = {
 FORMAT: Final = "debezium"
 # The formats whose rows have the values of Kafka Connect's types.
 OF_CONNECT: Final = frozenset({FORMAT, "debezium_flat"})
-# Where an envelope stands in a line.
-_ABOVE: Final = ("", "/payload", "/value", "/value/payload")
 _LETTERS: Final = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "SNAPSHOT": "r", "TRUNCATE": "t"}
 _MARKS: Final = {"TRANSACTION_BEGIN": "BEGIN", "TRANSACTION_END": "END"}
 _GTID: Final = re.compile(r"[0-9a-fA-F-]{36}:(?:\w+:)?[0-9]+|[0-9]+-[0-9]+-[0-9]+", re.ASCII)
@@ -251,29 +249,31 @@ def key_of(change: Change) -> Row | None:
     return {name: image[name] for name in change.key or () if name in image} or None
 
 
-def restore_values(change: Change, original: Change) -> Change:
-    """Return a change read from another format with its values as Debezium sent them in the original.
+def restore_values(change: Change, original: Change, before: Any, after: Any) -> Change:
+    """Return a change read from another format with its values as Debezium sent them in the rows of the original.
 
     A change without columns stays as it is: its reader cannot know how the values would be sent.
     """
     if change.columns is None or not has_connect_values(original):
         return change
-    before, after = _restore_row(original, change.before, "before"), _restore_row(original, change.after, "after")
-    return replace(change, before=before, after=after)
+    return replace(
+        change,
+        before=_restore_row(original, change.before, original.before, before),
+        after=_restore_row(original, change.after, original.after, after),
+    )
 
 
-def _restore_row(original: Change, image: Row | None, name: str) -> Row | None:
-    """Return a row as Debezium sends it; values that are equal to those of the original are spelled as there."""
-    sent, first, members = send_row(original, image), getattr(original, name) or {}, original.members or {}
-    if image is None or sent is None or not members:
-        return sent
-    sent, row = dict(sent), f"/{name}" if is_debezium(original) else ""
-    for column, value in image.items():
-        texts = [members.get(f"{above}{row}/{escape(column)}") for above in _ABOVE]
-        text = next((text for text in texts if text), None)
-        if text is not None and column in first and same(first[column], value):
-            sent[column] = parse(text)
-    return sent
+def _restore_row(original: Change, image: Row | None, first: Row | None, sent: Any) -> Row | None:
+    """Return a row as Debezium sends it; values that are equal to those of the original are spelled as it sent them."""
+    if image is None or first is None or type(sent) is not dict:
+        return send_row(original, image)
+    kept = {name: sent[name] for name, value in image.items() if name in sent and _has(first, name, value)}
+    others = {name: value for name, value in image.items() if name not in kept}
+    return image | (send_row(original, others) or {}) | kept
+
+
+def _has(row: Row, name: str, value: Any) -> bool:
+    return name in row and same(row[name], value)
 
 
 def _is_statement(change: Change) -> bool:
@@ -347,7 +347,7 @@ def send_row(change: Change, image: Row | None) -> Row | None:
     """Return a row as Debezium sends it; a row from another format is sent as it is."""
     if image is None or change.columns is None or not has_connect_values(change):
         return image
-    codecs = {column.name: codec_of(column.type, change.source.db_type) for column in change.columns}
+    codecs = codecs_of(change.columns, change.source.db_type)
     return {name: send_connect_value(value, codecs.get(name)) for name, value in image.items()}
 
 

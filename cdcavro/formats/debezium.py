@@ -25,7 +25,7 @@ from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count
 from cdcavro.exact.jsontext import escape, render
-from cdcavro.exact.jsonvalues import at, same_text, string_at
+from cdcavro.exact.jsonvalues import at, same_text, string_at, text_or_none
 from cdcavro.exact.numbers import number_text
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.connect_columns import (
@@ -321,20 +321,21 @@ def _unknown(line: _ParsedLine) -> Change:
 
 def _base_change(envelope: Any, op: str) -> Change:
     source = at(envelope, "source")
+    stated = source if type(source) is dict else {}
     transaction = string_at(envelope, "transaction", "id")
     return Change(
         op=op,
         source=Source(
             format=FORMAT,
-            db_type=string_at(source, "connector"),
-            database=string_at(source, "db"),
-            schema=string_at(source, "schema"),
-            table=string_at(source, "collection") if at(source, "table") is None else string_at(source, "table"),
+            db_type=text_or_none(stated.get("connector")),
+            database=text_or_none(stated.get("db")),
+            schema=text_or_none(stated.get("schema")),
+            table=text_or_none(stated.get("collection" if stated.get("table") is None else "table")),
         ),
         position=connector_position(source),
         event_time=_instant(source),
         system_time=_instant(envelope),
-        transaction=string_at(source, "gtid") if transaction is None else transaction,
+        transaction=text_or_none(stated.get("gtid")) if transaction is None else transaction,
     )
 
 
@@ -348,6 +349,11 @@ def _instant(record: Any) -> int | None:
     return from_count(at(record, "ts_ms"), MILLISECOND) if instant is None else instant
 
 
+def _restore_values(change: Change, original: Change, message: dict[str, Any]) -> Change:
+    envelope = _line(message).envelope
+    return restore_values(change, original, at(envelope, "before"), at(envelope, "after"))
+
+
 _KINDS: Final = {ROW: _row, STATEMENT: _statement, MARK: _mark, HEARTBEAT: _heartbeat, NOTHING: _empty}
 BRIDGE: Final = Bridge(
     to_changes=to_changes,
@@ -356,5 +362,5 @@ BRIDGE: Final = Bridge(
     placeholders=placeholders,
     shape_of=lambda line: str(shape_of(line)),
     reshape=lambda line, original: reshape(line, shape_of(original)),
-    restore_values=restore_values,
+    restore_values=_restore_values,
 )

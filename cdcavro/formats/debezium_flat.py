@@ -124,6 +124,11 @@ def _remove_unavailable(record: Row, word: str | None) -> tuple[Row, tuple[str, 
     return (available if row is record else record | {"payload": available}), names
 
 
+def _restore_values(change: Change, original: Change, message: Row) -> Change:
+    row, _ = _unwrap(message)
+    return restore_values(change, original, row, row)
+
+
 BRIDGE: Final = Bridge(
     to_changes=to_changes,
     from_changes=from_changes,
@@ -131,5 +136,5 @@ BRIDGE: Final = Bridge(
     placeholders=placeholders,
     shape_of=lambda record: f"a row {'alone' if _unwrap(record)[0] is record else 'beside its schema'}",
     reshape=lambda record, original: record if _unwrap(original)[0] is original else {"payload": record},
-    restore_values=restore_values,
+    restore_values=_restore_values,
 )

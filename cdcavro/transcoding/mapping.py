@@ -25,11 +25,11 @@ from cdcavro.change.modes import (
 )
 from cdcavro.change.operations import check_operation
 from cdcavro.change.rows import check_repeated, group_rows, is_whole, plain_numbers, with_rows
-from cdcavro.engine.machine import same
+from cdcavro.engine.machine import differences
 from cdcavro.errors import MessageError, StructureError, shown
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import escape, parse, render
-from cdcavro.exact.jsonvalues import ABSENT, differences, same_text
+from cdcavro.exact.jsonvalues import ABSENT, at, same_text
 from cdcavro.exact.numbers import MAX_LONG, decimals, number_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import (
@@ -49,13 +49,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import tzinfo
 
-    from cdcavro.exact.jsonvalues import Difference
 
 WHOLE: Final = ""
 EXACT: Final = "exact"
 DECIMAL: Final = "decimal"
-# How many levels of two messages are compared by the engine first: a message may be in a record and in a payload.
-_LEVELS: Final = 4
 USUAL_PLACEHOLDER: Final = PLACEHOLDER
 
 
@@ -86,12 +83,12 @@ def to_changes(
     """
     check_zone(zone)
     _check_numbers(numbers)
-    read = _read(message, format, zone, unavailable)
-    changes = _all_with_members(read, zone) if members else read.changes
+    read = parse_message(message, format, zone=zone, unavailable=unavailable)
+    changes = all_with_members(read, zone) if members else read.changes
     return changes if numbers == EXACT else [with_rows(change, decimals) for change in changes]
 
 
-class _Read(NamedTuple):
+class ParsedMessage(NamedTuple):
     """What is read of a message: its changes without members, its record, and the message in that."""
 
     changes: list[Change]
@@ -100,7 +97,10 @@ class _Read(NamedTuple):
     format: str
 
 
-def _read(message: bytes | str, format: str, zone: tzinfo | None, unavailable: str | None) -> _Read:
+def parse_message(
+    message: bytes | str, format: str, *, zone: tzinfo | None = None, unavailable: str | None = PLACEHOLDER
+) -> ParsedMessage:
+    """Return what is read of a message, without members. Raises what `to_changes` raises of a message."""
     target = get_format(format)
     record = target.parse(message)
     value = target.message_in(record)
@@ -115,7 +115,7 @@ def _read(message: bytes | str, format: str, zone: tzinfo | None, unavailable: s
         raise _placed(error, record, value, format) from None
     if value is not record and target.keys_are_of_rows:
         _check_key(changes, record, format)
-    return _Read(changes, record, value, format)
+    return ParsedMessage(changes, record, value, format)
 
 
 def _placed(error: MessageError, record: Any, value: Any, format: str) -> MessageError:
@@ -126,7 +126,7 @@ def _placed(error: MessageError, record: Any, value: Any, format: str) -> Messag
     return error
 
 
-def _all_with_members(read: _Read, zone: tzinfo | None) -> list[Change]:
+def all_with_members(read: ParsedMessage, zone: tzinfo | None) -> list[Change]:
     """Return the changes of a message with all members, those of the Kafka record around it among them."""
     changes, record, value, format = read
     try:
@@ -224,24 +224,8 @@ def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> M
 def _members(bare: list[Any], record: Any) -> dict[str, str]:
     if len(bare) != 1:
         return {WHOLE: render(record).decode()}
-    if same(bare[0], record):
-        return {}
-    found = _differences(bare[0], record)
+    found = differences(bare[0], record)
     return {pointer: "" if value is ABSENT else render(value).decode() for pointer, _, value in found}
-
-
-def _differences(left: Any, right: Any, pointer: str = "", levels: int = _LEVELS) -> Iterator[Difference]:
-    """Yield what `differences` does, in its order; what is the same on the upper levels is found by the engine."""
-    if not levels or type(left) is not dict or type(right) is not dict:
-        yield from differences(left, right, pointer)
-        return
-    for name, value in left.items():
-        other = right.get(name, ABSENT)
-        if other is ABSENT or not same(value, other):
-            yield from _differences(value, other, f"{pointer}/{escape(name)}", levels - 1)
-    for name, value in right.items():
-        if name not in left:
-            yield f"{pointer}/{escape(name)}", ABSENT, value
 
 
 def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, prefix: str = "") -> list[Change]:
@@ -367,15 +351,21 @@ class SchemaHistory:
         unavailable: str | None = PLACEHOLDER,
     ) -> list[Change]:
         """Return what `add` returns for the changes of a message of Debezium, sooner. Raises what `to_changes` and `add` raise."""
-        read = _read(message, format, zone, unavailable)
+        return self.read_parsed(parse_message(message, format, zone=zone, unavailable=unavailable), zone)
+
+    def read_parsed(self, read: ParsedMessage, zone: tzinfo | None = None, *, members: bool = True) -> list[Change]:
+        """Return what `read` returns for a message that is parsed; rows need not have `members`."""
         change, *others = read.changes
-        table = self._tables.get(_table(change)) if change.op in DML and lacks_columns(change) else None
-        if others or table is None or read.value is not read.record:
-            return list(map(self.add, _all_with_members(read, zone)))
-        # The members are those of the change with columns, so that they are looked for once.
-        columns, key = table
-        converted = self._with_key(_converted(change, columns, columns, self._modes), key)
-        return _all_with_members(read._replace(changes=[converted]), None)
+        is_row = change.op in DML and not others and read.value is read.record
+        table = self._tables.get(_table(change)) if is_row else None
+        if table is not None and lacks_columns(change):
+            # The members are those of the change with columns, so that they are looked for once.
+            columns, key = table
+            converted = self._with_key(_converted(change, columns, columns, self._modes), key)
+            return all_with_members(read._replace(changes=[converted]), None) if members else [converted]
+        if is_row and table is None and not members and not _states_tables(read.record):
+            return read.changes
+        return list(map(self.add, all_with_members(read, zone)))
 
     def add(self, change: Change) -> Change:
         """Learn from a statement, and return a row change with its table's columns, any other change as it is.
@@ -459,6 +449,11 @@ def _known(change: Change, known: Sequence[Column]) -> tuple[Column, ...] | None
 
 def _table(change: Change) -> Table:
     return change.source.database, change.source.schema, change.source.table
+
+
+def _states_tables(record: Any) -> bool:
+    """Return whether a message has table changes, wherever its envelope is."""
+    return any(at(record, *pointer.split("/")[1:]) is not None for pointer in _TABLE_CHANGES)
 
 
 def _table_changes(change: Change) -> list[Any]:

@@ -12,22 +12,32 @@ from functools import cache
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from cdcavro.change.halves import HalfJoiner
 from cdcavro.change.model import Change, replace
 from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
+from cdcavro.engine.machine import differences
 from cdcavro.errors import MessageError, StructureError, json_path
 from cdcavro.exact.caching import IdentityCache, bounded_cache
 from cdcavro.exact.instants import check_zone, is_local
 from cdcavro.exact.jsontext import check_collections, escape, parse, parse_fast, render, to_bytes
-from cdcavro.exact.jsonvalues import ABSENT, differences
+from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.formats.connect_messages import OF_CONNECT
 from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
-from cdcavro.transcoding.mapping import SchemaHistory, iterate_records, records, to_changes
+from cdcavro.transcoding.mapping import (
+    SchemaHistory,
+    all_with_members,
+    iterate_records,
+    parse_message,
+    records,
+    to_changes,
+)
 from cdcavro.wire.attributes import UNITS, field_rule, marked_paths, member_path
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.kafka import VALUE
@@ -127,6 +137,8 @@ class Transcoder:
         # By the number of a position's parts: without its time, a position of Canal has one part less.
         self._greatest: dict[int, tuple[int, ...]] = {}
         self._count = 0
+        # The last message, and its record.
+        self._last: tuple[bytes | str, Any] = b"", None
         self.unzoned = 0
         self.unzoned_places: Counter[str] = Counter()
 
@@ -141,7 +153,7 @@ class Transcoder:
         self._count += 1
         try:
             message = get_format(self._source).text_of(message)
-            changes = self._read_changes(message)
+            changes, record = self._read_changes(message)
         except MessageError as error:
             error.format = self._source
             raise
@@ -150,6 +162,7 @@ class Transcoder:
         self._count_unzoned(changes)
         if self._is_numbered:
             changes = [_with_number(self._raise_position(change), self._count) for change in changes]
+        self._last = message, record
         return list(map(self._outcome, self._joiner.add(changes, number, message)))
 
     def _raise_position(self, change: Change) -> Change:
@@ -160,21 +173,22 @@ class Transcoder:
         greatest = self._greatest[len(position)] = max(position, self._greatest.get(len(position), ()))
         return replace(change, position=greatest)
 
-    def _read_changes(self, message: bytes | str) -> list[Change]:
-        """Return the changes of a message with the columns known so far. Raises `StructureError` if it is too large."""
+    def _read_changes(self, message: bytes | str) -> tuple[list[Change], Any]:
+        """Return the changes of a message with the columns known so far, and its record.
+
+        Raises `StructureError` if it is too large.
+        """
         check_collections(to_bytes(message), MAX_COLLECTIONS)
         route = self._route
+        read = parse_message(message, route.source, zone=route.zone, unavailable=route.unavailable)
         if route.source in OF_CONNECT:
-            changes = self._catalog.read(message, route.source, zone=route.zone, unavailable=route.unavailable)
+            changes = self._catalog.read_parsed(read, route.zone, members=False)
         else:
             # Of what a change does not hold, only the local times as they were sent are needed.
-            has_members = bool(_local_times(route.source))
-            changes = to_changes(
-                message, route.source, zone=route.zone, members=has_members, unavailable=route.unavailable
-            )
+            changes = all_with_members(read, route.zone) if _local_times(route.source) else read.changes
         if self._source != self._target:
             check_count(changes, MAX_ROWS)
-        return changes
+        return changes, read.record
 
     def finish(self) -> list[Outcome]:
         """Return an outcome for each waiting half: what it is on its own, or its error."""
@@ -197,7 +211,11 @@ class Transcoder:
     def _convert(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
         bare = [replace(change, members=None) for change in changes]
         texts = [render(record) for record in iterate_records(bare, self._target, self._zone)]
-        return Transcoded(texts, list(find_losses(messages, changes, texts, self._route)))
+        last, record = self._last
+        parse = get_format(self._source).parse
+        # Of two halves, the message of the first is parsed again: so many wait.
+        originals = [record if message is last else parse(message) for _, message in messages]
+        return Transcoded(texts, list(find_losses(messages, originals, changes, texts, self._route)))
 
 
 def needs_order(source: str, target: str) -> bool:
@@ -300,8 +318,7 @@ SAME_VALUE: Final = "the same value in another form"
 _HALVES: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """Something that a target format does not preserve.
 
     Fields:
@@ -338,20 +355,23 @@ class Route:
 
 
 def find_losses(
-    messages: Sequence[Message], changes: Sequence[Change], texts: Sequence[bytes], route: Route
+    messages: Sequence[Message],
+    originals: Sequence[Any],
+    changes: Sequence[Change],
+    texts: Sequence[bytes],
+    route: Route,
 ) -> Iterator[Loss]:
     """Yield what a message, or the two halves of an update, lost when the target's texts were made.
 
-    `changes` are the changes of the messages, with halves joined. Messages are compared in the shape of
-    the originals: rows of one message as rows of one, each half with its own half, Debezium's lines as
-    records or values. If they come back in another shape, that is one more loss, without a value; if the
+    `originals` are the records of the messages, and `changes` their changes, with halves joined. Messages are
+    compared in the shape of the originals: rows of one message as rows of one, each half with its own half,
+    Debezium's lines as records or values. If they come back in another shape, that is one more loss, without a value; if the
     source's format has no message for what the target's texts say, each whole message is one more.
     """
-    originals = [get_format(route.source).parse(text) for _, text in messages]
     read = list(_read_back(texts, route))
     natural = records(read, route.source, route.zone)
     back = sent = _in_form_of(originals, read, natural, route)
-    as_sent = _restore_values(read, changes, route.source)
+    as_sent = _restore_values(read, changes, originals, route.source)
     if as_sent is not read:
         sent = _in_form_of(originals, as_sent, records(as_sent, route.source, route.zone), route)
     for i, (number, _) in enumerate(messages):
@@ -420,22 +440,27 @@ def _read_back(texts: Sequence[bytes], route: Route) -> Iterator[Change]:
     yield from halves.pending()
 
 
-def _restore_values(read: Sequence[Change], originals: Sequence[Change], source: str) -> Sequence[Change]:
+def _restore_values(
+    read: Sequence[Change], changes: Sequence[Change], originals: Sequence[Any], source: str
+) -> Sequence[Change]:
     """Return changes with values spelled as in the originals, since another spelling is not another value."""
-    if len(read) != len(originals):
+    if len(read) != len(changes):
         return read
-    as_sent = [BRIDGES[source].restore_values(*pair) for pair in zip(read, originals, strict=True)]
+    message, restore_values = get_format(source).message_in(originals[-1]), BRIDGES[source].restore_values
+    as_sent = [restore_values(change, original, message) for change, original in zip(read, changes, strict=True)]
     return read if all(map(is_, as_sent, read)) else as_sent
 
 
 def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> Iterator[Loss]:
     found_differences = list(differences(original, back))
-    different = {pointer for pointer, _, _ in (found_differences if sent is back else differences(original, sent))}
+    if not found_differences:
+        return
+    different = None if sent is back else {pointer for pointer, _, _ in differences(original, sent)}
     for pointer, value, value_back in found_differences:
         text = "" if value is ABSENT else render(value).decode()
         reason = (
             _describe_difference(value, value_back, target)
-            if pointer in different
+            if different is None or pointer in different
             else f"comes back from {target} as {SAME_VALUE}"
         )
         yield Loss(_path(pointer), text, reason, number)

@@ -160,6 +160,15 @@ def test_values_are_compared_alike(left, right):
     assert machine.same(left, deepcopy(left)) is PURE.same(left, deepcopy(left))
 
 
+@given(_JSON, _JSON)
+def test_differences_of_values_are_found_alike(left, right):
+    """With the same pointers in the same order, by the engine and the exact way."""
+    pairs = ((left, right), (left, deepcopy(left)), ({"a/~": left}, {"a/~": right}), ({"a/~": left}, {"b": right}))
+    for one, other in (*pairs, ([left, "x", {"a": [right]}], [right, "y", {"a": [left]}])):
+        found = [repr(list(module.differences(one, other, "/x"))) for module in (machine, PURE)]
+        assert found[0] == found[1]
+
+
 def test_values_that_contain_themselves_are_refused():
     """Before the stack ends."""
     values = [], []
@@ -167,6 +176,8 @@ def test_values_that_contain_themselves_are_refused():
         value.append({"a": value})
     with pytest.raises(RecursionError, match="more than 128 levels"):
         machine.same(*values)
+    with pytest.raises(RecursionError, match="more than 128 levels"):
+        machine.differences(*values)
 
 
 _ODD = [

@@ -604,9 +604,9 @@ def test_a_change_without_its_spelling_is_spelled_by_its_kind(op, letter):
 def test_values_as_they_were_sent_leave_the_row_alone_that_was_read_back():
     """Of an original whose columns are not known, whose values were sent as they are."""
     source = Source(format="debezium", db_type="mysql", table="t")
-    original = Change(op="INSERT", source=source, after={"n": 5}, members={"/after/n": "5.0"})
+    original = Change(op="INSERT", source=source, after={"n": 5})
     read = Change(op="INSERT", source=Source(format="canal"), columns=(Column(name="n", type="int"),), after={"n": 5})
-    made = restore_values(read, original)
+    made = restore_values(read, original, None, {"n": 5.0})
     assert (render(made.after), render(read.after), render(original.after)) == (b'{"n":5.0}', b'{"n":5}', b'{"n":5}')
 
 
