@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # How many tables and lanes are listed.
 _MOST: Final = 1_000
+_OF_A_NAME: Final = ("database", "schema", "table")
 
 
 class Asked(NamedTuple):
@@ -70,6 +71,9 @@ def _show(asked: Asked) -> int:
         if asked.page is not None:
             write_report(state, asked.page, called=asked.of(state))
         facts = JobState(folder).facts(batches[-1] + 1)
+    if asked.is_json:
+        click.echo(msgspec.json.encode(asked.of(_remembered(batches[-1], facts))))
+        return 0
     lines = [f"batch {batches[-1]}", ", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items())]
     for topic, partition, file, _, end in facts.get("read", []):
         lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}")
@@ -77,6 +81,22 @@ def _show(asked: Asked) -> int:
     for line in asked.of(lines):
         click.echo(line and plain(line))
     return 0
+
+
+def _remembered(batch: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a pipeline remembers as an object whose members are always there."""
+    return {
+        "batch": batch,
+        "counts": facts.get("totals", {}),
+        "lanes": [
+            {"topic": topic, "partition": partition, "file": file, "position": end}
+            for topic, partition, file, _, end in facts.get("read", [])
+        ],
+        "tables": [
+            {"name": ".".join(filter(None, names)), **dict(zip(_OF_A_NAME, names, strict=True))}
+            for _, *names in facts.get("names", [])
+        ],
+    }
 
 
 def _status(asked: Asked) -> int:

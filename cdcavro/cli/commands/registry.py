@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cdcavro.cli.console import say, table
+from cdcavro.cli.console import json_line, say, table
 from cdcavro.cli.group import example
-from cdcavro.cli.options import OUTPUT, force_option
+from cdcavro.cli.options import OUTPUT, force_option, json_option
 from cdcavro.cli.schema_sources import parse_subjects, read_sources
 from cdcavro.errors import IncompatibleError, plain, visible, visible_lines
 from cdcavro.files.streams import STANDARD, open_output
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cdcavro.cli.schema_sources import NamedSource
     from cdcavro.registry import Registry
-    from cdcavro.registry.subjects import Strategy
+    from cdcavro.registry.subjects import LevelCheck, Strategy
 
 
 BREAKS: Final = 1
@@ -119,6 +119,7 @@ def _publish(
 @registry_option
 @subject_options
 @compatibility_option
+@json_option
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -129,12 +130,14 @@ def check(
     strategy: Strategy | None,
     topic: str | None,
     compatibility: str | None,
+    as_json: bool,
 ) -> None:
     """Check whether schemas may be published to a registry.
 
     Each schema is compared with the versions of its subject that the compatibility level covers; if several
     schemas belong to one subject, each is also compared with those before it. Nothing is written, so a change
-    can be checked before it is merged. The exit code is 1 if a schema would be refused.
+    can be checked before it is merged. The exit code is 1 if a schema would be refused. With --json there is an
+    object for each schema.
     """
     subjects = parse_subjects(subject, strategy, topic)
     is_refused = False
@@ -146,13 +149,44 @@ def check(
             is_first = not target.versions(name)
             judgement = target.judge(source.schema, name, compatibility=compatibility)
             is_refused |= bool(judgement.breaks)
-            outcome = "refused" if judgement.breaks else "allowed"
-            new = "; the subject is new, and there is nothing to compare with" if is_first else ""
-            click.echo(f"{visible(source.name)}: subject {plain(name)}: {judgement.level}: {outcome}{new}")
-            if not is_first:
-                click.echo(f"  {visible_lines(str(judgement.verdict))}")
+            said = _judged if as_json else _sentences
+            click.echo(said(source.name, name, judgement, is_first=is_first))
             target.publish(source.schema, name, force=True)
     ctx.exit(BREAKS if is_refused else 0)
+
+
+def _sentences(schema: str, subject: str, judgement: LevelCheck, *, is_first: bool) -> str:
+    outcome = "refused" if judgement.breaks else "allowed"
+    new = "; the subject is new, and there is nothing to compare with" if is_first else ""
+    head = f"{visible(schema)}: subject {plain(subject)}: {judgement.level}: {outcome}{new}"
+    return head if is_first else f"{head}\n  {visible_lines(str(judgement.verdict))}"
+
+
+def _judged(schema: str, subject: str, judgement: LevelCheck, *, is_first: bool) -> str:
+    """Return a judgement as one line of JSON."""
+    problems = [
+        {"versions": [version for version, one in judgement.verdicts if problem in one.problems]}
+        | {
+            "direction": problem.direction,
+            "path": problem.path,
+            "reason": problem.reason,
+            "is_partial": problem.partial,
+        }
+        for problem in judgement.verdict.problems
+    ]
+    notes = [
+        {"direction": note.direction, "path": note.path, "reason": note.reason} for note in judgement.verdict.notes
+    ]
+    return json_line(
+        schema=schema,
+        subject=subject,
+        level=judgement.level,
+        is_allowed=not judgement.breaks,
+        is_new=is_first,
+        verdict=None if is_first else judgement.verdict.name,
+        problems=problems,
+        notes=notes,
+    )
 
 
 @click.command(epilog=example("cdcavro subjects --registry file:schemas"))

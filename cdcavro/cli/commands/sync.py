@@ -82,7 +82,7 @@ _BEAT: Final = 0.5
     metavar="FILE",
     help="Write a page in HTML on all batches so far, after each; with show, now.",
 )
-@click.option("--json", "is_json", is_flag=True, help="With status: print a line of JSON.")
+@click.option("--json", "is_json", is_flag=True, help="With show and status: print a line of JSON.")
 @click.option("--quiet", is_flag=True, help="Say nothing of each batch but which rows wait.")
 @click.option(
     "--log",
@@ -120,8 +120,8 @@ def sync(
     _check_page(page)
     if flags["tables"] and action not in ("pause", "resume", "reset"):
         raise click.UsageError("tables are named for pause, resume and reset only")
-    if flags["is_json"] and action != "status":
-        raise click.UsageError("--json is of status; --log json says each batch in JSON")
+    if flags["is_json"] and action not in ("show", "status"):
+        raise click.UsageError("--json is of show and status; --log json says each batch in JSON")
     if action is not None:
         known = None if config is None else _config(config, flags)
         ctx.exit(ACTIONS[action](Asked(flags["state"], known, config, page, flags["is_json"], flags["tables"])))

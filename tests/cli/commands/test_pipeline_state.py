@@ -60,6 +60,18 @@ def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
     assert found["tables"] == [table]
 
 
+def test_what_a_pipeline_remembers_is_a_line_of_json(made: LocalJob):
+    """With the members that the page lists; names and files as they are."""
+    done = cdcavro("sync", "show", "--state", "state", "--json")
+    assert (done.exit_code, done.stdout.count("\n")) == (0, 1)
+    assert json.loads(done.stdout) == {
+        "batch": 0,
+        "counts": {"read": 2, "written": 1, "rejected": 1},
+        "lanes": [{"topic": None, "partition": None, "file": f"{made.folder}/in/0000.jsonl", "position": 2}],
+        "tables": [{"name": "d.t", "database": "d", "schema": None, "table": "t"}],
+    }
+
+
 def test_a_table_that_stopped_is_an_exit_code(made: LocalJob):
     """Of 1, for a check that asks for nothing else."""
     made.send(canal("INSERT", [{"id": "2", "a": "2", "b": "1"}], id=2))
@@ -138,7 +150,7 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
     [
         (("status",), "status needs --state or --config"),
         (("status", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
-        (("show", "--state", "state", "--json"), "--json is of status"),
+        (("pause", "d.t", "--state", "state", "--json"), "--json is of show and status"),
         (("pause", "--state", "state"), "pause needs the names of tables, such as shop.orders"),
         (
             ("pause", "d.tt", "--state", "state"),

@@ -151,6 +151,28 @@ def test_a_check_says_the_verdict_and_writes_nothing():
     assert run("subjects").stdout.splitlines()[1].split()[-1] == "1"
 
 
+def test_a_check_is_an_object_of_json_for_each_schema():
+    """With all problems and notes, the exit code being the same; a subject that is new has no verdict."""
+    run("publish", written(V1, "v1.avsc"), "--topic", "orders")
+    names = (written(V2, "v2.avsc"), written(BROKEN, "v3.avsc"))
+    done = run("check", *names, "--subject", "orders-value", "--json", code=1)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    common = {"subject": "orders-value", "level": "BACKWARD", "is_new": False, "notes": []}
+    assert found[0] == common | {"schema": "v2.avsc", "is_allowed": True, "verdict": "full", "problems": []}
+    problem = {"versions": [2], "direction": "backward", "path": "$.id", "is_partial": False}
+    assert found[1] == common | {
+        "schema": "v3.avsc",
+        "is_allowed": False,
+        "verdict": "breaking",
+        "problems": [
+            problem | {"reason": "string cannot read int"},
+            problem | {"direction": "forward", "reason": "int cannot read string"},
+        ],
+    }
+    (new,) = map(json.loads, run("check", "oms_canal", "--subject", "x", "--json").stdout.splitlines())
+    assert (new["is_allowed"], new["is_new"], new["verdict"], new["problems"]) == (True, True, None, [])
+
+
 def test_a_check_judges_several_versions_one_behind_another():
     """By a level of one's own, too."""
     run("publish", written(V1, "v1.avsc"))
