@@ -32,6 +32,9 @@ _MAX_DOUBLE: Final = sys.float_info.max
 # The most digits in the exponent of an integer, since no message has more than 64 Mi digits.
 _EXPONENT: Final = 8
 _SHORT: Final = 60
+# How many digits an int may have that are not in the number's text: its exponent can stand for a billion.
+_MOST_ZEROS: Final = 10_000
+_ZERO: Final = Decimal(0)
 # Numbers other than 0, whatever their exponent is.
 _IS_SOME: Final = re.compile(r"-?[0.]*[1-9]")
 # The most places behind the point that a Decimal is written with; more are written with an exponent.
@@ -55,7 +58,7 @@ class ExactNumber(Struct, frozen=True, gc=False):
     It is compared with exact numbers, int, float and Decimal by value and exactly, hashed as these are, and calculated
     with as a Decimal is: not with a float. `str()` gives the text, digit for digit, `float()` and `int()` what they give
     of the Decimal. A number whose exponent no Decimal has equals numbers of the same text only, and calculating with
-    it raises `OverflowError`.
+    it raises `OverflowError`, as `int()` does of a number that is far longer than its text.
 
     It is no subclass of Decimal: such a one takes seven times as long to make, and cannot hold every JSON number.
 
@@ -124,10 +127,21 @@ class ExactNumber(Struct, frozen=True, gc=False):
         return float(self.text)
 
     def __int__(self) -> int:
-        return int(self.decimal)
+        return int(self._bounded)
 
     def __round__(self, places: int | None = None) -> int | Decimal:
-        return round(self.decimal) if places is None else round(self.decimal, places)
+        return round(self._bounded) if places is None else round(self.decimal, places)
+
+    @property
+    def _bounded(self) -> Decimal:
+        """The value as a `Decimal`. Raises `OverflowError` if as an integer it is far longer than its text."""
+        value = self.decimal
+        if not value:
+            return _ZERO
+        if value.adjusted() > len(self.text) + _MOST_ZEROS:
+            expected = f"a number of at most {_MOST_ZEROS:,} digits more than its text has, for an int"
+            raise OverflowError(f"{expected}; got {shown(self.text)}")
+        return value
 
     def __format__(self, form: str) -> str:
         return format(self.decimal, form) if form else self.text

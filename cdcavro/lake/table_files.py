@@ -34,7 +34,7 @@ from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.joiner import StreamJoiner
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, to_changes
-from cdcavro.wire.sniff import AUTO, MIXED, sniff
+from cdcavro.wire.sniff import AUTO, MIXED, other_format, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -85,11 +85,18 @@ def read_tables(
         found = Reject.of(error, line._replace(number=number), shown_name(file))
         if rejects is None:
             place = f"{found.file}:{number}: {found.format or 'message'}: {found.path}"
+            other = other_format([line.raw], name) if format is None and name else None
+            if other is not None:
+                expected = (
+                    f"a message of {name}, as the first ones are, or format={MIXED!r} for files of several formats"
+                )
+                raise FileError(f"{found.file}:{number}", expected, f"one that looks like {other}") from error
             raise FileError(place, error.expected, error.got) from error
         rejects.append(found)
 
     reader = TableReader(Tables(**options), reject, is_current=current)
-    reader.read(inputs, *inputs.open_lines(AUTO if format is None else format, option="format"))
+    name, lines = inputs.open_lines(AUTO if format is None else format, option="format")
+    reader.read(inputs, name, lines)
     if not current:
         return reader.change_tables()
     return {table.schema.table: reader.current_rows(table) for table in reader.tables.tables if not table.is_gone}

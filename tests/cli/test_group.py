@@ -1031,6 +1031,20 @@ def test_inspect_tells_formats_and_faults_by_their_first_lines(tmp_path):
     assert "a message must stand on one line" in shown.stderr
 
 
+@pytest.mark.parametrize(
+    "text", ['{\n "type": 1\n}\n', '{"type": "INSERT",\n "id": 1}\n', '[{"id": 1},\n {"id": 2}]\n']
+)
+def test_inspect_says_how_messages_on_several_lines_come_on_one(tmp_path, text):
+    """Pretty-printed ones, and those of an array; of a fault further down it does not speak."""
+    hint = (
+        "a message must stand on one line: `jq -c . FILE` writes each on one, and `jq -c '.[]' FILE` those of an array"
+    )
+    (tmp_path / "a.json").write_text(text)
+    assert hint in run("inspect", tmp_path).stderr.splitlines()
+    (tmp_path / "a.json").write_text('{"a": 1}\n{"type":\n')
+    assert hint not in run("inspect", tmp_path).stderr
+
+
 def test_inspect_reads_the_first_messages_unless_all_are_asked_for(tmp_path):
     """And says so; what is behind them is not even opened."""
     canal = next(iter(goldens("canal")))

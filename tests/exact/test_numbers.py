@@ -146,6 +146,16 @@ def test_a_number_beyond_decimals_is_still_a_value(text):
         numbers.decimals({"a": [one]})
 
 
+@pytest.mark.parametrize("convert", [int, round])
+def test_an_int_is_not_far_longer_than_the_text_of_its_number(convert):
+    """A few characters can stand for a billion digits."""
+    assert convert(ExactNumber("-12E400")) == -12 * 10**400
+    assert convert(ExactNumber("1" * 20_000)) == int(Decimal("1" * 20_000))
+    assert (convert(ExactNumber("0E999999999")), convert(ExactNumber("1E-999999999"))) == (0, 0)
+    with pytest.raises(OverflowError, match=r"at most 10,000 digits more than its text has, .*; got '-1E999999999'"):
+        convert(ExactNumber("-1E999999999"))
+
+
 @given(st.from_regex(r"-?(0|[1-9][0-9]{0,25})(\.[0-9]{1,25})?", fullmatch=True))
 def test_a_decimal_has_the_digits_and_becomes_the_number_again(text):
     """`decimals` and `without_decimals` are inverse for every number without an exponent."""

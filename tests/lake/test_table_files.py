@@ -161,6 +161,22 @@ def test_a_faulty_message_is_an_error_or_a_reject(tmp_path):
     assert sum(table.num_rows for table in tables.values()) + len(rejects) == 4
 
 
+def test_files_of_two_formats_are_an_error_that_says_how_they_are_read(tmp_path):
+    """With the file, and with what its message looks like; a format that is stated is taken as it is."""
+    first = written(tmp_path, rows_of("INSERT", 1, [{"id": "1"}], mysqlType={"id": "int"}))
+    maxwell = {"database": "shop", "table": "t", "type": "insert", "ts": 1, "xid": 1, "commit": True, "data": {"id": 2}}
+    other = written(tmp_path, maxwell, name="b.jsonl")
+    with pytest.raises(FileError) as caught:
+        read_tables([first, other])
+    assert str(caught.value) == (
+        f"{other}:1: expected a message of canal, as the first ones are, or format='mixed' for files of several formats,"
+        " got one that looks like maxwell"
+    )
+    with pytest.raises(FileError, match=r"canal: \$\.data: expected array, got object"):
+        read_tables([first, other], "canal")
+    assert len(read_tables([first, other], "mixed")[T]) == 2
+
+
 def test_folders_packed_files_and_mixed_formats(tmp_path):
     """They are read as the commands read them, one file behind the other."""
     first = rows_of("INSERT", 1, [{"id": "1", "n": "1"}])

@@ -248,7 +248,8 @@ class _Inspection:
         except MessageError as error:
             error.format = error.format or format
             self.faulty += 1
-            self._is_multiline |= line.is_opening
+            is_begun = number == 1 and line.raw.lstrip()[:1] in (b"{", b"[") and "ends too early" in error.got
+            self._is_multiline |= line.is_opening or is_begun
             if len(self._faults) < SHOWN:
                 self._faults.append(Reject.of(error, line._replace(number=number), shown_name(file)))
             return
@@ -339,7 +340,7 @@ class _Inspection:
     def _notes(self) -> Iterator[str]:
         """Yield what a user should know before going on."""
         if self._is_multiline:
-            yield ONE_LINE
+            yield f"{ONE_LINE}: `jq -c . FILE` writes each on one, and `jq -c '.[]' FILE` those of an array"
         untyped = sum(not any(found.columns.values()) for found in self._tables.values())
         if untyped:
             yield f"{number_of(untyped, 'table')} without declared types: `tables` and `sync` take them with --types"
