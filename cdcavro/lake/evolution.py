@@ -74,7 +74,8 @@ class Step:
             WIDEN: f"becomes {self.column.type}",
             DROP: "is dropped",
         }
-        return f"column {shown(self.name)} {changes.get(self.kind, 'is marked')}"
+        noted = f"holds the field {shown(self.column.field)} of the schema from now on"
+        return f"column {shown(self.name)} {changes.get(self.kind, noted)}"
 
 
 def same_column(columns: Iterable[LakeColumn], wanted: LakeColumn) -> LakeColumn | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cdcavro.errors import number_of
 from cdcavro.lake.account import bound_text, read_account
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.markup import Series, bar, chart, duration, moment, number, table, text, time_axis
@@ -24,6 +26,12 @@ _VERSIONS: Final = 150
 _STEPS: Final = 100
 _REASONS: Final = 50
 _BATCHES: Final = 50
+# How many tables the title names, and how many characters of each; how long a path is that stands on one line.
+_NAMED: Final = 2
+_TITLE: Final = 60
+_WHOLE: Final = 48
+# What an error says of an option of the command line, which nobody reads a page with.
+_OPTION: Final = re.compile(r" \(--[a-z-]+\)")
 # What operations are called, and their colours.
 _OPERATIONS: Final = {
     "c": ("inserts", "green"),
@@ -64,13 +72,21 @@ def page_of(account: Account, state: str, now: float) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>cdcavro sync</title><style>{_STYLE}</style></head>\n<body>"
-        f"<header><h1>cdcavro sync</h1>{_about(account, state, now)}</header>\n{body}\n</body></html>\n"
+        f"<title>{escape(_title(account))}</title><style>{_STYLE}</style></head>\n<body>"
+        f"<header><h1>{text(_title(account))}</h1>{_about(account, state, now)}</header>\n{body}\n</body></html>\n"
     )
 
 
+def _title(account: Account) -> str:
+    """Return what the page is about: the tables with the most rows, as many pipelines have a state of the same name."""
+    ordered = sorted(account.rows, key=lambda name: (-sum(account.rows[name].values()), name))
+    names = [bound_text(name, _TITLE) for name in ordered[:_NAMED]]
+    more = [f"{number_of(len(ordered) - _NAMED, 'more table')}"] if len(ordered) > _NAMED else []
+    return f"cdcavro sync: {', '.join([*names, *more])}" if names else "cdcavro sync"
+
+
 def _about(account: Account, state: str, now: float) -> str:
-    head = f'<p class="soft">The pipeline of {text(state)}, as it was at {moment(now)}. All times are UTC.</p>'
+    head = f'<p class="soft">The pipeline whose state is in {text(state)}, as it was at {moment(now)}. All times are UTC.</p>'
     if not account.points:
         return f"{head}<p>It has read nothing yet.</p>"
     first = account.points[0]
@@ -86,7 +102,9 @@ def _tiles(account: Account) -> str:
     busy = sum(point.busy for point in account.points)
     rows = sum(sum(operations.values()) for operations in (*account.rows.values(), account.other_rows))
     share = f" <small>{rejected / read:.2%}</small>" if read and rejected else ""
+    lag = account.points[-1].lag if account.points else None
     tiles = [
+        *([] if lag is None else [(f"lag, {account.unit}", number(lag))]),
         ("messages read", number(read)),
         *((name, number(count)) for name, count in counts.items() if name not in ("read", "rejected") and count),
         ("rejected", f'<span class="{"bad" if rejected else ""}">{number(rejected)}</span>{share}'),
@@ -95,9 +113,6 @@ def _tiles(account: Account) -> str:
         ("messages/s", number(read / busy if busy else 0)),
         ("busy", duration(busy)),
     ]
-    lag = account.points[-1].lag if account.points else None
-    if lag is not None:
-        tiles.append((f"lag, {account.unit}", number(lag)))
     return f'<dl class="tiles">{"".join(f"<div><dt>{escape(bound_text(name))}</dt><dd>{value}</dd></div>" for name, value in tiles)}</dl>'
 
 
@@ -237,17 +252,23 @@ def _rejects(account: Account) -> str:
         (
             number(one.count),
             bar([("red", one.count)], total),
-            f'<div class="wide">{text(one.reason)}</div>',
+            f'<div class="wide">{text(_OPTION.sub("", one.reason))}</div>',
             text(one.format) if one.format else "",
-            f"<code>{text(one.path)}</code>" if one.path else "",
-            f'<div class="wide">{text(one.place)}{f"<br><code>{text(one.example)}</code>" if one.example else ""}</div>',
+            _pointer(one.path),
+            f'<div class="wide">{text(one.place)}{example}</div>',
         )
         for one in shown
+        for example in [f"<br><code>{text(_OPTION.sub('', one.example))}</code>" if one.example else ""]
     ]
     left = total - sum(one.count for one in shown)
     more = _more(left, "rejects with other reasons")
     headings = ("rejects", "", "reason", "format", "path", "one of them")
     return f"<h2>Rejects by reason</h2>{table(headings, rows, numbers=[0])}{more}"
+
+
+def _pointer(path: str) -> str:
+    """Return a path, which is broken only if it is long."""
+    return f"<code{'' if len(path) > _WHOLE else ' class=t'}>{text(path)}</code>" if path else ""
 
 
 def _waiting_tables(account: Account) -> str:
@@ -297,7 +318,7 @@ def _batches(account: Account) -> str:
         (account.points[0].first != points[-1].first and points[-1].first - account.points[0].first) or 0,
         "older batches",
     )
-    return f"<h2>Batches</h2>{shown}{more}"
+    return f'<h2>Batches</h2><div class="dense">{shown}</div>{more}'
 
 
 # Light or dark as the reader's system is, and no wider than the window.
@@ -310,9 +331,9 @@ _STYLE: Final = """
 body{margin:0 auto;padding:1.5rem clamp(.75rem,3vw,2.5rem) 3rem;max-width:1500px;background:var(--paper);color:var(--ink);
 font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
-p{margin:.4rem 0}.soft,figcaption small{color:var(--soft)}bdi,code{overflow-wrap:anywhere}
-code{font:.88em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap}
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.6rem;margin:1.2rem 0 0;padding:0}
+p{margin:.4rem 0}.soft,figcaption small{color:var(--soft)}bdi,code{overflow-wrap:anywhere}code.t bdi{overflow-wrap:normal}
+code{font:.88em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap}code.t{white-space:pre}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.6rem;margin:1.2rem 0 0;padding:0}
 .tiles div{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.55rem .75rem}
 .tiles dt{color:var(--soft);font-size:.85rem}.tiles dd{margin:0;font-size:1.25rem;white-space:nowrap;font-variant-numeric:tabular-nums}
 .tiles small{font-size:.8rem;color:var(--soft)}
@@ -344,6 +365,7 @@ td{min-width:3rem;max-width:34rem}td ul{margin:0;padding-left:1.1rem}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .bar{display:block;width:9rem;height:.75rem;margin-top:.3rem;background:var(--line);border-radius:2px}
 .wide{min-width:16rem}.t{white-space:nowrap}.name{min-width:9rem;display:block}.bad{color:var(--red)}
+.dense th,.dense td{padding:.3rem .45rem;min-width:0;font-size:.8rem}.dense th{white-space:normal;vertical-align:bottom}
 summary{cursor:pointer;margin:.6rem 0}
 @media (max-width:640px){.x span:nth-child(even){display:none}.plot{margin-left:2.9rem}.y{width:2.8rem}
 th,td{padding:.3rem .5rem}.bar{width:6rem}.charts{gap:.7rem}figure{padding:.7rem .6rem .4rem}}

@@ -347,7 +347,8 @@ class Batches:
             self._refused = {}
         for one in written:
             name = self._names.label(tables[one.number])
-            report.steps += [f"{name}: {step}" for step in one.steps]
+            # The current state and the changelog of a table take the same steps.
+            report.steps += [f"{name}: {step}" for step in dict.fromkeys(one.steps)]
             if one.error is not None:
                 self._refused[name] = one.error
         report.waiting = dict(self._refused)

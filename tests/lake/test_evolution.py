@@ -71,7 +71,10 @@ SWAPPED = [column("b", "a_x_2", aliases=("a",)), column("a", "b_x_2", aliases=("
     [
         ([A, B], []),
         ([A, B, column("c", type="string")], ["column 'c' is added"]),
-        ([A, RENAMED], ["column 'b' is renamed to 'x'", "column 'x' is marked"]),
+        (
+            [A, RENAMED],
+            ["column 'b' is renamed to 'x'", f"column 'x' holds the field {RENAMED.field!r} of the schema from now on"],
+        ),
         ([A, column("b", type="bigint")], ["column 'b' becomes bigint"]),
         ([A], []),
         (RETYPED, ["column 'b' is renamed to 'b (until version 2)'", "column 'b' is added"]),

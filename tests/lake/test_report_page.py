@@ -154,6 +154,29 @@ def test_a_page_of_any_number_of_batches_loads_nothing(batches: int):
     assert "inf" not in text.lower().replace("information", "")
 
 
+def test_a_page_is_called_by_its_tables_and_begins_with_the_lag():
+    """Folders of several pipelines may have one name; what is behind is what a reader asks first."""
+    made = account(2, names=("shop.orders", "shop.customers", "shop.items", "shop.big"))
+    text = page_of(made, "state", BEGAN)
+    assert "<title>cdcavro sync: shop.big, shop.customers, 2 more tables</title>" in text
+    assert "<title>cdcavro sync</title>" in page_of(Account(), "state", BEGAN)
+    tiles = text.partition('<dl class="tiles">')[2]
+    assert tiles.startswith("<div><dt>lag, messages</dt><dd>10</dd></div>")
+
+
+def test_reasons_of_rejects_are_told_without_options_of_a_command():
+    """A path that is short stands on one line; one that is long may be broken."""
+    made, sentence = Account(), "expected a table given for those that do not (--table), got none"
+    paths = ("$.payload.before.column", "$." + "x" * 100)
+    rejects = [RejectReason("canal", path, sentence, 1, "a.jsonl line 1", sentence) for path in paths]
+    made.add(BatchFacts(0, BEGAN, BEGAN + 1, {"read": 2, "rejected": 2}, rejects=rejects))
+    text = page_of(made, "state", BEGAN)
+    assert "--table" not in text
+    assert Reader(text).said.count("a table given for those that do not, got none") == 4
+    assert f"<code class=t><bdi>{paths[0]}</bdi></code>" in text
+    assert f"<code><bdi>{paths[1]}</bdi></code>" in text
+
+
 def hostile() -> Account:
     """Return an account in which everything that comes from messages is hostile."""
     made = account(2, names=(HOSTILE, HOSTILE + "2"))

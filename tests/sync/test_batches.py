@@ -193,6 +193,15 @@ def test_tables_that_are_one_behind_the_other_in_a_lake_table_are_counted_togeth
     assert made.run()[0].operations == {"d.t": {"c": 2, "x": 1}}
 
 
+def test_a_step_that_current_state_and_changelog_both_take_is_told_once(job):
+    """With the table's name; what only one of them takes would be told, too."""
+    made = job(is_changelog=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.run()
+    made.send(canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=2))
+    assert [report.steps for report in made.run()] == [["d.t: column 'b' is added"]]
+
+
 def test_a_table_that_gets_its_key_later_has_a_changelog(job):
     """Its rows without a key have no current state, which is said, and none wait for one."""
     made = job()
