@@ -23,7 +23,7 @@ import cdcavro
 from cdcavro.cli import main
 from cdcavro.formats import BRIDGES
 from cdcavro.wire.formats import REGISTRY
-from reference import sources
+from reference import house, sources
 from support.messages import SAMPLES, canal
 from support.pages import all_pages, blocks, prose
 from support.places import README, ROOT, TESTS
@@ -294,6 +294,23 @@ def test_the_page_on_architecture_shows_this_table():
     assert {folder: set(re.findall(r"\w+", others)) - {"nothing"} for folder, others in rows} == {
         folder: others - {folder} for folder, others in MAY_IMPORT.items()
     }
+
+
+def test_the_drawing_of_the_house_has_every_folder_above_all_that_it_imports():
+    """The page on architecture shows it, made of the code's text; what is imported is seen in its syntax here."""
+    rows = house.house_picture().split("<li>")[1:]
+    heights = {
+        folder: -row for row, text in enumerate(rows) for folder in re.findall(r">?<code>(\w+)</code> <small>", text)
+    }
+    assert set(heights) == set(MAY_IMPORT) - {"cdcavro"}
+    needed: dict[str, set[str]] = {}
+    for source in SOURCES:
+        if source != "__init__.py":
+            needed.setdefault(_folder(source), set()).update(_imported_folders(_tree(source)) - {"cdcavro"})
+    for folder, others in needed.items():
+        assert all(heights[other] < heights[folder] for other in others - {folder}), folder
+        lower = {heights[other] for other in others - {folder}}
+        assert not lower or max(lower) == heights[folder] - 1, folder
 
 
 def test_modules_import_only_what_their_folder_may():

@@ -22,6 +22,7 @@ from cdcavro.cli.group import INTERRUPTED, PIPE_CLOSED, REJECTED, TERMINATED, UN
 from cdcavro.wire.attributes import EnumRule, FieldRule, FormatRule
 from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import get_format
+from reference import house
 from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
 from reference.front import way_picture
@@ -356,3 +357,21 @@ def test_examples_in_the_generators_docstrings_run(module):
     done = doctest.testmod(importlib.import_module(f"reference.{module}"))
     assert done.attempted
     assert done.failed == 0
+
+
+def test_the_list_of_modules_has_each_with_the_first_sentence_of_its_docstring():
+    """A module without a sentence would be a name only."""
+    listed = house.module_list()
+    rows = re.findall(r"<tr><td><code>(\w+)</code></td><td>(.*?)</td></tr>", listed)
+    found = [path.stem for path in (ROOT / "cdcavro").rglob("*.py") if path.stem not in ("__init__", "__main__")]
+    assert sorted(name for name, _ in rows if name != "__main__") == sorted(found)
+    assert [name for name, said in rows if not said.endswith(".")] == []
+    counts = [int(count) for count in re.findall(r"</code>: (\d+)</summary>", listed)]
+    assert sum(counts) == len(rows)
+
+
+def test_circular_imports_have_no_drawing(monkeypatch):
+    """It would have no end otherwise."""
+    monkeypatch.setattr(house, "_imports", lambda: {"a": {"b"}, "b": {"a"}, "c": set()})
+    with pytest.raises(ValueError, match="in a circle between a, b"):
+        house.levels.__wrapped__()

@@ -17,6 +17,7 @@ from reference.commands import command_page
 from reference.docstrings import to_rst
 from reference.formats import attribute_page, change_page, format_list, format_page
 from reference.front import way_picture
+from reference.house import house_picture, module_list
 from reference.names import LinkedNames, SettingEntry, find_missing
 from reference.python import module_page
 from reference.settings import settings_page
@@ -36,7 +37,9 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "commands": command_page,
     "format": format_page,
     "formats": format_list,
+    "house": house_picture,
     "module": module_page,
+    "modules": module_list,
     "settings": settings_page,
     "sql": sql_page,
     "table": table_page,
