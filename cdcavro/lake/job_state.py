@@ -147,6 +147,9 @@ class _StateShape(msgspec.Struct):
     read: list[tuple[str | None, int | None, str | None, int, int]] = []
     names: list[tuple[int, str | None, str | None, str]] = []
     versions: list[tuple[int, int]] = []
+    # As `Completeness.facts` has them.
+    reached: list[tuple[str, int, int | None, int, int | None]] = []
+    complete: list[tuple[int, list[str], int | None, int | None, int]] = []
     begun: datetime | None = None
     idle: list[int] = []
     whole: bool = False

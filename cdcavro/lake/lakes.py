@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # The property that says whose a lake table is.
 OWNER: Final = "cdcavro.pipeline"
+# The property that says up to when all changes are in.
+COMPLETE: Final = "cdcavro.complete_until"
 # The property that has the true name of its table.
 NAME: Final = "cdcavro.table"
 # How deep folders of tables lie: of a database, a schema and a table.
@@ -219,6 +222,22 @@ def check_form(table: str, form: str, properties: Mapping[str, str]) -> None:
             f'its lake table was begun with form = "{held}", which cannot become "{form}": leave the form as it was, or'
             " begin with another state and lake",
         )
+
+
+class CompletionTimes:
+    """When lake tables were last told up to when they are complete, `minutes` apart."""
+
+    def __init__(self, minutes: float) -> None:
+        self._seconds = minutes * 60
+        self._told: dict[TableName, float] = {}
+
+    def properties(self, name: TableName, complete_until: str | None) -> dict[str, str]:
+        """Return the property that a table is told now; none if that is not known, or it is not yet time."""
+        now = time.monotonic()
+        if complete_until is None or now < self._told.get(name, now - self._seconds) + self._seconds:
+            return {}
+        self._told[name] = now
+        return {COMPLETE: complete_until}
 
 
 def name_property(table: TableName) -> dict[str, str]:

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdcavro.change.clock import Clock
-from cdcavro.errors import FileError, JobError, SchemaError, plain
+from cdcavro.errors import FileError, JobError, SchemaError, number_of, plain
 from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.account import BatchFacts, NewVersions, Unparsed
 from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.conversion.rounds import convert
+from cdcavro.sync.outputs.completeness import Completeness, instant_text, partitions_of
 from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows, paused_tables, table_resets
+from cdcavro.sync.pipeline import CHECKPOINT
 from cdcavro.wire.sniff import MIXED, other_format
 
 if TYPE_CHECKING:
@@ -106,6 +108,8 @@ class BatchReport:
     * `unparsed` (Unparsed): values that their columns' types cannot carry, and that are kept as text.
     * `pending` (dict[str, int]): how many rows wait in the state, by table, whatever they wait for.
     * `versions` (dict[str, int]): the newest version of each table that was ever written.
+    * `complete` (dict[str, int]): up to when all changes of a table are in, in microseconds since 1970, if that is known.
+    * `late` (dict[str, int]): how many changes of a table came behind what it was said to be complete up to.
     """
 
     number: int
@@ -122,6 +126,8 @@ class BatchReport:
     unparsed: Unparsed = field(default_factory=Unparsed)
     pending: dict[str, int] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
+    complete: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -130,7 +136,9 @@ class BatchReport:
         rejects = [{name: getattr(one, name) for name in _OF_REJECTS} for one in self.rejects]
         lag = None if self.lag is None else {self.lag.unit: self.lag.left}
         unparsed = {"count": self.unparsed.count, "example": self.unparsed.example or None}
-        return {"batch": self.number, **facts, "rejects": rejects, "lag": lag, "unparsed": unparsed}
+        complete = {name: instant_text(mark) for name, mark in self.complete.items()}
+        of_tables = {"complete_until": complete, "late": self.late}
+        return {"batch": self.number, **facts, "rejects": rejects, "lag": lag, "unparsed": unparsed, **of_tables}
 
 
 class BatchMessages(Protocol):
@@ -163,6 +171,7 @@ class Batches:
         self._template = template
         self._names = LakeNames(template=template, routes=settings.routes)
         self._totals: Counter[str] = Counter()
+        self._complete = Completeness(settings.rejects_hold)
         self._versions = NewVersions()
         # How many findings of each table were said.
         self._said: dict[int, int] = {}
@@ -191,8 +200,7 @@ class Batches:
         began, maker, since = time.time(), self._resume(number), self._first_attempt(number)
         seconds: dict[str, float] = {}
         with _measure_time(seconds, "convert"):
-            goals = {"is_reduced": not self._writer.has_changes, "has_states": self._writer.has_states}
-            outcomes, learned = convert(messages.convert, maker, self._settings, **goals)
+            outcomes, learned = self._convert(messages, maker)
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
             report.notes = [*outcomes.notes, *messages.marks(_files_of(outcomes.lanes))]
@@ -203,29 +211,52 @@ class Batches:
             wanted = self._named(outcomes, tables)
             report.notes += self._slips(tables)
             totals = self._totals + Counter(report.counts)
-            rows = self._operations(outcomes, wanted)
+            rows, begun = self._operations(outcomes, wanted), since or datetime.now(UTC)
+            partitions = partitions_of(self._state.folder.parent / CHECKPOINT, number)
+            self._complete.take(outcomes.times, outcomes.tables, partitions, begun)
             facts = {
                 "counts": report.counts,
                 "totals": totals,
                 "read": outcomes.lanes,
-                **self._name_facts(outcomes, tables),
                 "rows": rows,
-                "protection": self._protection.layout,
-                "begun": (since or datetime.now(UTC)).isoformat(timespec="seconds"),
+                **self._facts_of_tables(outcomes, tables),
+                "begun": begun.isoformat(timespec="seconds"),
             }
             with _measure_time(seconds, "state"):
                 self._state.write(number, learned, maker.clock, facts)
             with _measure_time(seconds, "rejects"):
                 self._reject(outcomes, report, since)
             with _measure_time(seconds, "write"):
-                written = self._rows.write(outcomes, number, tables, self._names, since)
+                written = self._rows.write(outcomes, number, tables, self._names, since, self._complete.goals)
             self._tell(report, written, tables, number)
+            self._tell_late(report, outcomes)
             self._totals, self._next = totals, number + 1
             report.operations = {name: dict(operations) for name, operations in rows.items()}
             self._note(report, began, maker.tables, learned)
         finally:
             outcomes.store.free()
         return report
+
+    def _convert(self, messages: BatchMessages, maker: TypedRows) -> tuple[Outcomes, list[Change]]:
+        return convert(
+            messages.convert,
+            maker,
+            self._settings,
+            is_reduced=not self._writer.has_changes,
+            has_states=self._writer.has_states,
+            marks=self._complete.marks,
+        )
+
+    def _facts_of_tables(self, outcomes: Outcomes, tables: Sequence[Table]) -> dict[str, Any]:
+        """Return what the state says of names in the lake, of tables that are refused one, and of their versions."""
+        nameless = [one for one in self._with_rows(outcomes) if one not in self._names.names]
+        return {
+            "names": self._names.state,
+            "nameless": [[one, self._names.label(tables[one])] for one in nameless],
+            "versions": self._newest_versions(tables),
+            "protection": self._protection.layout,
+            **self._complete.facts,
+        }
 
     def _named(self, outcomes: Outcomes, tables: Sequence[Table]) -> list[Table]:
         """Return the tables of a batch's rows, each of which has a name in the lake then, unless the write refuses it."""
@@ -238,15 +269,6 @@ class Batches:
     def _with_rows(self, outcomes: Outcomes) -> list[int]:
         """Return the numbers of the tables that have rows in a batch, or rows that wait."""
         return sorted({*outcomes.tables, *self._rows.waiting.tables()})
-
-    def _name_facts(self, outcomes: Outcomes, tables: Sequence[Table]) -> dict[str, Any]:
-        """Return what the state says of names in the lake, of tables that are refused one, and of their versions."""
-        nameless = [one for one in self._with_rows(outcomes) if one not in self._names.names]
-        return {
-            "names": self._names.state,
-            "nameless": [[one, self._names.label(tables[one])] for one in nameless],
-            "versions": self._newest_versions(tables),
-        }
 
     def _slips(self, tables: Sequence[Table]) -> list[str]:
         """Return which rules of tables nothing fits, once: a stream may write what they should protect until it ends."""
@@ -266,6 +288,8 @@ class Batches:
             self._check_rules(facts.get("protection", ""))
             self._names = LakeNames.of(facts.get("names", []), self._template, self._settings.routes)
             self._totals = Counter(facts.get("totals", {}))
+            self._complete = Completeness.of(facts, is_held=self._settings.rejects_hold)
+            self._complete.settle(self._rows.waiting.tables())
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
             self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}
         return self._maker
@@ -353,12 +377,25 @@ class Batches:
                 self._refused[name] = one.error
         report.waiting = dict(self._refused)
         pending: Counter[str] = Counter()
-        for table, count in self._rows.waiting.counts().items():
+        waiting = self._rows.waiting.counts()
+        self._complete.settle(waiting)
+        marks, named = self._complete.marks, sorted(self._names.names)
+        report.complete = {self._names.label_of(one): marks[one] for one in named if one in marks}
+        for table, count in waiting.items():
             # Tables that had a name one after another may all have some.
             pending[self._names.label(tables[table])] += count
         report.pending = dict(pending)
         newest = self._newest_versions(tables)
         report.versions = {self._names.label(tables[one]): version for one, version in newest}
+
+    def _tell_late(self, report: BatchReport, outcomes: Outcomes) -> None:
+        """Say which changes came though their table was said to be complete up to a later time."""
+        for number, facts in sorted(outcomes.tables.items()):
+            late = facts["late"]
+            if late:
+                name = self._names.label_of(number)
+                report.late[name] = report.late.get(name, 0) + late
+                report.notes.append(f"{name}: {number_of(late, 'change')} came late, of times up to which all were in")
 
     def _newest_versions(self, tables: Sequence[Table]) -> list[tuple[int, int]]:
         """Return the newest version of each table that has a name in the lake, with the table's number, in their order."""

@@ -108,6 +108,7 @@ class Config(Struct, forbid_unknown_fields=True):
     * `rejects_table`: a table of the lake where rejects go besides.
     * `rejects_topic`: a topic of Kafka where rejects go besides.
     * `rejects_raw`: whether rejects `keep` the bytes of their messages, or `omit` them; with `[[table]]` it must be said.
+    * `rejects_hold`: whether rejects hold back up to when the tables of their topic are said to be complete.
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
     * `every`: how often a batch begins.
     * `merge_every`: with how many batches tables are written; until then their rows wait in the state.
@@ -130,6 +131,7 @@ class Config(Struct, forbid_unknown_fields=True):
     rejects_table: str | None = None
     rejects_topic: str | None = None
     rejects_raw: str | None = None
+    rejects_hold: bool = True
     # What is written of the rows of tables, and the shape of these.
     table: list[TableConfig] = []
     # What tables are called where they are written.
@@ -192,6 +194,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects_raw,
                 tuple(one.shape for one in self.table if one.shape is not None),
                 tuple(self.route),
+                self.rejects_hold,
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:

@@ -89,6 +89,8 @@ class Metrics:
         self._seconds: dict[str, float] = {}
         self._pending: Counter[str] = Counter()
         self._versions: dict[str, int] = {}
+        self._complete: dict[str, float] = {}
+        self._late: Counter[str] = Counter()
         self._stopped: list[str] = []
         self._stopped_count = 0
         self._lag: Lag | None = None
@@ -103,6 +105,8 @@ class Metrics:
                 {table.name: table.version for table in status.tables if table.version is not None},
                 [table.name for table in status.stopped],
             )
+            complete = {table.name: table.complete_until for table in status.tables if table.complete_until is not None}
+            self._show_complete(complete)
 
     def begin(self, *_: object) -> None:
         """Note that a batch begins."""
@@ -128,6 +132,9 @@ class Metrics:
             listed = sum(one.count for one in report.rejects)
             self._reject(OTHERS, OTHERS, report.counts["rejected"] - listed)
             self._show_tables(report.pending, report.versions, list(report.waiting))
+            self._show_complete({name: mark / 1e6 for name, mark in report.complete.items()})
+            for name, count in report.late.items():
+                self._late[self._label(name)] += count
             if report.lag is not None:
                 self._lag, self._lag_since = report.lag, report.lag_since
 
@@ -139,6 +146,13 @@ class Metrics:
         labelled = ((self._label(name), version) for name, version in versions.items())
         self._versions = {label: version for label, version in labelled if label != OTHERS}
         self._stopped, self._stopped_count = stopped[:_NAMED], len(stopped)
+
+    def _show_complete(self, complete: Mapping[str, float]) -> None:
+        """Replace up to when tables are complete; of those without a label of their own, it is the earliest time."""
+        self._complete.clear()
+        for name, until in complete.items():
+            label = self._label(name)
+            self._complete[label] = min(until, self._complete.get(label, until))
 
     def _label(self, name: str) -> str:
         """Return what a table is counted under."""
@@ -181,6 +195,8 @@ class Metrics:
         of_messages = [((name.replace(" ", "_"),), count) for name, count in self._messages.items()]
         yield counter("messages", "Messages by what became of them.", ("result",), of_messages)
         yield counter("rows", "Rows by table and operation.", ("table", "operation"), self._rows.items())
+        late = [((name,), count) for name, count in self._late.items()]
+        yield counter("late_changes", "Changes of times up to which their table was complete.", ("table",), late)
         yield counter("rejects", "Rejected messages by format and reason.", ("format", "reason"), self._rejects.items())
         parts = [((part,), seconds) for part, seconds in self._seconds.items()]
         yield counter("batch_seconds", "How long the parts of batches took, in all.", ("part",), parts)
@@ -196,13 +212,16 @@ class Metrics:
                     family.add_metric(own, value)
             return family
 
-        of_tables = ("pending_rows", "table_version")
+        of_tables = ("pending_rows", "table_version", "complete_until_timestamp_seconds")
+        complete = [((name,), until) for name, until in self._complete.items()]
         pending = [((name,), count) for name, count in self._pending.items()]
         versions = [((name,), version) for name, version in self._versions.items()]
         since = None if self._lag_since is None else max(0.0, time.time() - self._lag_since)
         is_caught_up = self._lag is not None and self._lag.unit == "messages" and not self._lag.left
         yield gauge("pending_rows", "Rows that wait in the state to be written.", *pending)
         yield gauge("table_version", "The newest version of a table.", *versions)
+        text = "Up to when all changes of a table are in, by the clock of its source."
+        yield gauge("complete_until_timestamp_seconds", text, *complete)
         yield gauge("stopped_tables", "Tables that refused their rows.", ((), self._stopped_count))
         yield gauge("last_batch_timestamp_seconds", "When the last batch was done.", ((), self._last))
         for unit in ("messages", "files"):

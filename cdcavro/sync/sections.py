@@ -51,6 +51,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `include_statements`: the kinds of statements that lake tables follow, by default all: `add.column`, `drop.column`,
       `rename.column`, `alter.column.type`, `truncate.table` and `drop.table`, or a word of them, such as `column`.
     * `exclude_statements`: the kinds of statements that they do not follow.
+    * `complete_minutes`: how many minutes apart `cdcavro.complete_until` is set in lake tables that get rows.
     """
 
     delta: str | None = None
@@ -69,6 +70,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     change_columns: list[str] = []
     include_statements: list[str] | None = None
     exclude_statements: list[str] = []
+    complete_minutes: float = 10
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password, a template that names no tables, and unknown words."""
@@ -102,6 +104,9 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days)) from error
         if guard < timedelta():
             raise FileError(file, "a number of days as guard_days in [lake]", shown(self.guard_days))
+        if not self.complete_minutes >= 0:
+            expected = "a number of minutes as complete_minutes in [lake]"
+            raise FileError(file, expected, shown(self.complete_minutes))
         return LakeSettings(
             lake,
             is_current=self.current,
@@ -118,6 +123,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
                 self.excluded, tuple((one.match, one.excluded) for one in tables if one.is_about_statements)
             ),
             form=self.form,
+            complete_minutes=self.complete_minutes,
         )
 
 

@@ -210,6 +210,7 @@ class Settings:
     * `shapes` (tuple[TableShape, ...]): keys of tables, and properties of their lake tables; the first shape that fits a
       table counts.
     * `routed` (tuple[Route, ...]): what tables are called where they are written; the first route that fits a table counts.
+    * `rejects_hold` (bool): whether rejects hold back up to when tables are said to be complete.
     """
 
     formats: Formats = Formats()
@@ -226,6 +227,7 @@ class Settings:
     rejects_raw: str | None = None
     shapes: tuple[TableShape, ...] = ()
     routed: tuple[Route, ...] = ()
+    rejects_hold: bool = True
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""

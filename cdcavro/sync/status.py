@@ -15,6 +15,7 @@ from msgspec import Struct
 from cdcavro.errors import CdcAvroError, FileError
 from cdcavro.lake.account import bounded_name, read_account
 from cdcavro.lake.job_state import JobState
+from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, paused_tables
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, LOCK
@@ -48,6 +49,9 @@ class TableStatus(Struct):
     stopped: str | None
     # Whether it is paused: its rows wait until it is not.
     is_paused: bool
+    # Up to when all its changes are in, in seconds since the epoch; None if that is not known. And how many came late.
+    complete_until: float | None = None
+    late: int = 0
 
 
 class LaneStatus(Struct):
@@ -120,6 +124,7 @@ def _read(folder: Path) -> Status:
     facts, account = batches.facts(batches.batches()[-1] + 1), read_account(folder)
     last: Point | None = account.points[-1] if account.points else None
     planned, lanes = _positions(folder, facts)
+    is_done = last is not None and last.last >= batches.batches()[-1]
     return Status(
         is_running=_is_held(folder),
         batch=None if last is None else last.last,
@@ -131,22 +136,35 @@ def _read(folder: Path) -> Status:
         lag=None if last is None else last.lag,
         unit=account.unit,
         unanswered=None,
-        tables=_tables(folder, facts, account),
+        tables=_tables(folder, facts, account, is_done=is_done),
         lanes=lanes,
     )
 
 
-def _tables(folder: Path, facts: Mapping[str, Any], account: Account) -> list[TableStatus]:
-    """Return the tables that have a name in the lake, or are refused one; of several that had one, it is the last one."""
+def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done: bool) -> list[TableStatus]:
+    """Return the tables that have a name in the lake, or are refused one; of several that had one, it is the last one.
+
+    `is_done` says that the batch of which the facts are is written.
+    """
     names, versions = LakeNames.of(facts.get("names", [])), dict(facts.get("versions", []))
     labels = {number: names.label_of(number) for number in names.names} | dict(facts.get("nameless", []))
     pending, paused = WaitingRows(folder / WAITING).counts(), paused_tables(folder)
     found: dict[str, TableStatus] = {}
+    complete = Completeness.of(facts)
+    if is_done:
+        complete.settle(pending)
     for number, label in sorted(labels.items()):
         known = bounded_name(label)
         waiting = pending.get(number, 0) + (found[label].pending if label in found else 0)
         of_table = versions.get(number), account.rows.get(known, {}), waiting, account.waiting.get(known)
-        found[label] = TableStatus(label, *of_table, is_paused=names.names.get(number) in paused)
+        mark = complete.marks.get(number)
+        found[label] = TableStatus(
+            label,
+            *of_table,
+            is_paused=names.names.get(number) in paused,
+            complete_until=None if mark is None else mark / 1e6,
+            late=complete.late(number),
+        )
     return [found[name] for name in sorted(found)]
 
 

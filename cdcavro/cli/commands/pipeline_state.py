@@ -62,6 +62,7 @@ def _show(asked: Asked) -> int:
     state = asked.state("show")
     from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
     from cdcavro.lake.report_page import write_report  # noqa: PLC0415
+    from cdcavro.sync.status import read_status  # noqa: PLC0415
 
     with asked.errors():
         folder = Path(state) / "batches"
@@ -77,7 +78,11 @@ def _show(asked: Asked) -> int:
     lines = [f"batch {batches[-1]}", ", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items())]
     for topic, partition, file, _, end in facts.get("read", []):
         lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}")
-    lines += ["table " + ".".join(part for part in name if part) for _, *name in facts.get("names", [])]
+    complete = {table.name: table.complete_until for table in read_status(state).tables}
+    for _, *parts in facts.get("names", []):
+        name = ".".join(part for part in parts if part)
+        until = complete.get(name)
+        lines.append(f"table {name}" + ("" if until is None else f", complete until {_shown_time(until)} UTC"))
     for line in asked.of(lines):
         click.echo(line and plain(line))
     return 0
@@ -136,7 +141,14 @@ def _lines(status: Status) -> list[str]:
         lines.append(f"{number_of(status.lag, status.unit.removesuffix('s'))} left to read")
     lines += [_position(lane) for lane in status.lanes[:_MOST]]
     if status.tables:
-        lines.append(table(("table", "version", "rows", "waiting", ""), [_row(one) for one in status.tables[:_MOST]]))
+        shown = status.tables[:_MOST]
+        columns = ("table", "version", "rows", "waiting", *(["complete until"] if _has_marks(shown) else []), "")
+        lines.append(table(columns, [_row(one, is_marked=_has_marks(shown)) for one in shown]))
+        lines += [
+            f"{plain(one.name)}: {number_of(one.late, 'change')} came late, of times up to which all were in"
+            for one in shown
+            if one.late
+        ]
     left = max(0, len(status.tables) - _MOST) + max(0, len(status.lanes) - _MOST)
     lines += [f"... and {left:,} more tables and lanes, which --json has"] if left else []
     return lines + [f"{plain(one.name)} has stopped: {plain(one.stopped or '')}" for one in status.stopped]
@@ -149,10 +161,21 @@ def _position(lane: LaneStatus) -> str:
     return f"{plain(lane.topic or '')} partition {lane.partition} to offset {lane.position}{left}"
 
 
-def _row(one: TableStatus) -> tuple[str, ...]:
+def _has_marks(tables: Sequence[TableStatus]) -> bool:
+    """Return whether it is known of any table up to when it is complete."""
+    return any(one.complete_until is not None for one in tables)
+
+
+def _row(one: TableStatus, *, is_marked: bool) -> tuple[str, ...]:
     version = "" if one.version is None else str(one.version)
     said = "stopped" if one.stopped is not None else "paused" if one.is_paused else ""
-    return one.name, version, f"{sum(one.rows.values()):,}", f"{one.pending:,}", said
+    mark = [_shown_time(one.complete_until)] if is_marked else []
+    return one.name, version, f"{sum(one.rows.values()):,}", f"{one.pending:,}", *mark, said
+
+
+def _shown_time(seconds: float | None) -> str:
+    """Return an instant in UTC, cut to the second, which is not later than it."""
+    return "" if seconds is None else f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _pause(asked: Asked, *, is_paused: bool) -> int:

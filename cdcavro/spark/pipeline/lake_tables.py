@@ -24,10 +24,12 @@ from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, SetupError
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lakes import (
+    COMPLETE,
     NAME,
     OWNER,
     SCHEME,
     SUFFIXES,
+    CompletionTimes,
     DeltaLake,
     adopted_properties,
     adopted_until,
@@ -188,7 +190,12 @@ class LakeTables:
     _reasons: dict[TableName, str | None] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
     _known: dict[TableName, LakeTableCache] = field(default_factory=dict)
+    _completion: CompletionTimes = field(init=False)
     _readings: dict[TableName, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Know of no table when it was told up to when it is complete."""
+        self._completion = CompletionTimes(self.settings.complete_minutes)
 
     @property
     def has_changes(self) -> bool:
@@ -260,6 +267,7 @@ class LakeTables:
 
     def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> WriteResult:
         steps: list[str] = []
+        written: list[str] = []
         sink = self._sinks[name]
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior = LENIENT if table.is_gone else self.settings.behavior
@@ -271,17 +279,30 @@ class LakeTables:
                 own = self.settings
                 state = CurrentState(sink, name, behavior, own.guard, known, own.change_columns, excluded)
                 retry(lambda: self._merge(spark, state, table, waiting, steps))
+                written.append(state.identifier)
             if self.settings.is_changelog or reason is not None:
                 log = Changelog(sink, name, behavior, self.settings.change_columns, excluded)
                 if self.settings.is_current and self._reasons.get(name) != reason:
                     self._reasons[name] = reason
                     steps += [] if reason is None else [reason]
                 self._append(spark, log, table, waiting, steps)
+                written.append(log.identifier)
         except _REFUSALS as error:
             # Somebody may mend the lake table.
             self._known.pop(name, None)
             return WriteResult(table.number, steps, first_line(error))
+        try:
+            self._tell(spark, written, name, waiting)
+        except _REFUSALS as error:
+            # The rows are written all the same.
+            steps.append(f"{COMPLETE} is not set: {first_line(error)}")
         return WriteResult(table.number, steps, None)
+
+    def _tell(self, spark: SparkSession, written: Sequence[str], name: TableName, waiting: Waiting) -> None:
+        """Let the lake tables of a table that were written say up to when it is complete, if it is time."""
+        properties = self._completion.properties(name, waiting[-1].complete_until if waiting else None)
+        for identifier in written if properties else ():
+            retry(partial(put_properties, spark, identifier, properties))
 
     def _merge(
         self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]

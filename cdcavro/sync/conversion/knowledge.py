@@ -50,6 +50,8 @@ class Knowledge:
     # What is written of rows, and whether rejects have the bytes of their messages.
     protection: Protection = field(default_factory=Protection)
     has_raw: bool = True
+    # As in `LaneTimes`.
+    marks: Mapping[int, int] = field(default_factory=dict)
 
 
 class Questions:

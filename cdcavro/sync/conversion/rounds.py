@@ -39,10 +39,11 @@ def convert(
     *,
     is_reduced: bool,
     has_states: bool = False,
+    marks: Mapping[int, int] | None = None,
 ) -> tuple[Outcomes, list[Change]]:
     """Return the outcomes of a batch that `run` converts, and what it said of tables, which `maker` learns.
 
-    `is_reduced` and `has_states` are as in `Knowledge`.
+    `is_reduced`, `has_states` and `marks` are as in `Knowledge`.
 
     The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables,
     the driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again
@@ -52,7 +53,7 @@ def convert(
     A misfit that is to end the job ends it when nothing more is learned: `run` then raises `MisfitError`, or what its
     runner makes of it, such as `PythonException` of Spark.
     """
-    know = partial(_knowledge, maker, settings, is_reduced=is_reduced, has_states=has_states)
+    know = partial(_knowledge, maker, settings, is_reduced=is_reduced, has_states=has_states, marks=marks or {})
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
     outcomes = run(know(None))
     for _ in range(_ROUNDS):
@@ -92,6 +93,7 @@ def _knowledge(
     *,
     is_reduced: bool,
     has_states: bool,
+    marks: Mapping[int, int],
 ) -> Knowledge:
     chosen = settings.chosen
     left_out = (table.number for table in maker.tables.tables if not chosen.has(table.schema.table))
@@ -110,6 +112,7 @@ def _knowledge(
         framed=settings.framed,
         protection=settings.protection,
         has_raw=settings.has_raw,
+        marks=marks,
     )
 
 
@@ -181,6 +184,8 @@ class Outcomes(NamedTuple):
     notes: list[str]
     # A value that is kept as text, with its table and column.
     misfit: str = ""
+    # As `LaneTimes.lanes`, of all tasks.
+    times: list[list[Any]] = []  # noqa: RUF012  nobody changes it
 
     def with_numbers(self, marks: Mapping[int, str] | None) -> Outcomes | None:
         """Return the same with numbers for new tables; `marks` has their marks by number.
@@ -226,7 +231,8 @@ def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcome
     known = {number: tables.pop(name) for number, name in numbers.items()}
     read = [[*lane, *ends] for lane, ends in lanes.items()]
     misfit = min((one for note in notes if (one := note.get("misfit"))), default="")
-    return Outcomes(store, counts, read, clock, known, numbers, tables, sentences, misfit)
+    times = [one for note in notes for one in note["times"]]
+    return Outcomes(store, counts, read, clock, known, numbers, tables, sentences, misfit, times)
 
 
 def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:
@@ -235,3 +241,5 @@ def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:
     whole["ops"] = dict(Counter(whole["ops"]) + Counter(facts["ops"]))
     whole["partial"] += facts["partial"]
     whole["keyless"] += facts["keyless"]
+    whole["topics"] = sorted({*whole.get("topics", ()), *facts["topics"]})
+    whole["late"] = whole.get("late", 0) + facts["late"]

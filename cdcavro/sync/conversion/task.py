@@ -35,6 +35,7 @@ from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, group_by_table, rows_batch
 from cdcavro.sync.conversion.framed_messages import open_framed
 from cdcavro.sync.conversion.knowledge import Questions
+from cdcavro.sync.conversion.lane_times import LaneTimes
 from cdcavro.sync.conversion.outcome_rows import (
     OF_ROWS,
     REJECT,
@@ -114,6 +115,7 @@ class _Task:
         self._questions = Questions(knowledge)
         self._output = TaskOutput(knowledge, self._questions)
         self._exact: list[tuple[int, TypedRow]] = []
+        self._times = LaneTimes(knowledge.marks)
         self._size = _FIRST
 
     def convert(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -141,7 +143,7 @@ class _Task:
         If anything was new, more of the messages have a place, so they are converted once more.
         """
         while True:
-            clock, lines = self._clock.copy(), dict(self._lines)
+            clock, lines, times = self._clock.copy(), dict(self._lines), self._times.copy()
             convert()
             is_new = self._questions.learn()
             if is_new:
@@ -149,7 +151,7 @@ class _Task:
                 self._placings.clear()
             if not is_new or self._questions.is_ahead:
                 break
-            self._clock, self._lines = clock, lines
+            self._clock, self._lines, self._times = clock, lines, times
             self._output.take_back()
         if is_new:
             self._current.counts["given up"] += 1
@@ -164,15 +166,22 @@ class _Task:
             self._current.counts["read"] += run.count
             self._current.counts["tombstones"] += run.tombstones
             self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
+            self._times.begin(*run.lane[:2])
             if run.format == MIXED_RUN:
                 self._reject_run(run)
             else:
                 self._convert_run(run)
+            self._times.end()
+
+    def _keep(self, rows: pa.RecordBatch) -> None:
+        if not self._questions.is_ahead:
+            self._times.add(rows, self._knowledge.tables.tables)
+        self._output.keep(rows)
 
     def _keep_exact(self) -> None:
         exact, self._exact = self._exact, []
         if exact:
-            self._output.keep(rows_batch(exact))
+            self._keep(rows_batch(exact))
 
     def _convert_run(self, run: MessageRun) -> None:
         """Convert messages of one lane and one format."""
@@ -185,7 +194,7 @@ class _Task:
             self._take(placing, i, message if record is None else record, own, run.length(i))
 
         for rows in placing.take(run.messages, left):
-            self._output.keep(rows)
+            self._keep(rows)
         self._keep_exact()
 
     def _placing_of(self, run: MessageRun) -> Placing:
@@ -212,9 +221,11 @@ class _Task:
 
     def _replay(self, batch: pa.RecordBatch) -> None:
         """Convert messages that were rejected once, each at the time that its lane had then."""
+        self._times.begin()
         for i, row in enumerate(batch.to_pylist()):
             self._current.counts["read"] += 1
             place, clock = Arrival(**{name: row[name] for name in _PLACE}), Clock()
+            self._times.read_again(i, place)
             own = Message(row["raw"], row["key"], place, None)
             try:
                 time = _time_of(row["clock"])
@@ -224,15 +235,16 @@ class _Task:
                 format, message = replayed_text(own, self._knowledge.formats, row)
             except (MessageError, OrderError) as error:
                 fields = error.fields if isinstance(error, MessageError) else {"message": str(error)}
-                self._refuse(own, fields)
+                self._refuse(i, own, fields)
                 continue
             self._take(self._new_placing(format, clock), i, message, own._replace(format=format), len(own.raw))
         self._keep_exact()
+        self._times.end()
 
     def _reject_run(self, run: MessageRun) -> None:
         """Reject messages whose format is not known."""
         for i, error in run.errors:
-            self._refuse(Message(run.raw(i) or b"", run.key(i), run.place(i), None), error.fields)
+            self._refuse(i, Message(run.raw(i) or b"", run.key(i), run.place(i), None), error.fields)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of tables that are still kept."""
@@ -244,8 +256,9 @@ class _Task:
         note = {
             "counts": self._output.counts,
             "lanes": [[*lane, *ends] for lane, ends in self._lanes.items()],
+            "times": self._times.lanes,
             "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
-            "tables": self._output.tables,
+            "tables": self._output.tables(self._times),
             "notes": self.notes,
             "bytes": self._output.size,
             "misfit": self._output.misfit,
@@ -264,12 +277,12 @@ class _Task:
                     check_operation(change)
         except MessageError as error:
             fields = error.fields
-            self._refuse(own, {**fields, "format": fields["format"] or own.format})
+            self._refuse(i, own, {**fields, "format": fields["format"] or own.format})
             return
         placed = placing.at_place(changes, own.place)
         fault = self._fault(placed)
         if fault is not None:
-            self._refuse(own, fault)
+            self._refuse(i, own, fault)
         elif not knowledge.is_all and any(change.op in DDL for change in placed):
             self._current.counts["statements"] += 1
             self._current.others += self._questions.ask(placed, own, {})
@@ -296,8 +309,10 @@ class _Task:
                     raise
                 self._current.counts["misfits"] += 1
             self._current.counts["unplaced"] += 1
+            self._times.reject(i)
             self._current.others += self._questions.ask(placed, own, refusal_fields(placed[0], error))
             return
+        self._times.hear(i, placed)
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.
             self._current.others += self._questions.ask(placed, own, {})
@@ -318,7 +333,8 @@ class _Task:
         found = (faults.get(identity_of(change)) for change in changes if change.op in DDL)
         return next((fault for fault in found if fault is not None), None)
 
-    def _refuse(self, own: Message, error: Fault) -> None:
+    def _refuse(self, i: int, own: Message, error: Fault) -> None:
+        self._times.reject(i)
         self._current.counts["rejected"] += 1
         self._current.others.append(message_row(REJECT, own, error, None))
 
@@ -465,11 +481,10 @@ class TaskOutput:
                 self.size += batch.nbytes
                 yield batch
 
-    @property
-    def tables(self) -> dict[str, dict[str, Any]]:
-        """The facts of the rows by the names of their tables."""
+    def tables(self, times: LaneTimes) -> dict[str, dict[str, Any]]:
+        """Return the facts of the rows by the names of their tables, with those that the times of lanes have."""
         names = self._names()
-        return {names[number]: facts for number, facts in self._facts.tables.items()}
+        return {names[number]: facts | times.of_table(number) for number, facts in self._facts.tables.items()}
 
     def _names(self) -> list[str]:
         """Return the names of tables by number."""

@@ -141,6 +141,7 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
         change_columns=settings.change_columns,
         statements=settings.statements,
         form=settings.form,
+        complete_minutes=settings.complete_minutes,
     )
 
 

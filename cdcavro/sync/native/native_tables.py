@@ -21,9 +21,11 @@ from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import (
     CHANGE,
+    COMPLETE,
     CURRENT,
     OWNER,
     SUFFIXES,
+    CompletionTimes,
     adopted_properties,
     adopted_until,
     adopts,
@@ -85,6 +87,10 @@ class Part(Protocol):
     def mark(self, job: str, table: int) -> str:
         """Return what the changelog calls who appended the rows of a table."""
 
+    @property
+    def complete_until(self) -> str | None:
+        """Up to when the table is complete once they are written; None if that is not known."""
+
 
 class TableResult(NamedTuple):
     """What became of a table's rows."""
@@ -111,6 +117,7 @@ class NativeTables:
     * `change_columns` (tuple of str): as in `NativeState`.
     * `statements` (`StatementRules`): which statements of which tables are not followed.
     * `form` (str): the form of current states, as in `LakeSettings`.
+    * `complete_minutes` (float): as in `LakeSettings`.
     """
 
     lake: NativeLake
@@ -125,6 +132,7 @@ class NativeTables:
     change_columns: tuple[str, ...] = ()
     statements: StatementRules = field(default_factory=StatementRules)
     form: str = CURRENT
+    complete_minutes: float = 10
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
     _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
@@ -132,6 +140,10 @@ class NativeTables:
     _known: dict[TableName, NativeCache] = field(default_factory=dict)
     # Why tables have no current state, as it was said last.
     _reasons: dict[TableName, str | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Know of no table when it was told up to when it is complete."""
+        self._completion = CompletionTimes(self.complete_minutes)
 
     @property
     def has_changes(self) -> bool:
@@ -186,6 +198,7 @@ class NativeTables:
 
     def _write(self, table: Table, name: TableName, waiting: Sequence[Part]) -> TableResult:
         steps: list[str] = []
+        written: list[NativeTable] = []
         lake = self._lakes[name]
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
@@ -196,17 +209,30 @@ class NativeTables:
                 own = lake, name, behavior, self.guard, known, self.change_columns, excluded
                 state = NativeState(*own) if self.form == CURRENT else NativeVersions(*own, form=self.form)
                 self._merge(state, table, waiting, steps)
+                written.append(lake.table(name))
             if self.is_changelog or reason is not None:
                 log = NativeChangelog(lake, name, behavior, self.change_columns, excluded)
                 if self.is_current and self._reasons.get(name) != reason:
                     self._reasons[name] = reason
                     steps += [] if reason is None else [reason]
                 self._append(log, table, waiting, steps)
+                written.append(log.lake_table)
         except CdcAvroError as error:
             # Somebody may mend the lake table.
             self._known.pop(name, None)
-            return TableResult(table.number, steps, hide_credentials(str(error).partition("\n")[0]))
+            return TableResult(table.number, steps, _sentence(error))
+        try:
+            self._tell(written, name, waiting)
+        except CdcAvroError as error:
+            # The rows are written all the same.
+            steps.append(f"{COMPLETE} is not set: {_sentence(error)}")
         return TableResult(table.number, steps, None)
+
+    def _tell(self, written: Sequence[NativeTable], name: TableName, waiting: Sequence[Part]) -> None:
+        """Let the lake tables of a table that were written say up to when it is complete, if it is time."""
+        properties = self._completion.properties(name, waiting[-1].complete_until if waiting else None)
+        for table in written if properties else ():
+            table.alter([], properties)
 
     def _merge(self, state: NativeState, table: Table, waiting: Sequence[Part], steps: list[str]) -> None:
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
@@ -244,6 +270,10 @@ class NativeTables:
         if self._prepared.get((name, kind), (-1, 0)) < wanted:
             prepare()
             self._prepared[name, kind] = wanted
+
+
+def _sentence(error: CdcAvroError) -> str:
+    return hide_credentials(str(error).partition("\n")[0])
 
 
 def _with(lake: NativeLake, **fields: object) -> NativeLake:

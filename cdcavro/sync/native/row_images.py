@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -105,7 +106,10 @@ def change_values(
         kind = arrow_type(column.type)
         values = [fields[name] for name in column.fields] if word in chosen else [pa.nulls(len(envelopes), kind)]
         if len(values) > 1:
-            joined = pc.binary_join_element_wise(*values, ".", null_handling="skip")
+            # Arrow's own join that skips nulls returns nothing at all for nulls alone.
+            joined = reduce(
+                lambda one, other: pc.coalesce(pc.binary_join_element_wise(one, other, "."), one, other), values
+            )
             values = [pc.if_else(pc.equal(joined, ""), None, joined)]
         if pa.types.is_timestamp(kind) and pa.types.is_integer(values[0].type):
             is_instant = pc.and_(*(compare(values[0], end) for compare, end in zip(_WITHIN, INSTANTS, strict=True)))

@@ -108,10 +108,12 @@ class LakeSettings:
     * `template` (str or None): what tables are called in the lake, such as `lake.{database}_{table}`; by default as they
       are in the source.
     * `change_columns` (tuple of str): the columns about the change of a row that lake tables have, by the words of
-      `lake_columns.CHANGE_COLUMNS`, such as `time`.
+      `sql_statements.CHANGE_COLUMNS`, such as `time`.
     * `statements` (StatementRules): which statements of which tables are not followed.
     * `form` (str): the form of current states: `current`, `soft` with the rows that were deleted, or `history` with all
       versions of rows. Spark writes the first only.
+    * `complete_minutes` (float): how many minutes apart lake tables are told up to when they are complete, each by a
+      commit of its own behind one with rows; 0 for each batch.
     """
 
     sink: DeltaLake | IcebergLake
@@ -127,6 +129,7 @@ class LakeSettings:
     change_columns: tuple[str, ...] = ()
     statements: StatementRules = StatementRules()
     form: str = CURRENT
+    complete_minutes: float = 10
     topic = None
     is_connect = False
 

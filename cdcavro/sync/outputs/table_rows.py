@@ -17,6 +17,7 @@ from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.typed_rows import TRUNCATE, RowFacts, facts_of_summary
+from cdcavro.sync.outputs.completeness import instant_text
 from cdcavro.sync.outputs.reject_places import batch_of
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
@@ -62,9 +63,18 @@ class TableRows:
         self._paused, self._resets, self._public = paused, resets or {}, public
 
     def write(
-        self, outcomes: Outcomes, number: int, tables: Sequence[Table], names: LakeNames, since: datetime | None
+        self,
+        outcomes: Outcomes,
+        number: int,
+        tables: Sequence[Table],
+        names: LakeNames,
+        since: datetime | None,
+        goals: Mapping[int, int],
     ) -> list[WriteResult]:
-        """Write the rows of a batch and those that wait; `since` is when the batch was first attempted, if it was."""
+        """Write the rows of a batch and those that wait; `since` is when the batch was first attempted, if it was.
+
+        `goals` are those of `Completeness`.
+        """
         facts = {table: facts_of_summary(summary) for table, summary in outcomes.tables.items()}
         store = outcomes.store
         if not self.are_written_with(number):
@@ -73,7 +83,8 @@ class TableRows:
         parts = {}
         for table, summary in outcomes.tables.items():
             own = store.rows(outcomes.names[table], sum(summary["ops"].values()))
-            parts[table] = BatchRows(number, own, facts[table], Attempt(since is None, since))
+            mark = instant_text(goals[table]) if table in goals else None
+            parts[table] = BatchRows(number, own, facts[table], Attempt(since is None, since), mark)
         return self._write(store.files, number, tables, names, parts)
 
     def are_written_with(self, number: int) -> bool:

@@ -40,6 +40,8 @@ class BatchRows(NamedTuple):
     facts: RowFacts
     # How often it was attempted to write them.
     attempt: Attempt = UNKNOWN_ATTEMPT
+    # Up to when the table is complete once they are written, in ISO 8601; None if that is not known.
+    complete_until: str | None = None
     # Whether it is the reset of the table behind that batch, and no row of a message.
     is_reset: bool = False
 

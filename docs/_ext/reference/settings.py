@@ -28,6 +28,7 @@ rejects = "/shared/rejects/shop"
 rejects_table = "ops.rejects"
 rejects_topic = "ops.rejects"
 rejects_raw = "omit"
+rejects_hold = false
 max_rejects = "1%"
 every = "30 seconds"
 merge_every = 10
@@ -61,6 +62,7 @@ name = "lake.{database}_{table}"
 change_columns = ["time", "topic", "partition", "offset"]
 include_statements = ["column"]
 exclude_statements = ["drop.column"]
+complete_minutes = 1
 
 [kafka]
 servers = "broker:9092"

@@ -339,7 +339,7 @@ def test_columns_about_changes_are_those_of_the_last_change_of_a_row(tmp_path: P
     number_of: dict[bytes, tuple[int, bool]] = {}
     for i in range(0, len(messages), 15):
         is_chosen = i // 15 % 2 == 1
-        lake.settings = {"change_columns": ("offset", "topic", "time")} if is_chosen else {}
+        lake.settings = {"change_columns": ("offset", "topic", "time", "source")} if is_chosen else {}
         learned = lake.maker.of_batch(messages[i : i + 15])
         for row, (one, *_) in zip(learned.rows, messages[i : i + 15], strict=True):
             assert one.place is not None
@@ -348,10 +348,19 @@ def test_columns_about_changes_are_those_of_the_last_change_of_a_row(tmp_path: P
         lake.merge_rows(table, learned.rows)
     rows = lake.held(table).to_pylist()
     assert rows
-    found = {row[ORDER]: tuple(row[f"_cdc_{name}"] for name in ("offset", "topic", "time")) for row in rows}
+    found = {row[ORDER]: tuple(row[f"_cdc_{name}"] for name in ("offset", "topic", "time", "source")) for row in rows}
     first = datetime(1970, 1, 1, microsecond=1, tzinfo=UTC)
     assert found == {
-        order: (number, "x", first) if is_chosen else (None,) * 3
+        order: (number, "x", first, "d.t") if is_chosen else (None,) * 4
         for order in found
         for number, is_chosen in [number_of[order]]
     }
+
+
+def test_columns_about_changes_are_null_where_a_batch_has_deletes_alone(tmp_path: Path):
+    """Then no payload says what a source is called."""
+    lake = Lake(tmp_path, change_columns=("source", "offset"))
+    lake.merge([change("INSERT", 1, 1), change("UPDATE", 2, 2, "a")])
+    lake.merge([change("DELETE", 3, 1)])
+    (table,) = lake.maker.tables.tables
+    assert [(one["_cdc_source"], one["_cdc_offset"]) for one in lake.held(table).to_pylist()] == [("d.t", 2)]

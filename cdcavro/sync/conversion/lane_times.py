@@ -1,0 +1,218 @@
+"""Times of lanes: up to which time of its source a topic partition was read in a batch, and which changes came late.
+
+A message of a time says that its lane has all that was made before: changes are sent as they were committed. Which
+message says it, its format decides: a change has the time of its source, a heartbeat the time up to which it was sent.
+TiCDC sorts no changes, so only its watermarks count; a heartbeat of Debezium says when the connector ran, and nothing.
+
+Source: TiCDC's documentation, "TiCDC Canal-JSON Protocol"; Debezium reference, "Heartbeats".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdcavro.arrow.record_batches import VersionPayloads, read_batch, reading_of
+from cdcavro.avro.schema import parse_schema
+from cdcavro.change.model import DDL
+from cdcavro.change.order import NUMBERED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cdcavro.arrow.record_batches import Reading
+    from cdcavro.change.model import Arrival, Change
+    from cdcavro.table.history import Table
+    from cdcavro.table.table_schema import TableSchema
+
+_FIELDS: Final = ("connector", "ts_us")
+# The bits of a number of TiDB's below its milliseconds.
+_LOGICAL_BITS: Final = 18
+_MILLISECOND: Final = 1_000
+# How far the clock of a source may be ahead of this machine's, in microseconds: a time further on is none.
+_AHEAD: Final = 3_600_000_000
+_HEARTBEAT: Final = "HEARTBEAT"
+_LOADED: Final = "r"
+
+
+def time_stated(change: Change) -> int | None:
+    """Return up to when a lane has all changes, as a statement or a heartbeat says it; None if it does not.
+
+    The time is in microseconds since the epoch. What a row says, `LaneTimes` reads from its payload.
+    """
+    is_numbered = change.source.db_type == NUMBERED
+    if change.op == _HEARTBEAT:
+        if is_numbered:
+            return (change.position[0] >> _LOGICAL_BITS) * _MILLISECOND if change.position else None
+        return change.event_time if change.checkpoint_time is None else change.checkpoint_time
+    return change.event_time if change.op in DDL and not (is_numbered or change.snapshot) else None
+
+
+@dataclass
+class _LaneTime:
+    """What a batch says of a lane; times are in microseconds since the epoch, None where there are none."""
+
+    until: int | None = None
+    # How many messages were rejected, and up to when the lane had all before the first of them.
+    rejects: int = 0
+    before: int | None = None
+    # How many messages that were rejected once were read again, and not rejected.
+    mended: int = 0
+
+
+@dataclass
+class _TableTimes:
+    """The topics of a table's changes, and how many of these came late."""
+
+    topics: frozenset[str] = frozenset()
+    late: int = 0
+
+
+@dataclass
+class _Run:
+    """What a run of messages has said so far, by the indexes of messages; `lane` is None for what is in no topic."""
+
+    lane: tuple[str, int] | None = None
+    found: list[tuple[int, int]] = field(default_factory=list)
+    rows: list[tuple[pa.Array, pa.Array]] = field(default_factory=list)
+    rejects: set[int] = field(default_factory=set)
+    # Messages that are read again, with their lanes.
+    again: dict[int, tuple[str, int]] = field(default_factory=dict)
+
+
+class LaneTimes:
+    """The times of the lanes that a task reads. `marks` has, by the numbers of tables, up to when all of them was in.
+
+    Between `begin` and `end` stands what a run of messages of one lane says.
+    """
+
+    def __init__(self, marks: Mapping[int, int]) -> None:
+        self._marks = marks
+        self._latest = time.time_ns() // 1_000 + _AHEAD
+        self._lanes: dict[tuple[str, int], _LaneTime] = {}
+        self._tables: dict[int, _TableTimes] = {}
+        self._readers: dict[TableSchema, VersionPayloads] = {}
+        self._run = _Run()
+
+    def copy(self) -> LaneTimes:
+        """Return times with the same state, which go on independently."""
+        other = LaneTimes(self._marks)
+        other._readers, other._latest = self._readers, self._latest
+        other._lanes = {lane: replace(one) for lane, one in self._lanes.items()}
+        other._tables = {number: replace(one) for number, one in self._tables.items()}
+        return other
+
+    def begin(self, topic: str | None = None, partition: int | None = None) -> None:
+        """Begin a run of messages of a topic partition, or of messages in none."""
+        self._run = _Run(None if topic is None or partition is None else (topic, partition))
+
+    def read_again(self, i: int, place: Arrival) -> None:
+        """Note that a message was rejected once, when it arrived at a place."""
+        if place.topic is not None and place.partition is not None:
+            self._run.again[i] = place.topic, place.partition
+
+    def reject(self, i: int) -> None:
+        """Note that a message is rejected, unless it is learned."""
+        self._run.rejects.add(i)
+
+    def hear(self, i: int, changes: Sequence[Change]) -> None:
+        """Note what statements and heartbeats of a message say."""
+        if self._run.lane is not None:
+            stated = (time_stated(change) for change in changes)
+            self._run.found += [(i, one) for one in stated if one is not None and one <= self._latest]
+
+    def add(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> None:
+        """Note what rows say, in a batch of `placing.ROWS`."""
+        if self._run.lane is None or not rows.num_rows:
+            return
+        numbers = rows.column("number")
+        for number in pc.unique(numbers).to_pylist():
+            own = rows.filter(pc.equal(numbers, number))
+            times = self._times_of(own, tables[number])
+            self._run.rows.append((own.column("message"), times))
+            table = self._tables.setdefault(number, _TableTimes())
+            table.topics |= {self._run.lane[0]}
+            if number in self._marks:
+                table.late += pc.sum(pc.less(times, self._marks[number])).as_py() or 0
+
+    def _times_of(self, rows: pa.RecordBatch, table: Table) -> pa.Array:
+        """Return the times of a table's rows, null where a row says none of its lane."""
+        versions = rows.column("version")
+        found, places = [], []
+        for version in pc.unique(versions).to_pylist():
+            at = pc.indices_nonzero(pc.equal(versions, version))
+            source = self._sources(rows.column("payload").take(at), table.versions[version - 1])
+            connector, times = source.flatten()
+            is_sorted = pc.fill_null(pc.not_equal(connector, NUMBERED), fill_value=True)
+            is_sorted = pc.and_(is_sorted, pc.fill_null(pc.less_equal(times, self._latest), fill_value=False))
+            is_sorted = pc.and_(is_sorted, pc.not_equal(rows.column("operation").take(at), _LOADED))
+            found.append(pc.if_else(is_sorted, times, None))
+            places.append(at)
+        return pa.concat_arrays(found).take(pc.sort_indices(pa.concat_arrays(places)))
+
+    def _sources(self, payloads: pa.Array, schema: TableSchema) -> pa.StructArray:
+        """Return what payloads of a version say of their sources, as far as it is wanted."""
+        reader = self._readers.get(schema)
+        if reader is None:
+            reader = self._readers[schema] = VersionPayloads(
+                [schema.envelope.json], _source_schema(schema.envelope.json)
+            )
+        read = reader.translate(pa.repeat(pa.scalar(0, pa.int32()), len(payloads)), payloads)
+        return read_batch(read, _reading()).field(0)
+
+    def end(self) -> None:
+        """End a run of messages."""
+        run, self._run = self._run, _Run()
+        for i, own in run.again.items():
+            self._lanes.setdefault(own, _LaneTime()).mended += i not in run.rejects
+        if run.lane is None:
+            return
+        lane = self._lanes.setdefault(run.lane, _LaneTime())
+        if run.rejects and not lane.rejects:
+            first = min(run.rejects)
+            earlier = [time for i, time in run.found if i < first]
+            earlier += [pc.max(times.filter(pc.less(messages, first))).as_py() for messages, times in run.rows]
+            lane.before = _latest(lane.until, *earlier)
+        lane.rejects += len(run.rejects)
+        lane.until = _latest(
+            lane.until, *(time for _, time in run.found), *(pc.max(one).as_py() for _, one in run.rows)
+        )
+
+    @property
+    def lanes(self) -> list[list[Any]]:
+        """What the batch says of each lane, as `Completeness.take` reads it."""
+        return [[*lane, one.until, one.rejects, one.before, one.mended] for lane, one in sorted(self._lanes.items())]
+
+    def of_table(self, number: int) -> dict[str, Any]:
+        """Return the facts of a table, as JSON."""
+        one = self._tables.get(number, _TableTimes())
+        return {"topics": sorted(one.topics), "late": one.late}
+
+
+def _latest(*times: int | None) -> int | None:
+    return max((one for one in times if one is not None), default=None)
+
+
+def _source_schema(envelope: str) -> str:
+    """Return the schema of those fields of an envelope that say when and where a change was made."""
+    record = json.loads(envelope)
+    source = next(one for one in record["fields"] if one["name"] == "source")
+    fields = [one for one in source["type"]["fields"] if one["name"] in _FIELDS]
+    kept = {"name": "source", "type": {**source["type"], "fields": fields}}
+    return json.dumps(
+        {**{name: record[name] for name in ("type", "name", "namespace") if name in record}, "fields": [kept]}
+    )
+
+
+@cache
+def _reading() -> Reading:
+    """Return how these fields are read, of whatever table."""
+    fields = [{"name": name, "type": ["null", kind]} for name, kind in zip(_FIELDS, ("string", "long"), strict=True)]
+    source = {"name": "source", "type": {"type": "record", "name": "Source", "fields": fields}}
+    return reading_of(parse_schema(json.dumps({"type": "record", "name": "Envelope", "fields": [source]})), {})
