@@ -331,7 +331,7 @@ def test_columns_about_changes_are_added_filled_and_left(tmp_path: Path, kind: s
     job.send(*ROWS[2:])
     (report,) = job.run()
     added = [f"d.t: column '_cdc_{word}' is added" for word in ("time", "transaction", "source", "line")]
-    assert report.steps == added * 2
+    assert report.steps == added
     times = [datetime(2023, 11, 14, 22, 13, 20 + i, tzinfo=UTC) for i in range(8)]
     nothing = (None,) * 4
     assert job.rows("d.t", "id", "a", *ABOUT) == [(1, 3, times[3], "d.t", 1, None)]
