@@ -70,6 +70,7 @@ ACROSS = {
     "table/writing/test_change_typer",
     "spark/lake/test_native_delta",
     "spark/lake/test_ownership",
+    "spark/lake/test_shapes",
 }
 # Modules without tests of their own name, and the tests that cover them.
 COVERED_BY = {

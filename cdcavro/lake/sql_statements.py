@@ -143,12 +143,19 @@ def create_table(
     own: Mapping[str, str],
     using: str,
     properties: Mapping[str, str],
+    partition: Sequence[str] = (),
 ) -> str:
-    """Return the statement that creates a lake table unless there is one; `own` are columns of this project."""
+    """Return the statement that creates a lake table unless there is one.
+
+    `own` are columns of this project, and `partition` are expressions by which the table is partitioned.
+    """
     listed = [f"{quote(column.name)} {column.type} COMMENT {literal(column.field)}" for column in columns]
     listed += [f"{quote(name)} {declared}" for name, declared in own.items()]
     options = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
-    return f"CREATE TABLE IF NOT EXISTS {identifier} ({', '.join(listed)}) USING {using} TBLPROPERTIES ({options})"
+    parted = f" PARTITIONED BY ({', '.join(partition)})" if partition else ""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {identifier} ({', '.join(listed)}) USING {using}{parted} TBLPROPERTIES ({options})"
+    )
 
 
 def alter_table(identifier: str, step: Step) -> str:

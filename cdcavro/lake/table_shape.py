@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from cdcavro.errors import shown
-from cdcavro.lake.escaped_names import OWN
+from cdcavro.errors import SchemaError, shown
+from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.table.table_names import fits_caseless
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from cdcavro.lake.evolution import LakeColumn
     from cdcavro.table.ddl.steps import TableName
 
 DELTA, ICEBERG = "delta", "iceberg"
@@ -99,20 +100,84 @@ _MOST: Final = 100
 _NEAR: Final = 0.7
 
 
+IDENTITY: Final = "identity"
+# Transforms of Iceberg's, and whether each has a number; those of times, of which a column has one.
+TRANSFORMS: Final = {IDENTITY: False, "years": False, "months": False, "days": False, "hours": False} | {
+    "bucket": True,
+    "truncate": True,
+}
+_OF_TIMES: Final = ("years", "months", "days", "hours")
+_CALL: Final = re.compile(r"([A-Za-z]\w*)\(\s*(?:([0-9]+)\s*,)?\s*(.+?)\s*\)")
+_MOST_PARTS: Final = 1_000_000
+# Types, as Spark spells them, of whose values equal ones may differ, or of which no partition is made.
+_UNPARTING: Final = frozenset({"float", "double", "binary"})
+
+
+class Partition(NamedTuple):
+    """What rows of one partition have in common: the value of a column, or what a transform makes of it."""
+
+    column: str
+    # One of `TRANSFORMS`.
+    transform: str = IDENTITY
+    # How many buckets there are, or how much of a value is left.
+    number: int | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Partition:
+        """Return what a text says: a column, or a transform such as `days(created)` and `bucket(16, id)`.
+
+        Raises `ValueError`.
+        """
+        call = _CALL.fullmatch(text.strip())
+        if call is None:
+            return cls(text)
+        transform, number, column = call[1].lower(), call[2], call[3]
+        if transform not in TRANSFORMS:
+            near = get_close_matches(transform, TRANSFORMS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(TRANSFORMS)}"
+            raise ValueError(f"partition has no transform {shown(transform)}: {hint}")
+        if TRANSFORMS[transform] != (number is not None):
+            like = f"{transform}(16, column)" if TRANSFORMS[transform] else f"{transform}(column)"
+            raise ValueError(f"partition has {like}, which {shown(text)} is not")
+        if number is not None and not 0 < int(number[:9]) <= _MOST_PARTS:
+            raise ValueError(f"partition has a number from 1 to {_MOST_PARTS:,}, which {shown(text)} has not")
+        return cls(column, transform, None if number is None else int(number))
+
+    @property
+    def sql(self) -> str:
+        """It in Spark's SQL."""
+        if self.transform == IDENTITY:
+            return quote(self.column)
+        number = "" if self.number is None else f"{self.number}, "
+        return f"{self.transform}({number}{quote(self.column)})"
+
+    def __str__(self) -> str:
+        """Return it as the configuration has it."""
+        number = "" if self.number is None else f"{self.number}, "
+        return self.column if self.transform == IDENTITY else f"{self.transform}({number}{self.column})"
+
+
 class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of tables; of several, the first whose pattern fits a table counts. Raises `ValueError`.
 
     * `match` (str): a pattern of the names of tables, as in `RowRule`.
     * `key` (tuple[str, ...]): the columns of the key of a table whose source states none.
     * `properties` (dict[str, str or int or bool]): properties of its lake tables.
+    * `partition` (tuple[str, ...]): columns, and transforms of columns, by which its tables of Iceberg are
+      partitioned, as `Partition.of` takes them.
     """
 
     match: str
     key: tuple[str, ...] = ()
     properties: dict[str, str | int | bool] = {}
+    partition: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check what does not depend on a lake."""
+        parts = self.partitions
+        # The same transform of a column, with whatever number, has one name.
+        _check_names("partition", tuple(str(one._replace(number=None)) for one in parts))
+        _check_names("partition by times", tuple(one.column for one in parts if one.transform in _OF_TIMES))
         _check_names("key", self.key)
         if len(self.properties) > _MOST:
             raise ValueError(f"at most {_MOST} properties of a table are set, not {len(self.properties)}")
@@ -120,7 +185,12 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def columns(self) -> list[str]:
         """The names of the columns that it is about."""
-        return [*self.key]
+        return [*dict.fromkeys([*self.key, *(one.column for one in self.partitions)])]
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """What rows of one partition have in common, from the outermost on. Raises `ValueError`."""
+        return [Partition.of(text) for text in self.partition]
 
     @property
     def property_texts(self) -> dict[str, str]:
@@ -133,7 +203,7 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def of_lake(self) -> list[str]:
         """The settings that are of lake tables only."""
-        return [name for name in ("properties",) if getattr(self, name)]
+        return [name for name in ("partition", "properties") if getattr(self, name)]
 
     def fits(self, table: TableName) -> bool:
         """Return whether it is for a table, in any case of letters."""
@@ -143,6 +213,28 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         """Check what depends on the kind of lake, `delta` or `iceberg`. Raises `ValueError`."""
         for name, value in self.property_texts.items():
             _check_property(lake, name, value)
+        if self.partition and lake == DELTA:
+            raise ValueError("partition in [[table]] is of Iceberg tables, and tables are of Delta Lake")
+
+    def partitions_in(self, table: str, columns: Sequence[LakeColumn]) -> list[Partition]:
+        """Return the partitions of a lake table with some columns, which may be called differently by now.
+
+        Raises `SchemaError` for a column that there is not, or that cannot part the table.
+        """
+        found = []
+        for one in self.partitions:
+            names = [column for column in columns if column.name.casefold() == one.column.casefold()]
+            former = [column for column in columns if one.column in (column.field, *column.aliases)]
+            column = next(iter([*names, *former]), None)
+            if column is None:
+                raise SchemaError(table, f"partition in [[table]] names {shown(one.column)}, which is no column of it")
+            if column.type in _UNPARTING:
+                raise SchemaError(
+                    table,
+                    f"partition in [[table]] names {shown(one.column)}, and a lake has no partitions of {column.type}",
+                )
+            found.append(one._replace(column=column.name))
+        return found
 
     def properties_left(self, known: Mapping[str, str]) -> dict[str, str]:
         """Return the properties that a lake table with some properties does not have yet."""
@@ -152,6 +244,13 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
 def property_steps(properties: Mapping[str, str]) -> list[str]:
     """Return what was done to a table whose properties were set, as parts of a sentence."""
     return [f"property {name} is set to {value}" for name, value in properties.items()]
+
+
+def repartition_step(partition: Sequence[Partition]) -> str:
+    """Return what was done to a table that is partitioned anew, as a part of a sentence."""
+    return (
+        f"rows are partitioned by {', '.join(map(str, partition))} from now on; files that there are stay as they are"
+    )
 
 
 def _check_property(lake: str, name: str, value: str) -> None:

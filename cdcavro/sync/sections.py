@@ -335,13 +335,18 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     * `properties`: properties of the lake tables of a table, such as `delta.logRetentionDuration`.
     * `include_statements`: the kinds of statements that the lake tables follow, instead of what `[lake]` says.
     * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
+    * `partition`: columns by which a table of Iceberg is partitioned, and transforms of columns: `years`, `months`,
+      `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
     """
 
     key: tuple[str, ...] = ()
     properties: dict[str, str | int | bool] = field(default_factory=dict)
+    partition: tuple[str, ...] = ()
     include_statements: tuple[str, ...] | None = None
     exclude_statements: tuple[str, ...] | None = None
-    aspects: ClassVar[str] = "leave_out, mask, where, key, properties, include_statements or exclude_statements"
+    aspects: ClassVar[str] = (
+        "leave_out, mask, where, key, properties, partition, include_statements or exclude_statements"
+    )
 
     def __post_init__(self) -> None:
         """Check what does not depend on a table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from functools import partial
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.expressions import EqualTo, IsNull
 
 from cdcavro.errors import FileError
-from cdcavro.lake.table_shape import DELTA, ICEBERG, TableShape
+from cdcavro.lake.table_shape import DELTA, ICEBERG, Partition, TableShape
 from cdcavro.sync.config import read_config
+from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
 from cdcavro.table import TableName
 from support.jobs import LocalJob, local_job
 from support.local_pipelines import lake_section
 from support.messages import canal
+from support.partition_changes import TYPES, moving_rows
 
 RETENTION = {
     "delta": ("delta.logRetentionDuration", "interval 60 days"),
@@ -111,3 +115,111 @@ def test_the_first_section_of_each_aspect_counts(tmp_path: Path):
     settings = read_config(path).pipeline("x").settings
     assert [rule.match for rule in settings.rules] == ["t", "t*"]
     assert [shape.match for shape in settings.shapes] == ["t*"]
+
+
+@pytest.mark.parametrize(
+    ("partition", "said"),
+    [
+        (("day(a)",), "partition has no transform 'day': did you mean days?"),
+        (("md5(a)",), "partition has no transform 'md5': there are identity, years"),
+        (("bucket(a)",), "partition has bucket(16, column), which 'bucket(a)' is not"),
+        (("days(3, a)",), "partition has days(column), which 'days(3, a)' is not"),
+        (("bucket(0, a)",), "partition has a number from 1 to 1,000,000, which 'bucket(0, a)' has not"),
+        (("bucket(12345678901, a)",), "partition has a number from 1 to 1,000,000"),
+        (("bucket(2, a)", "bucket(4, a)"), "partition names each column once, and 'bucket(a)' twice"),
+        (("a", "A"), "partition names each column once, and 'a' twice"),
+        (("days(a)", "hours(A)"), "partition by times names each column once, and 'a' twice"),
+        (("",), "partition has names of columns, not an empty one"),
+    ],
+)
+def test_partitions_that_mean_nothing_are_refused(partition: tuple[str, ...], said: str):
+    """Before anything starts."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        TableShape("t", partition=partition)
+    assert str(Partition.of(" Bucket( 16,id )")) == "bucket(16, id)"
+    assert Partition.of("truncate(4, a`b)").sql == "truncate(4, `a``b`)"
+    with pytest.raises(ValueError, match="is of Iceberg tables, and tables are of Delta Lake"):
+        TableShape("t", partition=("a",)).check_for(DELTA)
+
+
+def check_found(made: LocalJob) -> None:
+    """Check that files which a condition leaves out, by their partitions, have no row for which it holds."""
+    table = HadoopCatalog("ice", str(made.folder_of_lake)).load_table(("d", "t"))
+    rows = table.scan().to_arrow()
+    held = [(name, value) for name in ("id", "region", "at") for value in rows[name].to_pylist()]
+    for name, value in dict.fromkeys(held):
+        found = table.scan(
+            row_filter=IsNull(name) if value is None else EqualTo(name, shown_in_filter(value))
+        ).to_arrow()
+        assert len(found) == sum(one == value for one in rows[name].to_pylist()), (name, value)
+
+
+def shown_in_filter(value: Any) -> Any:
+    """Return a value as conditions have it."""
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_that_move_from_partition_to_partition_are_those_of_the_source(job: Callable[..., LocalJob], seed: int):
+    """Inserted, updated, deleted, sent again; also behind another partition. A column that is renamed is followed."""
+    made = job(ICEBERG, is_changelog=True)
+    batches = moving_rows(random.Random(seed), 4, 30)
+    first = TableShape("d.t", partition=("days(At)", "bucket(4, ID)", "region"))
+    second = TableShape("d.t", partition=("truncate(1, region)", "months(at)"))
+    told: list[str] = []
+    for number, (messages, wanted) in enumerate(batches):
+        made.send(*messages)
+        (report,) = made.run(shapes=(second if number > 1 else first,))
+        assert report.waiting == {}
+        told += report.steps
+        rows = made.rows("d.t", "id", "region", "strftime(\"at\", '%Y-%m-%d %H:%M:%S')", "n")
+        assert sorted(str(dict(zip(TYPES, row, strict=True))) for row in rows) == wanted
+    moved = "rows are partitioned by truncate(1, region), months(at) from now on; files that there are stay as they are"
+    assert told == [f"d.t: {moved}"] * 2
+    paths = {path.parent.relative_to(made.folder_of_lake).as_posix() for path in made.folder_of_lake.rglob("*.parquet")}
+    assert any(path.startswith("d/t/data/at_day=2024-01-01/id_bucket=") for path in paths)
+    assert "d/t/data/region_trunc_1=a/at_month=2024-01" in paths
+    check_found(made)
+    renamed = {"area" if name == "region" else name: type for name, type in TYPES.items()}
+    made.send(
+        canal("ALTER", [], id=9_000, isDdl=True, sql="ALTER TABLE t CHANGE region area varchar(9)"),
+        canal("INSERT", [{"id": "99", "area": "zz", "at": None, "n": "1"}], id=9_001, mysqlType=renamed),
+    )
+    reports = [*made.run(shapes=(second,))]
+    assert [report.waiting for report in reports] == [{}]
+    assert not any("partition" in step for report in reports for step in report.steps)
+    assert ("zz",) in made.rows("d.t", "area")
+
+
+def test_a_change_writes_the_partitions_of_its_rows_anew_and_no_others(job: Callable[..., LocalJob]):
+    """However many small files other partitions have."""
+    made, shape = job(ICEBERG), TableShape("d.t", partition=("id",))
+    made.send(*[canal("INSERT", [{"id": str(i), "n": "1"}], id=i) for i in range(1, 41)])
+    made.run(shapes=(shape,))
+    before = {*made.folder_of_lake.rglob("*.parquet")}
+    made.send(canal("UPDATE", [{"id": "7", "n": "2"}], id=50, old=[{"n": "1"}]))
+    made.run(shapes=(shape,))
+    new = {*made.folder_of_lake.rglob("*.parquet")} - before
+    assert [path.parent.name for path in new] == ["id=7"]
+    assert len(made.rows("d.t", "id")) == 40
+
+
+def test_a_partition_that_a_table_cannot_have_lets_its_rows_wait(job: Callable[..., LocalJob]):
+    """Until the configuration is mended."""
+    made, types = job(ICEBERG), {"id": "int", "f": "double", "id_bucket": "int"}
+    for i, (partition, said) in enumerate(
+        [
+            ("nono", "partition in [[table]] names 'nono', which is no column of it"),
+            ("F", "partition in [[table]] names 'F', and a lake has no partitions of double"),
+            ("days(id)", "there is no days(id): id is int"),
+            ("bucket(2, id)", "bucket(2, id) would be called id_bucket, as a column is"),
+        ]
+    ):
+        made.send(canal("INSERT", [{"id": str(i), "f": "1", "id_bucket": "1"}], id=i, mysqlType=types))
+        (report,) = made.run(shapes=(TableShape("d.t", partition=(partition,)),))
+        assert said in report.waiting["d.t"]
+    made.send(canal("INSERT", [{"id": "9", "f": "1", "id_bucket": "1"}], id=9, mysqlType=types))
+    made.run(shapes=(TableShape("d.t", partition=("truncate(2, id)",)),))
+    assert made.rows("d.t", "id") == [(0,), (1,), (2,), (3,), (9,)]

@@ -26,7 +26,7 @@ from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step
 from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, change_column_steps, create_table, set_properties
-from cdcavro.lake.table_shape import property_steps
+from cdcavro.lake.table_shape import TRANSFORMS, Partition, property_steps, repartition_step
 from cdcavro.spark.session import classic
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older
 
@@ -46,6 +46,8 @@ _PACKAGES: Final = {
     "4.1": ("io.delta:delta-spark_4.1_2.13:4.3.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
 }
 _TRIES: Final = 5
+# What Iceberg calls a partition that was removed from a table of its first format.
+_VOID: Final = "void"
 # How Java names passing reasons: a commit between the read and the write of a transaction, as of a compaction; and rows
 # that a machine kept for a statement, and that were lost with the machine.
 _PASSING: Final = (
@@ -302,8 +304,7 @@ def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identi
     that, the rows are looked for by the columns of their identity: an append adds all of a batch or nothing.
     """
     spark = classic(frame.sparkSession, "Iceberg")
-    iceberg = spark._jvm.org.apache.iceberg.spark.Spark3Util  # noqa: SLF001  Iceberg has no Python interface on Spark
-    table = iceberg.loadIcebergTable(spark._jsparkSession, identifier)  # noqa: SLF001
+    table = _iceberg_table(spark, identifier)
     snapshot = table.currentSnapshot()
     while snapshot is not None:
         named, parent = snapshot.summary().get(mark), snapshot.parentId()
@@ -315,6 +316,11 @@ def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identi
         if snapshot is None:
             return _are_there(frame, identifier, identity)
     return False
+
+
+def _iceberg_table(spark: Any, identifier: str) -> Any:
+    iceberg = spark._jvm.org.apache.iceberg.spark.Spark3Util  # noqa: SLF001  Iceberg has no Python interface on Spark
+    return iceberg.loadIcebergTable(spark._jsparkSession, identifier)  # noqa: SLF001
 
 
 def _are_there(frame: DataFrame, identifier: str, identity: Sequence[str]) -> bool:
@@ -382,7 +388,9 @@ def prepare(
     wanted, shape = wanted_columns(schema), sink.shape_of(schema.table)
     usual = sink.properties([one.name for one in wanted])
     all_properties = {**usual, **shape.property_texts, **(properties or {})}
-    spark.sql(create_table(identifier, wanted, own, sink.using, all_properties))
+    shape.check_for(sink.using)
+    parts = shape.partitions_in(schema.table.table, wanted) if shape.partition else []
+    spark.sql(create_table(identifier, wanted, own, sink.using, all_properties, [one.sql for one in parts]))
     lake = spark.table(identifier)
     present = present_columns(lake)
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in properties_of(spark, identifier):
@@ -399,7 +407,29 @@ def prepare(
         spark.sql(alter_table(identifier, step))
     left = shape.properties_left(properties_of(spark, identifier)) if shape.properties else {}
     put_properties(spark, identifier, left)
-    return [*steps, *property_steps(left)]
+    told = property_steps(left)
+    if parts:
+        told += repartition(spark, identifier, parts)
+    return [*steps, *told]
+
+
+def repartition(spark: SparkSession, identifier: str, partition: Sequence[Partition]) -> list[str]:
+    """Let an Iceberg table be partitioned so from now on; return what was done, as parts of sentences."""
+    table = _iceberg_table(classic(spark, "Iceberg"), identifier)
+    held = {}
+    for field in table.spec().fields():
+        transform, _, number = field.transform().toString().rstrip("]").partition("[")
+        if transform != _VOID:
+            name = transform if transform in TRANSFORMS else f"{transform}s"
+            column = table.schema().findColumnName(field.sourceId())
+            held[Partition(column, name, int(number) if number else None)] = field.name()
+    if {*held} == {*partition}:
+        return []
+    for name in (name for one, name in held.items() if one not in partition):
+        spark.sql(f"ALTER TABLE {identifier} DROP PARTITION FIELD {quote(name)}")
+    for one in (one for one in partition if one not in held):
+        spark.sql(f"ALTER TABLE {identifier} ADD PARTITION FIELD {one.sql}")
+    return [repartition_step(partition)]
 
 
 def properties_of(spark: SparkSession, identifier: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ Source: Delta Lake's protocol, "Add File and Remove File", "Per-file Statistics"
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -27,6 +28,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake import ColumnProperties, WriterProperties
 
 from cdcavro.errors import SchemaError
 from cdcavro.lake.lake_columns import arrow_type
@@ -47,12 +49,13 @@ from cdcavro.sync.native.file_changes import TableFiles, cast_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from deltalake import DeltaTable, WriterProperties
+    from deltalake import DeltaTable
 
     from cdcavro.sync.native.delta_log import DeltaSchema
     from cdcavro.sync.native.file_changes import Keys
 
 _ROWS: Final = 64 * 1024
+_DECIMAL: Final = re.compile(r"decimal\(([0-9]+),[0-9]+\)")
 # Instants between these are the same in nanoseconds of 64 bits.
 _NEAR: Final = (datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC))
 _INSTANT: Final = "timestamp"
@@ -347,3 +350,22 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
         raise SchemaError(identifier, "deltalake compacts no table with renamed columns: OPTIMIZE on Spark does")
     found = table.optimize.compact(writer_properties=properties)
     return int(found["numFilesRemoved"]) - int(found["numFilesAdded"])
+
+
+def writer_properties(schema: DeltaSchema) -> WriterProperties:
+    """Return how files are written: as Spark writes them, without a dictionary of what is rarely equal.
+
+    `deltalake` 1.6 puts the ends of decimals into the log as doubles: Spark would leave out files that have a value
+    which it looks for. So there are none of decimals that a double does not hold.
+    """
+    plain, silent = ColumnProperties(dictionary_enabled=False), ColumnProperties(statistics_enabled="NONE")
+    special = {one["name"]: plain for one in schema.fields if one["name"] in (KEY, ORDER)}
+    special |= {one["name"]: silent for one in schema.fields if _has_long_decimal(one["type"])}
+    return WriterProperties(
+        compression="SNAPPY", column_properties={schema.physical(name): how for name, how in special.items()}
+    )
+
+
+def _has_long_decimal(declared: Any) -> bool:
+    found = _DECIMAL.fullmatch(declared) if isinstance(declared, str) else None
+    return found is not None and int(found[1]) > EXACT_DIGITS

@@ -19,12 +19,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import (
-    ColumnProperties,
     CommitProperties,
     DeltaTable,
     Schema,
     Transaction,
-    WriterProperties,
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
@@ -38,7 +36,6 @@ from cdcavro.lake.lakes import DEPTH, SCHEME, SUFFIXES, DeltaLake, Look
 from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.delta_files import (
-    EXACT_DIGITS,
     DeltaFiles,
     added_paths,
     arrow_schema,
@@ -46,6 +43,7 @@ from cdcavro.sync.native.delta_files import (
     far_files,
     is_plain,
     rewrite_files,
+    writer_properties,
 )
 from cdcavro.sync.native.delta_log import (
     COMMENT,
@@ -66,6 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.lake.table_shape import Partition
     from cdcavro.sync.native.native_table import Mark
     from cdcavro.table.ddl.steps import TableName
 
@@ -78,7 +77,6 @@ _CODE: Final = re.compile("%[0-9A-Fa-f]{2}")
 # How `deltalake` says that a table has something that it does not know.
 _UNKNOWN_FEATURE: Final = re.compile("Unsupported table features|Unsupported: Feature")
 _GONE: Final = "gone"
-_DECIMAL: Final = re.compile(r"decimal\(([0-9]+),[0-9]+\)")
 # In seconds: how long is waited before a commit is tried again, at most, twice as long each time.
 _PAUSE: Final = 0.02
 # Clocks of two machines may differ.
@@ -216,8 +214,16 @@ class NativeDeltaTable:
         with self._errors():
             return arrow_schema(schema_of(self._open()))
 
-    def create(self, columns: Sequence[LakeColumn], own: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        """Create the table unless there is one."""
+    def create(
+        self,
+        columns: Sequence[LakeColumn],
+        own: Mapping[str, str],
+        properties: Mapping[str, str],
+        partition: Sequence[Partition] = (),
+    ) -> None:
+        """Create the table unless there is one. Raises `SchemaError` for a partition."""
+        if partition:
+            raise SchemaError(self.identifier, "is of Delta Lake, whose tables are not partitioned here")
         if self.lake._has_log(self.folder):  # noqa: SLF001
             return
         made, local = new_schema(columns, own, properties), _local(self.folder)
@@ -235,6 +241,10 @@ class NativeDeltaTable:
             except TakenError:
                 # Another writer has created it meanwhile.
                 return
+
+    def repartition(self, partition: Sequence[Partition]) -> list[str]:
+        """Return that the table cannot be partitioned."""
+        return [f"rows are not partitioned by {', '.join(map(str, partition))}: it is a table of Delta Lake"]
 
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Take steps, in order, and set properties; nothing for none of both.
@@ -322,7 +332,7 @@ class NativeDeltaTable:
                 _as_in(rows, arrow_schema(schema)),
                 mode="append",
                 commit_properties=stated,
-                writer_properties=_writing(schema),
+                writer_properties=writer_properties(schema),
             )
 
         self._retry(write)
@@ -386,7 +396,9 @@ class NativeDeltaTable:
         return True
 
     def _merger(self, table: DeltaTable, schema: DeltaSchema, source: pa.Table, predicate: str) -> Any:
-        return table.merge(source, predicate, source_alias="s", target_alias="t", writer_properties=_writing(schema))
+        return table.merge(
+            source, predicate, source_alias="s", target_alias="t", writer_properties=writer_properties(schema)
+        )
 
     def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
         """Return the rows that have one of these keys; `names` are the columns, by default all."""
@@ -453,7 +465,7 @@ class NativeDeltaTable:
                 table, schema, lambda files: file_changes.delete_up_to(files, column, bound), "DELETE"
             ):
                 return
-            table.delete(f"{_named(None, column)} <= {value}", writer_properties=_writing(schema))
+            table.delete(f"{_named(None, column)} <= {value}", writer_properties=writer_properties(schema))
 
         self._retry(write)
 
@@ -466,7 +478,7 @@ class NativeDeltaTable:
             held = arrow_schema(schema)
             read = _scan(table, held, held.names)
             made = pa.RecordBatchReader.from_batches(held, (_cast(transform(batch), held) for batch in read))
-            write_deltalake(table, made, mode="overwrite", writer_properties=_writing(schema))
+            write_deltalake(table, made, mode="overwrite", writer_properties=writer_properties(schema))
 
         self._retry(write)
 
@@ -476,7 +488,7 @@ class NativeDeltaTable:
 
         def write() -> None:
             table = self._open_plain()
-            fewer.append(compact_files(table, self.identifier, _writing(schema_of(table))))
+            fewer.append(compact_files(table, self.identifier, writer_properties(schema_of(table))))
 
         self._retry(write)
         return fewer[-1]
@@ -578,22 +590,3 @@ def _as_in(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return batch.select(schema.names).cast(schema)
-
-
-def _writing(schema: DeltaSchema) -> WriterProperties:
-    """Return how files are written: as Spark writes them, without a dictionary of what is rarely equal.
-
-    `deltalake` 1.6 puts the ends of decimals into the log as doubles: Spark would leave out files that have a value
-    which it looks for. So there are none of decimals that a double does not hold.
-    """
-    plain, silent = ColumnProperties(dictionary_enabled=False), ColumnProperties(statistics_enabled="NONE")
-    special = {one["name"]: plain for one in schema.fields if one["name"] in (KEY, ORDER)}
-    special |= {one["name"]: silent for one in schema.fields if _has_long_decimal(one["type"])}
-    return WriterProperties(
-        compression="SNAPPY", column_properties={schema.physical(name): how for name, how in special.items()}
-    )
-
-
-def _has_long_decimal(declared: Any) -> bool:
-    found = _DECIMAL.fullmatch(declared) if isinstance(declared, str) else None
-    return found is not None and int(found[1]) > EXACT_DIGITS

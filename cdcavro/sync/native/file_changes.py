@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from datetime import datetime
 
 F = TypeVar("F")
@@ -80,6 +80,10 @@ class TableFiles(ABC, Generic[F]):
     def place(self, file: F) -> tuple[str, int]:
         """Return the path of a file, and how many bytes it has."""
 
+    def group(self, file: F) -> Hashable:  # noqa: ARG002  of a table with partitions
+        """Return what is the same of files whose rows may be put together."""
+        return None
+
     @property
     @abstractmethod
     def has_added(self) -> bool:
@@ -131,8 +135,11 @@ class TableFiles(ABC, Generic[F]):
         if self._removed or self.has_added or self._waiting:
             removed = {self.place(one)[0] for one in self._removed}
             places = [(one, *self.place(one)) for one in self.files]
-            small = [one for one, path, size in places if path not in removed and size < _SMALL]
-            for file in small if len(small) > _MANY else []:
+            small: dict[Hashable, list[F]] = {}
+            for one, path, size in places:
+                if path not in removed and size < _SMALL:
+                    small.setdefault(self.group(one), []).append(one)
+            for file in (one for group in small.values() if len(group) > _MANY for one in group):
                 self.replace(file, self.read(file))
         self.flush()
         if self._removed or self.has_added:

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import uuid
+from datetime import date
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote_plus
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import (
     ArrowScan,
-    _dataframe_to_data_files,
+    bin_pack_arrow_table,
+    pyarrow_to_schema,
     schema_to_pyarrow,
+    write_file,
 )
 from pyiceberg.manifest import ManifestContent
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import WriteTask
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
+from pyiceberg.typedef import Record
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -41,13 +58,16 @@ from pyiceberg.types import (
 
 from cdcavro.errors import SchemaError
 from cdcavro.lake.sql_statements import KEY, ORDER
+from cdcavro.lake.table_shape import TRANSFORMS, Partition
 from cdcavro.sync.native.file_changes import TableFiles, cast_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
+    from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile, ManifestFile
     from pyiceberg.table import FileScanTask, Table
+    from pyiceberg.table.metadata import TableMetadata
 
     from cdcavro.sync.native.file_changes import Keys
 
@@ -72,6 +92,8 @@ _NEVER_AGAIN: Final = {"commit.retry.num-retries": "0"}
 # Of itself it never puts manifests together, as Java does, so that each change would add one for ever.
 _AS_JAVA: Final = {"commit.manifest-merge.enabled": "true"}
 
+# How large files are written, and what is usual.
+_TARGET_SIZE: Final = ("write.target-file-size-bytes", 512 << 20)
 _METRICS: Final = "write.metadata.metrics."
 _FEW_BOUNDS: Final = {
     f"{_METRICS}default": "counts",
@@ -156,6 +178,10 @@ class IcebergFiles(TableFiles["FileScanTask"]):
         """Return the path of a file, and how many bytes it has."""
         return file.file.file_path, file.file.file_size_in_bytes
 
+    def group(self, file: FileScanTask) -> Hashable:
+        """Return what files of one partition have in common."""
+        return file.file.spec_id, repr(file.file.partition)
+
     @property
     def has_added(self) -> bool:
         """Whether files were written."""
@@ -194,6 +220,146 @@ class IcebergFiles(TableFiles["FileScanTask"]):
         self._added = []
 
 
+# The transforms of Iceberg's by the names that Spark's SQL has for them.
+_TRANSFORMS: Final[dict[str, Callable[..., Transform[Any, Any]]]] = {
+    "identity": IdentityTransform,
+    "years": YearTransform,
+    "months": MonthTransform,
+    "days": DayTransform,
+    "hours": HourTransform,
+    "bucket": BucketTransform,
+    "truncate": TruncateTransform,
+}
+# What is put behind the name of a column for that of a partition, as Spark does it when it creates a table.
+_ENDINGS: Final = {"years": "_year", "months": "_month", "days": "_day", "hours": "_hour"} | {
+    "bucket": "_bucket",
+    "truncate": "_trunc",
+}
+
+
+def transform_of(one: Partition) -> Transform[Any, Any]:
+    """Return the transform of a partition."""
+    return _TRANSFORMS[one.transform](*[] if one.number is None else [one.number])
+
+
+def spec_of(partition: Sequence[Partition], schema: Schema) -> PartitionSpec:
+    """Return how a new table is partitioned. Raises `ValueError` for a transform that a column cannot have."""
+    fields = []
+    for number, one in enumerate(partition, PARTITION_FIELD_ID_START):
+        source, transform = schema.find_field(one.column), transform_of(one)
+        if not transform.can_transform(source.field_type):
+            raise ValueError(f"there is no {one}: {one.column} is {source.field_type}")
+        name = one.column + _ENDINGS.get(one.transform, "")
+        if name != one.column and name in schema.column_names:
+            raise ValueError(f"{one} would be called {name}, as a column is")
+        fields.append(PartitionField(source.field_id, number, transform, name))
+    return PartitionSpec(*fields)
+
+
+def partitions_of(spec: PartitionSpec, schema: Schema) -> dict[str, Partition]:
+    """Return how a table is partitioned, by the names that its partitions have."""
+    found = {}
+    for field in spec.fields:
+        text, _, number = str(field.transform).rstrip("]").partition("[")
+        name = text if text in TRANSFORMS else f"{text}s"
+        if name in TRANSFORMS:
+            found[field.name] = Partition(
+                schema.find_column_name(field.source_id) or "", name, int(number) if number else None
+            )
+    return found
+
+
+class _Place:
+    """The partition of rows: what the path of its files is made of; `values` are what transforms make of columns."""
+
+    def __init__(self, values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> None:
+        self.partition = Record(*values)
+        self._values, self._spec, self._schema = values, spec, schema
+
+    def to_path(self) -> str:
+        """Return the path of the partition in the folder of the data."""
+        try:
+            return self._spec.partition_to_path(self.partition, self._schema)
+        except (OverflowError, ValueError):
+            # A time that Python does not have.
+            pairs = zip(self._spec.fields, self._values, strict=True)
+            return "/".join(f"{quote_plus(field.name)}={quote_plus(str(value))}" for field, value in pairs)
+
+
+_TIME_UNITS: Final = {DayTransform: 86_400_000_000, HourTransform: 3_600_000_000}
+_DAY: Final = 86_400_000_000
+
+
+def _function(transform: Transform[Any, Any], source: IcebergType) -> Callable[[Any], Any]:
+    """Return what a transform does with the values of a column, times as numbers of Iceberg's."""
+    unit = 1 if isinstance(source, DateType) else _DAY
+    if isinstance(transform, (DayTransform, HourTransform)):
+        width = 1 if isinstance(source, DateType) else _TIME_UNITS[type(transform)]
+        return lambda value: value // width
+    if isinstance(transform, (YearTransform, MonthTransform)):
+        is_year = isinstance(transform, YearTransform)
+        return lambda value: _months(value // unit) // (12 if is_year else 1)
+    return transform.transform(source)
+
+
+def _months(days: int) -> int:
+    """Return the months from 1970-01 to that of a day, in any year: Python has 9,999 of them.
+
+    >>> _months(0), _months(-1), _months(19_782), _months(2_932_897)
+    (0, -1, 649, 96360)
+    """
+    # 400 years have as many days each time; Python's first ones are of the year 1.
+    cycles, left = divmod(days, 146_097)
+    day = date.fromordinal(_EPOCH + left)
+    return cycles * 4_800 + (day.year - 1970) * 12 + day.month - 1
+
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
+
+def _partitioned(rows: pa.Table, metadata: TableMetadata) -> Iterator[tuple[_Place | None, pa.Table]]:
+    """Yield the rows of each partition of a table; all of them, if it has none."""
+    spec, schema = metadata.spec(), metadata.schema()
+    if spec.is_unpartitioned():
+        yield None, rows
+        return
+    made: dict[str, pa.Array] = {}
+    values: list[list[Any]] = []
+    for number, field in enumerate(spec.fields):
+        source = schema.find_field(field.source_id)
+        column = _as_numbers(rows.column(schema.find_column_name(field.source_id)).combine_chunks())
+        packed, function = column.dictionary_encode(), _function(field.transform, source.field_type)
+        found = [function(value) for value in packed.dictionary.to_pylist()]
+        places = {value: place for place, value in enumerate(dict.fromkeys(found), 1)}
+        codes = pa.array([places[value] for value in found], pa.int64())
+        made[str(number)] = codes.take(packed.indices).fill_null(0)
+        values.append([None, *places])
+    numbered = pa.table({**made, "row": pa.array(range(rows.num_rows), pa.int64())})
+    for group in numbered.group_by(list(made), use_threads=False).aggregate([("row", "list")]).to_batches():
+        for i in range(group.num_rows):
+            place = [values[number][group.column(str(number))[i].as_py()] for number in range(len(values))]
+            yield _Place(place, spec, schema), rows.take(group.column("row_list")[i].values)
+
+
+def _as_numbers(column: pa.Array) -> pa.Array:
+    """Return a column whose times are the numbers that Iceberg has for them."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.int32())
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+
+
+def _data_files(metadata: TableMetadata, rows: pa.Table, io: FileIO, name: uuid.UUID) -> Iterator[DataFile]:
+    """Write rows to files, those of each partition to its own."""
+    numbers, size = count(), int(metadata.properties.get(*_TARGET_SIZE))
+    tasks = (
+        WriteTask(name, next(numbers), schema, batches, partition_key=cast("Any", place))
+        for place, part in _partitioned(rows, metadata)
+        for schema in [pyarrow_to_schema(part.schema, name_mapping=metadata.schema().name_mapping)]
+        for batches in bin_pack_arrow_table(part, size)
+    )
+    return write_file(io, metadata, tasks)
+
+
 def _write_files(table: Table, rows: pa.Table) -> list[DataFile]:
     """Write rows to files, with bounds of columns.
 
@@ -202,11 +368,11 @@ def _write_files(table: Table, rows: pa.Table) -> list[DataFile]:
     """
     name, properties = uuid.uuid4(), table.metadata.properties
     try:
-        return list(_dataframe_to_data_files(table.metadata, rows, table.io, write_uuid=name))
+        return list(_data_files(table.metadata, rows, table.io, name))
     except (OverflowError, UnicodeError):
         own = {one: value for one, value in properties.items() if not one.startswith(_METRICS)} | _FEW_BOUNDS
         metadata = table.metadata.model_copy(update={"properties": own})
-        return list(_dataframe_to_data_files(metadata, rows, table.io, write_uuid=name))
+        return list(_data_files(metadata, rows, table.io, name))
 
 
 class _Overwrite(_OverwriteFiles):

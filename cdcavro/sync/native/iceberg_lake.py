@@ -30,13 +30,22 @@ from pyiceberg.types import NestedField
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError
 from cdcavro.lake.escaped_names import OWN, folder_names, quote
-from cdcavro.lake.evolution import KINDS, MARK, WIDEN, LakeColumn
+from cdcavro.lake.evolution import DROP, KINDS, MARK, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, spark_name
 from cdcavro.lake.lakes import CHANGE, DEPTH, SUFFIXES, IcebergLake, Look, check_separate
+from cdcavro.lake.table_shape import repartition_step
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.file_changes import Keys
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
-from cdcavro.sync.native.iceberg_files import IcebergFiles, arrow_schema, arrow_type_of, iceberg_type
+from cdcavro.sync.native.iceberg_files import (
+    IcebergFiles,
+    arrow_schema,
+    arrow_type_of,
+    iceberg_type,
+    partitions_of,
+    spec_of,
+    transform_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.update.schema import UpdateSchema
 
     from cdcavro.lake.evolution import Step
+    from cdcavro.lake.table_shape import Partition
     from cdcavro.sync.native.native_table import Mark
     from cdcavro.table.ddl.steps import TableName
 
@@ -167,7 +177,13 @@ class NativeIcebergTable:
         with self._as_own_errors():
             return arrow_schema(self._load())
 
-    def create(self, columns: Sequence[LakeColumn], own: Mapping[str, str], properties: Mapping[str, str]) -> None:
+    def create(
+        self,
+        columns: Sequence[LakeColumn],
+        own: Mapping[str, str],
+        properties: Mapping[str, str],
+        partition: Sequence[Partition] = (),
+    ) -> None:
         """Create the table unless there is one, as `sql_statements.create_table` does."""
         named = [(one.name, one.type, one.field) for one in columns] + [(*pair, None) for pair in own.items()]
         fields = [
@@ -177,7 +193,29 @@ class NativeIcebergTable:
         with self._as_own_errors(), suppress(TableAlreadyExistsError):
             if not self._lake.files.table_exists(self._parts):
                 schema = self._checked(lambda: Schema(*fields))
-                self._lake.files.create_table(self._parts, schema, properties=_NEW | _user() | dict(properties))
+                spec = self._checked(lambda: spec_of(partition, schema))
+                new = _NEW | _user() | dict(properties)
+                self._lake.files.create_table(self._parts, schema, partition_spec=spec, properties=new)
+
+    def repartition(self, partition: Sequence[Partition]) -> list[str]:
+        """Let the table be partitioned so from now on; files that there are stay where they are."""
+        told = []
+
+        def change(table: Table) -> None:
+            held = {one: name for name, one in partitions_of(table.spec(), table.schema()).items()}
+            if {*held} == {*partition}:
+                return
+            self._checked(lambda: spec_of(partition, table.schema()))
+            with table.update_spec() as update:
+                for name in (name for one, name in held.items() if one not in partition):
+                    update.remove_field(name)
+                for one in (one for one in partition if one not in held):
+                    update.add_field(one.column, transform_of(one))
+            told.append(repartition_step(partition))
+
+        with self._as_own_errors():
+            change(self._load())
+        return told
 
     def _checked(self, change: Callable[[], _T], what: str = "") -> _T:
         """Return what a function returns; what it finds wrong with columns is a `SchemaError`."""
@@ -195,6 +233,11 @@ class NativeIcebergTable:
         def change(table: Table) -> None:
             known = table.metadata.properties
             new = {name: value for name, value in properties.items() if known.get(name) != value}
+            specs = [partitions_of(spec, table.schema()) for spec in table.specs().values()]
+            parting = {one.column for spec in specs for one in spec.values()}
+            bad = next((step for step in steps if step.kind == DROP and step.name in parting), None)
+            if bad is not None:
+                raise SchemaError(self.identifier, f"{bad}: files of it are partitioned by it")
             with table.transaction() as transaction:
                 for group in _groups(steps):
                     self._checked(partial(_take, transaction.update_schema(), group), "; ".join(map(str, group)) + ": ")

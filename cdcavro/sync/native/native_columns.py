@@ -8,6 +8,7 @@ of a column is the highest number of each key, which Arrow finds.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,7 +26,7 @@ from cdcavro.table.older_fields import ROW, heirs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from cdcavro.lake.evolution import Step
+    from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.table.table_schema import TableSchema
 
@@ -48,7 +49,8 @@ def prepare(
     wanted, known, shape = wanted_columns(schema), table.properties(), lake.shape_of(schema.table)
     if known is None:
         usual = lake.properties([one.name for one in wanted])
-        table.create(wanted, own, {**usual, **shape.property_texts, **properties})
+        parts = shape.partitions_in(schema.table.table, wanted)
+        table.create(wanted, own, {**usual, **shape.property_texts, **properties}, parts)
         known = table.properties() or {}
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
@@ -59,7 +61,16 @@ def prepare(
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
     left = shape.properties_left(known)
     table.alter(steps, off | left)
-    return [*steps, *property_steps(left)]
+    told = property_steps(left)
+    if shape.partition:
+        told += table.repartition(shape.partitions_in(schema.table.table, _named(table.columns(), wanted)))
+    return [*steps, *told]
+
+
+def _named(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> list[LakeColumn]:
+    """Return the columns that a lake table has, with what the fields of a version were called before."""
+    names = {column.field: column.aliases for column in wanted}
+    return [replace(column, aliases=names.get(column.field, ())) for column in present]
 
 
 def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[str] = frozenset()) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cdcavro.lake.evolution import LakeColumn, Step
-    from cdcavro.lake.table_shape import TableShape
+    from cdcavro.lake.table_shape import Partition, TableShape
     from cdcavro.table.ddl.steps import TableName
 
 
@@ -53,8 +53,17 @@ class NativeTable(Protocol):
     def schema(self) -> pa.Schema:
         """Return the names and types of all columns, this project's own among them, in the table's order."""
 
-    def create(self, columns: Sequence[LakeColumn], own: Mapping[str, str], properties: Mapping[str, str]) -> None:
+    def create(
+        self,
+        columns: Sequence[LakeColumn],
+        own: Mapping[str, str],
+        properties: Mapping[str, str],
+        partition: Sequence[Partition] = (),
+    ) -> None:
         """Create the table unless there is one, as `sql_statements.create_table` does."""
+
+    def repartition(self, partition: Sequence[Partition]) -> list[str]:
+        """Let the table be partitioned so from now on; return what was done, or that it cannot be, in parts of sentences."""
 
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Take steps, in order, and set properties; nothing for none of both. Raises `SchemaError` for a step that the library cannot take."""

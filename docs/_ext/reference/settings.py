@@ -121,6 +121,7 @@ salt = "${SALT}"
 secret = "${MASK_SECRET}"
 where = "country = 'CH'"
 key = ["tenant", "id"]
+partition = ["days(created)", "bucket(16, id)", "region"]
 properties = { "delta.logRetentionDuration" = "interval 60 days" }
 include_statements = ["add.column", "rename.column"]
 exclude_statements = ["truncate.table"]

@@ -1,0 +1,88 @@
+"""The shape of lake tables on Spark: both runners make the same, and go on with what the other one made."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+pytest.importorskip("pyiceberg")
+
+from cdcavro import to_changes
+from cdcavro.lake import TypedRows
+from cdcavro.lake.table_shape import TableShape
+from cdcavro.spark.lake import CurrentState, Delta, Iceberg
+from cdcavro.spark.lake.sinks import properties_of
+from cdcavro.sync.native.iceberg_lake import NativeIceberg
+from cdcavro.sync.native.native_state import NativeState
+from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
+from support.lake_values import table_of
+from support.partition_changes import TYPES, moving_rows
+from support.shop_lake import frame_of
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.classic]
+NOW = datetime(2026, 11, 24, tzinfo=UTC)
+PROPERTIES: dict[str, str | int | bool] = {"write.target-file-size-bytes": 1 << 20, "team": "web"}
+FIRST = TableShape("d.*", partition=("days(At)", "bucket(4, id)", "region"), properties=PROPERTIES)
+SECOND = TableShape("d.*", partition=("months(at)", "truncate(1, region)"), properties={"team": "shop"})
+NAMES = [TableName("d", None, name) for name in ("spark_first", "native_first")]
+
+
+def test_tables_of_iceberg_are_partitioned_alike_by_both_runners(spark: SparkSession):
+    """Rows that are moved from partition to partition, updated, deleted and sent again are those of the source."""
+    warehouse = spark.conf.get("spark.sql.catalog.ice.warehouse")
+    maker, batches = TypedRows(Tables(zone=UTC)), moving_rows(random.Random(5), 6, 30)
+    told: dict[str, list[str]] = {}
+    for number, (messages, wanted) in enumerate(batches):
+        rows = maker.of_batch([to_changes(message, "canal") for message in messages]).rows
+        shapes, versions = ((FIRST, SECOND)[number // 3],), maker.tables.tables[0].versions
+        for i, name in enumerate(NAMES):
+            if number % 2 == i:
+                on_spark = CurrentState(Iceberg("ice", shapes=shapes), name)
+                told.setdefault(name.table, []).extend(map(str, on_spark.prepare(spark, versions)))
+                on_spark.merge(frame_of(spark, rows), versions, now=NOW)
+            else:
+                native = NativeState(NativeIceberg("ice", shapes=shapes, warehouse=warehouse), name)
+                told.setdefault(name.table, []).extend(map(str, native.prepare(versions)))
+                native.merge(table_of(rows), versions, now=NOW)
+            found = spark.table(f"ice.d.{name.table}").select(*TYPES).collect()
+            for region in {row["region"] for row in found}:
+                held = spark.table(f"ice.d.{name.table}").where(sf.col("region").eqNullSafe(sf.lit(region)))
+                assert held.count() == sum(row["region"] == region for row in found)
+            assert sorted(map(str, ({**row.asDict(), "at": row["at"] and str(row["at"])} for row in found))) == wanted
+    assert told[NAMES[0].table] == told[NAMES[1].table]
+    assert len(told[NAMES[0].table]) == 2, told
+    first, second = (facts(warehouse, name) for name in NAMES)
+    assert first == second
+    spark.sql("DROP TABLE ice.d.spark_first")
+    spark.sql("DROP TABLE ice.d.native_first")
+
+
+def facts(warehouse: str, name: TableName) -> dict[str, Any]:
+    """Return how a table is partitioned, and its properties that were set."""
+    table = NativeIceberg("ice", warehouse=warehouse).files.load_table(("d", name.table))
+    specs = {
+        number: [(one.name, str(one.transform), one.source_id) for one in spec.fields]
+        for number, spec in table.specs().items()
+    }
+    return {"specs": specs, **{name: table.properties.get(name) for name in PROPERTIES}}
+
+
+def test_properties_are_set_on_spark(spark: SparkSession, tmp_path: Any):
+    """Of a new table, and of one that has others."""
+    name = TableName("d", None, "t")
+    ((messages, _),) = moving_rows(random.Random(5), 1, 3)
+    maker = TypedRows(Tables(zone=UTC))
+    maker.of_batch([to_changes(message, "canal") for message in messages])
+    versions = maker.tables.tables[0].versions
+    for retention, said in (("interval 60 days", []), ("interval 9 days", ["delta.logRetentionDuration"])):
+        shape = TableShape("T", properties={"delta.logRetentionDuration": retention, "team": "web"})
+        state = CurrentState(Delta(str(tmp_path), shapes=(shape,)), name)
+        assert [*map(str, state.prepare(spark, versions))] == [f"property {one} is set to {retention}" for one in said]
+        own = properties_of(spark, state.identifier)
+        assert (own["delta.logRetentionDuration"], own["team"]) == (retention, "web")
