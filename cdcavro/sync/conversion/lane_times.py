@@ -132,8 +132,9 @@ class LaneTimes:
         if self._run.lane is None or not rows.num_rows:
             return
         numbers = rows.column("number")
-        for number in pc.unique(numbers).to_pylist():
-            own = rows.filter(pc.equal(numbers, number))
+        every = pc.unique(numbers).to_pylist()
+        for number in every:
+            own = rows if len(every) == 1 else rows.filter(pc.equal(numbers, number))
             times = self._times_of(own, tables[number])
             self._run.rows.append((own.column("message"), times))
             table = self._tables.setdefault(number, _TableTimes())
