@@ -1,4 +1,4 @@
-"""Routes: what tables of the source are called where they are written, and which of them are written into one table."""
+"""Routes: what tables of the source are called where they are written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBER: Final = re.compile(r"\{([0-9]{1,3})\}")
 class Route(Struct, frozen=True, forbid_unknown_fields=True):
     """What some tables are called where they are written: of several routes, the first that fits a table counts.
 
-    If different tables get one name, they are written into one table. Raises `ValueError`.
+    Routes that write several tables into one are refused so far. Raises `ValueError`.
 
     * `from`: the name of tables: `table`, `database.table` or `database.schema.table`, with `*` for any text in a part.
     * `to`: their name where they are written, with as many parts; `{1}` is what the first `*` stands for, and so on.
@@ -83,7 +83,7 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Routed(NamedTuple):
-    """What a table is called where it is written, and whether it may share that with others."""
+    """What a table is called where it is written, and whether the route gives that name to others, too."""
 
     name: TableName
     is_merging: bool = False
