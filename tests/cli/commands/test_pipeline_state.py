@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cdcavro.cli import main
+from cdcavro.cli.commands.pipeline_state import _lines
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.sync.pipeline import lock_state
+from cdcavro.sync.status import Status, TableStatus
 from support.jobs import LocalJob, local_job
 from support.messages import canal
 
@@ -169,3 +171,18 @@ def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str):
     done = cdcavro("sync", *arguments)
     assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
     assert not Path("nowhere").exists()
+
+
+def test_status_says_up_to_when_tables_are_complete_and_what_came_late():
+    """If it is known of any of them, cut to the second."""
+    tables = [
+        TableStatus("d.t", 1, {"c": 2}, 0, None, is_paused=False, complete_until=1_700_000_000.999999, late=3),
+        TableStatus("d.u", 1, {"c": 1}, 0, None, is_paused=True),
+    ]
+    status = Status(False, None, None, None, None, {}, 3, None, "messages", None, tables, [])
+    assert "\n".join(_lines(status)).splitlines()[2:] == [
+        "table  version  rows  waiting  complete until",
+        "d.t          1     2        0  2023-11-14 22:13:20",
+        "d.u          1     1        0                       paused",
+        "d.t: 3 changes came late, of times up to which all were in",
+    ]
