@@ -89,6 +89,7 @@ class JobState:
         }
         if self._learner is not None:
             self._learner.idle.clear()
+            self._learner.refused.clear()
         replace_file(self._path(number), json.dumps(state, indent=1))
         old = self._path(number - _KEPT)
         if old.exists() and not _read_state(old)[1]:

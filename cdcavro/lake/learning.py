@@ -49,6 +49,8 @@ class Learner:
         self.outlines = Outlines()
         # The last statements that were learned and changed nothing.
         self.idle: deque[Change] = deque(maxlen=_IDLE)
+        # The last statements that were refused, and why.
+        self.refused: deque[tuple[Change, CdcAvroError]] = deque(maxlen=_IDLE)
 
     def learn(self, changes: Iterable[Change]) -> Learned:
         """Learn what changes say, in their order, and return what that was."""
@@ -70,6 +72,7 @@ class Learner:
                     self.idle.append(change)
             except CdcAvroError as error:
                 learned.faults.append((change, error))
+                self.refused.extend([(change, error)] if change.op in DDL else [])
                 if change.op in DDL and self.tables.edits != edits:
                     # What is not understood of a table is known of it, too.
                     learned.changes.append(change)

@@ -18,6 +18,7 @@ from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.outputs.completeness import Completeness, instant_text, partitions_of
 from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
+from cdcavro.sync.outputs.schema_changes import sentences
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows, paused_tables, table_resets
 from cdcavro.sync.pipeline import CHECKPOINT
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
     from cdcavro.sync.outputs.reject_places import RejectOutput
+    from cdcavro.sync.outputs.schema_changes import SchemaChange, SchemaChanges
     from cdcavro.sync.outputs.writer import Writer, WriteResult
     from cdcavro.sync.settings import Formats, Settings
     from cdcavro.table.history import Table
@@ -163,9 +165,10 @@ class Batches:
         say: Callable[[BatchReport], None],
         rejects: Sequence[RejectOutput] = (),
         template: str | None = None,
+        schema_changes: SchemaChanges | None = None,
     ) -> None:
         self._settings, self._state, self._writer, self._account, self._say = settings, state, writer, account, say
-        self._rejects, self._protection = rejects, settings.protection
+        self._rejects, self._protection, self._schema_changes = rejects, settings.protection, schema_changes
         self._next = -1
         self._maker: TypedRows | None = None
         self._template = template
@@ -208,10 +211,10 @@ class Batches:
             self._check(report, outcomes)
             maker.clock = _merge_clock(maker.clock, outcomes.clock)
             tables = maker.tables.tables
-            wanted = self._named(outcomes, tables)
+            rows = self._operations(outcomes, self._named(outcomes, tables))
             report.notes += self._slips(tables)
             totals = self._totals + Counter(report.counts)
-            rows, begun = self._operations(outcomes, wanted), since or datetime.now(UTC)
+            begun = since or datetime.now(UTC)
             partitions = partitions_of(self._state.folder.parent / CHECKPOINT, number)
             self._complete.take(outcomes.times, outcomes.tables, partitions, begun)
             facts = {
@@ -222,10 +225,11 @@ class Batches:
                 **self._facts_of_tables(outcomes, tables),
                 "begun": begun.isoformat(timespec="seconds"),
             }
+            decided = self._decide(learned, maker, report)
             with _measure_time(seconds, "state"):
                 self._state.write(number, learned, maker.clock, facts)
             with _measure_time(seconds, "rejects"):
-                self._reject(outcomes, report, since)
+                self._put_aside(outcomes, report, since, decided)
             with _measure_time(seconds, "write"):
                 written = self._rows.write(outcomes, number, tables, self._names, since, self._complete.goals)
             self._tell(report, written, tables, number)
@@ -257,6 +261,22 @@ class Batches:
             "protection": self._protection.layout,
             **self._complete.facts,
         }
+
+    def _decide(self, learned: Sequence[Change], maker: TypedRows, report: BatchReport) -> list[SchemaChange]:
+        """Return what is decided for the statements of a batch, and say which are not followed."""
+        if self._schema_changes is None:
+            return []
+        found = self._schema_changes.find(learned, maker.learner, maker.tables.tables, self._names)
+        report.steps += sentences(found)
+        return found
+
+    def _put_aside(
+        self, outcomes: Outcomes, report: BatchReport, since: datetime | None, decided: Sequence[SchemaChange]
+    ) -> None:
+        """Write the rejects of a batch, and what was decided for its statements."""
+        self._reject(outcomes, report, since)
+        if self._schema_changes is not None:
+            self._schema_changes.write(decided, report.number, datetime.now(UTC), Attempt(since is None, since))
 
     def _named(self, outcomes: Outcomes, tables: Sequence[Table]) -> list[Table]:
         """Return the tables of a batch's rows, each of which has a name in the lake then, unless the write refuses it."""

@@ -107,6 +107,7 @@ class Config(Struct, forbid_unknown_fields=True):
     * `rejects`: the folder for rejects, by default `rejects` in that of the state.
     * `rejects_table`: a table of the lake where rejects go besides.
     * `rejects_topic`: a topic of Kafka where rejects go besides.
+    * `schema_changes_table`: a table of the lake that has what was decided for each statement.
     * `rejects_raw`: whether rejects `keep` the bytes of their messages, or `omit` them; with `[[table]]` it must be said.
     * `rejects_hold`: whether rejects hold back up to when the tables of their topic are said to be complete.
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
@@ -130,6 +131,7 @@ class Config(Struct, forbid_unknown_fields=True):
     rejects: str | None = None
     rejects_table: str | None = None
     rejects_topic: str | None = None
+    schema_changes_table: str | None = None
     rejects_raw: str | None = None
     rejects_hold: bool = True
     # What is written of the rows of tables, and the shape of these.
@@ -195,6 +197,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 tuple(one.shape for one in self.table if one.shape is not None),
                 tuple(self.route),
                 self.rejects_hold,
+                self.schema_changes_table,
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:

@@ -16,7 +16,16 @@ from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import is_lake
 from cdcavro.sync.outputs.reject_places import RejectPlaces
-from cdcavro.sync.outputs.sink_settings import WITH_FORM, Job, LakeNames, label_of, with_shapes
+from cdcavro.sync.outputs.schema_changes import SchemaChanges
+from cdcavro.sync.outputs.sink_settings import (
+    WITH_FORM,
+    Job,
+    LakeNames,
+    LakeSettings,
+    StatementRules,
+    label_of,
+    with_shapes,
+)
 from cdcavro.sync.outputs.table_rows import (
     PAUSED,
     WAITING,
@@ -26,6 +35,7 @@ from cdcavro.sync.outputs.table_rows import (
     table_resets,
 )
 from cdcavro.sync.outputs.writer import Publisher
+from cdcavro.sync.protection import without_literals
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.secrets import Redaction
 from cdcavro.sync.settings import Settings
@@ -35,7 +45,8 @@ from cdcavro.table.ddl.steps import TableName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+    from cdcavro.sync.outputs.schema_changes import SchemaChangeOutput
+    from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics
     from cdcavro.sync.settings import RegistrySettings
     from cdcavro.sync.sources import Kafka
 
@@ -98,8 +109,17 @@ class Pipeline:
 
     @property
     def places(self) -> RejectPlaces:
-        """Where rejects go beside their folder."""
-        return RejectPlaces.of(self.settings.rejects_table, self.settings.rejects_topic, self.source, self.sink)
+        """Where rejects go beside their folder, and what was decided for statements."""
+        own = self.settings
+        return RejectPlaces.of(own.rejects_table, own.rejects_topic, self.source, self.sink, own.schema_changes_table)
+
+    def schema_changes(self, output: SchemaChangeOutput | None) -> SchemaChanges | None:
+        """Return what decides on statements, and writes that to `output`; None if nothing is to be said of them."""
+        sink, settings = self.sink, self.settings
+        if not isinstance(sink, LakeSettings) or (output is None and sink.statements == StatementRules()):
+            return None
+        hide = without_literals if settings.protection.is_protecting else str
+        return SchemaChanges(sink, settings.chosen, hide, output)
 
     @property
     def waiting(self) -> int:

@@ -319,6 +319,15 @@ def without_values(sentence: str | None) -> str | None:
     return _QUOTED.sub(HIDDEN, before) + got + _VALUE.sub(HIDDEN, behind)
 
 
+def without_literals(text: str) -> str:
+    """Return a text, such as that of a statement, without the literals that may be values: quoted texts and numbers.
+
+    >>> without_literals("ALTER TABLE t ADD a INT DEFAULT 5")
+    'ALTER TABLE t ADD a INT DEFAULT …'
+    """
+    return _VALUE.sub(HIDDEN, text)
+
+
 def _label(name: TableName) -> str:
     return ".".join(plain(part) for part in (name.database, name.schema, name.table) if part)
 

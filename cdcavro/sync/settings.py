@@ -211,6 +211,7 @@ class Settings:
       table counts.
     * `routed` (tuple[Route, ...]): what tables are called where they are written; the first route that fits a table counts.
     * `rejects_hold` (bool): whether rejects hold back up to when tables are said to be complete.
+    * `schema_changes_table` (str or None): a lake table, `database.table`, of what was decided for each statement.
     """
 
     formats: Formats = Formats()
@@ -228,6 +229,7 @@ class Settings:
     shapes: tuple[TableShape, ...] = ()
     routed: tuple[Route, ...] = ()
     rejects_hold: bool = True
+    schema_changes_table: str | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""

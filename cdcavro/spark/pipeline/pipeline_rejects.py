@@ -1,13 +1,14 @@
 """Rejects of a pipeline: messages that are in no table, as JSON lines in a folder, by batch.
 
-They may also go to a table of the lake and to a topic of Kafka. `replay` moves them to where they are read again.
+They may also go to a table of the lake and to a topic of Kafka. `replay` moves them to where they are read again. What
+was decided for statements goes to a lake table of the same kind.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -21,18 +22,21 @@ from cdcavro.spark.lake.sinks import locate, properties_of, put_properties, retr
 from cdcavro.spark.pipeline.kafka_topics import admin_of, headers, kafka_reason, send
 from cdcavro.spark.pipeline.lake_tables import spark_lake
 from cdcavro.sync.conversion.outcome_rows import REJECT, STATEMENT
+from cdcavro.sync.outputs import schema_changes
 from cdcavro.sync.outputs.reject_places import COLUMNS, IDENTITY, PLACE, dotted_name, record_limit
+from cdcavro.sync.outputs.schema_changes import SchemaChange
 from cdcavro.sync.outputs.table_rows import check_written
 from cdcavro.sync.outputs.topic_records import headers_of
 from cdcavro.sync.sources import Kafka
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from cdcavro.lake.lakes import Attempt
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.sync.outputs.reject_places import RejectPlaces, Rejects
     from cdcavro.sync.outputs.sink_settings import KafkaTopics
@@ -80,9 +84,14 @@ def _base64(name: str, value: Column | None) -> Column:
 
 
 @dataclass
-class RejectTable:
-    """A lake table of rejects, which has those of each batch once; `job` and `is_adopting` are as in `LakeTables`."""
+class _AppendedTable:
+    """A lake table of the pipeline's own, which has each batch once; `job` and `is_adopting` are as in `LakeTables`."""
 
+    columns: ClassVar[Mapping[str, str]]
+    identity: ClassVar[Sequence[str]]
+    # What the table is one of, and what marks its batches.
+    what: ClassVar[str]
+    mark: ClassVar[str]
     sink: Sink
     table: TableName
     job: str
@@ -94,38 +103,67 @@ class RejectTable:
         """What it is called in messages."""
         return f"the table {dotted_name(self.table)} of {self.sink.name}"
 
-    def write(self, rejects: Rejects) -> None:
-        """Append rejects, unless their batch is there. Raises `FileError` if the table is none of rejects."""
+    def append(self, rows: DataFrame, batch: int, time: datetime, attempt: Attempt) -> None:
+        """Append the rows of a batch, unless they are there. Raises `FileError` if the table is another one."""
         with _spark_errors():
-            self._write(rejects)
-
-    def _write(self, rejects: Rejects) -> None:
-        if not self._is_there:
-            self._prepare(rejects.rows.sparkSession)
-            self._is_there = True
-        frame = rejects.rows.withColumns({"time": sf.lit(rejects.time), "batch": sf.lit(rejects.batch)})
-        listed = [sf.col(name).cast(type).alias(name) for name, type in COLUMNS.items()]
-        own = frame.coalesce(1).select(*listed)
-        retry(
-            lambda: self.sink.append(
-                own, self.table, "", f"{self.job}/rejects", rejects.batch, rejects.attempt, IDENTITY
+            if not self._is_there:
+                self._prepare(rows.sparkSession)
+                self._is_there = True
+            frame = rows.withColumns({"time": sf.lit(time), "batch": sf.lit(batch)})
+            own = frame.coalesce(1).select(
+                *[sf.col(name).cast(type).alias(name) for name, type in self.columns.items()]
             )
-        )
+            job = f"{self.job}/{self.mark}"
+            retry(lambda: self.sink.append(own, self.table, "", job, batch, attempt, self.identity))
 
     def _prepare(self, spark: SparkSession) -> None:
         self.sink = locate(spark, replace(self.sink, owner=self.job), self.table)
         identifier = self.sink.identifier(self.table)
         self.sink.make_room(spark, self.table)
-        spark.sql(create_table(identifier, [], COLUMNS, self.sink.using, self.sink.properties(COLUMNS)))
+        spark.sql(create_table(identifier, [], self.columns, self.sink.using, self.sink.properties(self.columns)))
         found = dict(spark.table(identifier).dtypes)
-        if found != COLUMNS:
+        if found != self.columns:
             raise FileError(
-                dotted_name(self.table), "a table of rejects", f"one with other columns: {shown(', '.join(found))}"
+                dotted_name(self.table), f"a table of {self.what}", f"one with other columns: {shown(', '.join(found))}"
             )
         owner = properties_of(spark, identifier).get(OWNER)
         if owner not in (None, self.job) and not self.is_adopting:
             raise foreign_table_error(identifier, owner)
         put_properties(spark, identifier, {OWNER: self.job} if owner != self.job else {})
+
+
+class RejectTable(_AppendedTable):
+    """A lake table of rejects, which has those of each batch once."""
+
+    columns, identity, what, mark = COLUMNS, IDENTITY, "rejects", "rejects"
+
+    def write(self, rejects: Rejects) -> None:
+        """Append rejects. Raises as `append` does."""
+        self.append(rejects.rows, rejects.batch, rejects.time, rejects.attempt)
+
+
+@dataclass
+class SchemaChangeTable(_AppendedTable):
+    """A lake table of what was decided for statements, which has each batch once; `spark` is the session."""
+
+    columns, identity = schema_changes.COLUMNS, schema_changes.IDENTITY
+    what, mark = "schema changes", "schema_changes"
+    spark: SparkSession = field(kw_only=True)
+
+    def write(self, rows: Sequence[SchemaChange], batch: int, time: datetime, attempt: Attempt) -> None:
+        """Append the rows of a batch. Raises as `append` does."""
+        listed = ", ".join(f"`{name}` {type}" for name, type in self.columns.items() if name in SchemaChange._fields)
+        with _spark_errors():
+            frame = self.spark.createDataFrame([tuple(row) for row in rows], listed)
+        self.append(frame, batch, time, attempt)
+
+
+def schema_change_output(places: RejectPlaces, job: str, spark: SparkSession) -> SchemaChangeTable | None:
+    """Return what writes what was decided for statements, if that is to be written; `job` is unique to the pipeline."""
+    if places.lake is None or places.schema_changes is None:
+        return None
+    own = spark_lake(places.lake.sink), places.schema_changes, job, places.lake.is_adopting
+    return SchemaChangeTable(*own, spark=spark)
 
 
 @dataclass

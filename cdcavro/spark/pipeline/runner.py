@@ -33,7 +33,7 @@ from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, is_i
 from cdcavro.spark.pipeline.kafka_topics import TopicSink
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameBatch, FrameFiles, check_shared
-from cdcavro.spark.pipeline.pipeline_rejects import check_places, outputs_of
+from cdcavro.spark.pipeline.pipeline_rejects import check_places, outputs_of, schema_change_output
 from cdcavro.spark.session import classic, coordinate, first_line
 from cdcavro.spark.source.line_frame import glob_free, text_options, whole_files
 from cdcavro.sync import pipeline
@@ -166,7 +166,8 @@ class Pipeline(pipeline.Pipeline):
             reports = Reports(
                 lambda report: say(self.redaction.of(report)), account, lag_of(self.source, folder / CHECKPOINT)
             )
-            to = writer, account, reports.add, outputs, self.sink.template
+            decided = self.schema_changes(schema_change_output(self.places, job.id, spark))
+            to = writer, account, reports.add, outputs, self.sink.template, decided
             batches = Batches(self.settings, JobState(folder / BATCHES), *to)
 
             def run(frame: DataFrame, number: int) -> None:

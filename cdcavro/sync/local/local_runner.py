@@ -26,7 +26,7 @@ from cdcavro.sync.batches import Arrivals, Batches, Lag
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
-from cdcavro.sync.local.local_sinks import LocalLakeSink, native_lake, reject_outputs, sink_of
+from cdcavro.sync.local.local_sinks import LocalLakeSink, native_lake, reject_outputs, schema_change_output, sink_of
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.writer import PublishingWriter
@@ -238,7 +238,8 @@ class _Run:
         self._reports: list[BatchReport] = []
         outputs = reject_outputs(own.places, job.id)
         state = JobState(folder / BATCHES)
-        to = writer, self._account, self._reports.append, outputs, own.sink.template
+        decided = own.schema_changes(schema_change_output(own.places, job.id))
+        to = writer, self._account, self._reports.append, outputs, own.sink.template, decided
         self._batches = Batches(own.settings, state, *to)
 
     def all_batches(self, *, once: bool, every: float, idle: Callable[[], None], stop: threading.Event) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,15 +16,19 @@ from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.local.local_outcomes import in_order
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate
+from cdcavro.sync.outputs import schema_changes
 from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 from cdcavro.sync.outputs.reject_places import COLUMNS, dotted_name
+from cdcavro.sync.outputs.schema_changes import SchemaChange
 from cdcavro.sync.outputs.sink_settings import WITH_FORM, AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
+    from cdcavro.lake.lakes import Attempt
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
     from cdcavro.sync.outputs.sink_settings import Job
@@ -190,9 +194,13 @@ def sink_of(settings: LakeSettings | KafkaTopics | AvroFiles) -> LocalSink:
 
 
 @dataclass
-class LocalRejectTable:
-    """A lake table of rejects, which has those of each batch once; the fields are as those of `NativeTables`."""
+class _AppendedTable:
+    """A lake table of the pipeline's own, to which each batch is appended once; the fields are as those of `NativeTables`."""
 
+    columns: ClassVar[Mapping[str, str]]
+    # What the table is one of, and what marks its batches.
+    what: ClassVar[str]
+    mark: ClassVar[str]
     lake: NativeLake
     table: TableName
     job: str
@@ -204,37 +212,65 @@ class LocalRejectTable:
         """What it is called in messages."""
         return f"the table {dotted_name(self.table)} of {self.lake.name}"
 
-    def write(self, rejects: Rejects) -> None:
-        """Append rejects, unless their batch is there. Raises `FileError` if the table is none of rejects."""
+    def append(self, rows: pa.Table, batch: int, time: datetime, attempt: Attempt) -> None:
+        """Append the rows of a batch, unless they are there. Raises `FileError` if the table is another one."""
         if self._own is None:
             self._own = self._prepare()
-        rows: pa.Table = rejects.rows
-        same = {
-            "time": pa.scalar(rejects.time, pa.timestamp("us", "UTC")),
-            "batch": pa.scalar(rejects.batch, pa.int64()),
-        }
+        same = {"time": pa.scalar(time, pa.timestamp("us", "UTC")), "batch": pa.scalar(batch, pa.int64())}
         columns = {
             name: pa.repeat(same[name], rows.num_rows) if name in same else rows.column(name).cast(arrow_type(type))
-            for name, type in COLUMNS.items()
+            for name, type in self.columns.items()
         }
-        since = None if rejects.attempt.is_first else rejects.attempt.since
-        self._own.append(pa.table(columns), Mark(f"{self.job}/rejects", rejects.batch, since))
+        since = None if attempt.is_first else attempt.since
+        self._own.append(pa.table(columns), Mark(f"{self.job}/{self.mark}", batch, since))
 
     def _prepare(self) -> NativeTable:
         lake = locate(cast("NativeLake", replace(cast("Any", self.lake), owner=self.job)), self.table)
         lake.make_room(self.table)
         own = lake.table(self.table)
-        own.create([], COLUMNS, lake.properties(list(COLUMNS)))
+        own.create([], self.columns, lake.properties(list(self.columns)))
         found = own.schema()
-        if [(one.name, one.type) for one in found] != [(name, arrow_type(type)) for name, type in COLUMNS.items()]:
+        if [(one.name, one.type) for one in found] != [(name, arrow_type(type)) for name, type in self.columns.items()]:
             got = f"one with other columns: {shown(', '.join(found.names))}"
-            raise FileError(dotted_name(self.table), "a table of rejects", got)
+            raise FileError(dotted_name(self.table), f"a table of {self.what}", got)
         owner = (own.properties() or {}).get(OWNER)
         if owner not in (None, self.job) and not self.is_adopting:
             raise foreign_table_error(own.identifier, owner)
         if owner != self.job:
             own.alter([], {OWNER: self.job})
         return own
+
+
+class LocalRejectTable(_AppendedTable):
+    """A lake table of rejects, which has those of each batch once."""
+
+    columns, what, mark = COLUMNS, "rejects", "rejects"
+
+    def write(self, rejects: Rejects) -> None:
+        """Append rejects. Raises as `append` does."""
+        self.append(rejects.rows, rejects.batch, rejects.time, rejects.attempt)
+
+
+class LocalSchemaChangeTable(_AppendedTable):
+    """A lake table of what was decided for statements, which has each batch once."""
+
+    columns, what, mark = schema_changes.COLUMNS, "schema changes", "schema_changes"
+
+    def write(self, rows: Sequence[SchemaChange], batch: int, time: datetime, attempt: Attempt) -> None:
+        """Append the rows of a batch. Raises as `append` does."""
+        self.append(pa.Table.from_pylist([row._asdict() for row in rows], _SCHEMA_CHANGES), batch, time, attempt)
+
+
+_SCHEMA_CHANGES: Final = pa.schema(
+    [(name, arrow_type(type)) for name, type in schema_changes.COLUMNS.items() if name in SchemaChange._fields]
+)
+
+
+def schema_change_output(places: RejectPlaces, job: str) -> LocalSchemaChangeTable | None:
+    """Return what writes what was decided for statements, if that is to be written; `job` is unique to the pipeline."""
+    if places.lake is None or places.schema_changes is None:
+        return None
+    return LocalSchemaChangeTable(native_lake(places.lake), places.schema_changes, job, places.lake.is_adopting)
 
 
 def reject_outputs(places: RejectPlaces, job: str) -> list[RejectOutput]:

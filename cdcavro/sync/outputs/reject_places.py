@@ -127,6 +127,8 @@ class RejectPlaces:
     # The lake, and the table in it.
     lake: LakeSettings | None = None
     table: TableName | None = None
+    # The table in it that has what was decided for statements.
+    schema_changes: TableName | None = None
     # The cluster, with one topic.
     kafka: KafkaTopics | None = None
 
@@ -137,19 +139,25 @@ class RejectPlaces:
         topic: str | None,
         source: Kafka | Files,
         sink: LakeSettings | KafkaTopics | AvroFiles,
+        schema_changes: str | None = None,
     ) -> RejectPlaces:
         """Return the places with these names, `database.table` and that of a topic. Raises `ValueError`."""
-        lake = sink if isinstance(sink, LakeSettings) else None
-        if table is not None and lake is None:
-            raise ValueError("rejects_table is a table of the lake, and the sink is none")
+        lake, found = sink if isinstance(sink, LakeSettings) else None, []
+        for name, setting in ((table, "rejects_table"), (schema_changes, "schema_changes_table")):
+            if name is not None and lake is None:
+                raise ValueError(f"{setting} is a table of the lake, and the sink is none")
+            found.append(None if name is None else _table(name, setting))
+        if found[0] is not None and found[1] is not None and caseless_name(found[0]) == caseless_name(found[1]):
+            raise ValueError("rejects_table and schema_changes_table are two tables")
         kafka = None if topic is None else _kafka(topic, source, sink)
-        return cls(lake, None if table is None else _table(table), kafka)
+        return cls(lake, found[0], found[1], kafka)
 
     def clash(self, name: TableName, template: str | None) -> str | None:
         """Return why a table cannot be written under its name, or to its topic of a template; None if it can."""
         try:
-            if self.table is not None and caseless_name(name) == caseless_name(self.table):
-                return f"its place in the lake is that of the rejects, {dotted_name(self.table)}"
+            for own, what in ((self.table, "rejects"), (self.schema_changes, "schema changes")):
+                if own is not None and caseless_name(name) == caseless_name(own):
+                    return f"its place in the lake is that of the {what}, {dotted_name(own)}"
             if self.kafka is not None and template is not None:
                 topics = [topic_name(template, name), self.kafka.topic]
                 if topics[0].lower() == topics[1].lower():
@@ -196,10 +204,10 @@ def write_to_places(outputs: Sequence[RejectOutput], rejects: Rejects) -> None:
             ) from error
 
 
-def _table(text: str) -> TableName:
+def _table(text: str, setting: str) -> TableName:
     parts = text.split(".")
     if len(parts) != _PARTS or not all(parts):
-        raise ValueError(f"rejects_table is called database.table, not {shown(text)}")
+        raise ValueError(f"{setting} is called database.table, not {shown(text)}")
     table = TableName(parts[0], None, parts[1])
     folder_names(table)
     return table

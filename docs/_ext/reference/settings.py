@@ -27,6 +27,7 @@ format = { "shop.orders*" = "debezium", "*" = "mixed" }
 rejects = "/shared/rejects/shop"
 rejects_table = "ops.rejects"
 rejects_topic = "ops.rejects"
+schema_changes_table = "ops.schema_changes"
 rejects_raw = "omit"
 rejects_hold = false
 max_rejects = "1%"

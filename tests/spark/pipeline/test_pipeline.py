@@ -23,6 +23,7 @@ from cdcavro.sync.settings import Formats
 from cdcavro.sync.sources import Kafka
 from support.messages import canal
 from sync.outputs.test_reject_places import test_rejects_are_in_the_table_once_and_are_read_again_once  # noqa: F401
+from sync.outputs.test_schema_changes import test_each_statement_is_in_the_table_once_with_what_was_decided  # noqa: F401
 from sync.outputs.test_writer import (
     test_schemas_are_published_as_they_evolve_and_a_batch_that_is_run_again_publishes_nothing,  # noqa: F401
 )
