@@ -35,6 +35,9 @@ _EMPTY: Final = "~~"
 # Behind an empty name, and behind that of a schema, so that no table's folder is around those of a schema of its name.
 _NAMELESS: Final = f"{_EMPTY}empty"
 _SCHEMA: Final = _EMPTY
+# What stands before what names another lake table of a table, where names are plain; no name has it of its own.
+_BESIDE: Final = "_x_"
+_UNFIT_PLAIN: Final = re.compile(r"_(?=x[0-9a-f]*(?:[^a-z0-9]|\Z))|[^a-z0-9_]|^\Z")
 # What stands for the name of a table in that of its topic.
 TABLE_NAME: Final = "{name}"
 MAX_TOPIC_LENGTH: Final = 249
@@ -111,6 +114,31 @@ def folder_names(table: TableName, suffix: str = "", *, is_older: bool = False) 
         if len(folder.encode()) > MAX_BYTES:
             raise SchemaError(table.table, f"{shown(folder)} is longer than {MAX_BYTES} bytes, and no name in a lake")
     return tuple(folders)
+
+
+def plain_names(table: TableName, suffix: str = "") -> tuple[str, str]:
+    """Return the names of a table's namespace and of the table, of small letters, digits and `_` only.
+
+    Catalogs such as Hive's have no others. Any other character is its code point between `_x` and `_`, as in topics.
+    `suffix` is as in `folder_names`. Raises `SchemaError` for a table in a schema, as there is one level of namespaces, and
+    for a name of more than 200 bytes.
+
+    >>> from cdcavro.table import TableName
+    >>> plain_names(TableName("shop", None, "Order-Items"), "changes")
+    ('shop', 'order_x2d_items_x_changes')
+    """
+    if table.schema is not None:
+        raise SchemaError(
+            table.table,
+            "its schema would be a second level of namespaces, which the catalog does not have: say, for example, name ="
+            ' "{database}.{schema}_{table}" in [lake]',
+        )
+    namespace, own = [_UNFIT_PLAIN.sub(_escape_topic, (part or "").lower()) for part in (table.database, table.table)]
+    found = namespace, f"{own}{_BESIDE}{suffix}" if suffix else own
+    for name in found:
+        if len(name) > MAX_BYTES:
+            raise SchemaError(table.table, f"{shown(name)} is longer than {MAX_BYTES} bytes, and no name in a lake")
+    return found
 
 
 def caseless_name(table: TableName) -> tuple[str | None, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from cdcavro.errors import FileError, SchemaError
-from cdcavro.lake.escaped_names import folder_names, quote
+from cdcavro.lake.escaped_names import folder_names, plain_names, quote
 from cdcavro.lake.evolution import ADD, DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.sql_statements import (
     ADOPTED,
@@ -161,12 +161,17 @@ class IcebergLake:
 
     * `catalog` (str): the name of the catalog.
     * `is_older` (bool), `owner` (str or None), `shapes` (tuple[TableShape, ...]): as in `DeltaLake`.
+    * `is_shared` (bool): whether the catalog is a server or a database, where others have tables, too, and whose tables
+      are where it puts them.
+    * `is_plain` (bool): whether names have small letters, digits and `_` only, in one level of namespaces.
     """
 
     catalog: str
     is_older: bool = False
     owner: str | None = None
     shapes: tuple[TableShape, ...] = field(default=(), kw_only=True)
+    is_shared: bool = False
+    is_plain: bool = False
     using = "iceberg"
 
     @property
@@ -182,9 +187,13 @@ class IcebergLake:
         """Return the properties that a table needs for steps: none."""
         return {}
 
+    def parts(self, table: TableName, suffix: str = "") -> tuple[str, ...]:
+        """Return the names of the namespaces and of the table that a table has."""
+        return plain_names(table, suffix) if self.is_plain else folder_names(table, suffix, is_older=self.is_older)
+
     def identifier(self, table: TableName, suffix: str = "") -> str:
         """Return the name of a table in SQL."""
-        return quote(self.catalog, *folder_names(table, suffix, is_older=self.is_older))
+        return quote(self.catalog, *self.parts(table, suffix))
 
     def shape_of(self, table: TableName) -> TableShape:
         """Return what is said of the shape of a table."""

@@ -34,8 +34,14 @@ _CUT: Final = "..."
 _LOOKED_AT: Final = 400
 
 
+# The names of properties whose values are secret.
+_SECRET: Final = re.compile("credential|token|secret|password|key|header|connection-string|sas", re.IGNORECASE)
+
+_SWITCHES: Final = frozenset({"true", "false"})
+
+
 class FromVariable(str):
-    """A text with the values of variables of the environment. Its repr is the text as the configuration states it."""
+    """A text with the values of variables of the environment, or another secret one. Its repr is the text as the configuration states it."""
 
     __slots__ = ("stated", "variables")
     # The text as the configuration states it.
@@ -195,6 +201,17 @@ def check_addresses(addresses: Mapping[str, str | None]) -> None:
     for name, address in addresses.items():
         if address is not None and (_PASSWORD.search(address) or (name == "kafka" and "@" in address)):
             raise ValueError(f"an address without user and password as {name}, which belong in options or [spark]")
+
+
+def hide_secrets(properties: Mapping[str, str], section: str) -> dict[str, str]:
+    """Return the properties of a section, whose values are hidden, as those of variables are, if names or logins say so."""
+
+    def hidden(name: str, value: str) -> str:
+        is_secret = (_SECRET.search(name) and value.lower() not in _SWITCHES) or _PASSWORD.search(value)
+        is_new = is_secret and not isinstance(value, FromVariable)
+        return FromVariable(value, "...", {f"{section}.{name}": value}) if is_new else value
+
+    return {name: hidden(name, value) for name, value in properties.items()}
 
 
 def safe_repr(config: Struct, hidden: str) -> str:

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import find_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER
+from cdcavro.lake.catalogs import check_catalog
 from cdcavro.lake.escaped_names import TABLE_NAME, check_name_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import CURRENT, FORMS, DeltaLake, IcebergLake
@@ -19,7 +20,7 @@ from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings, StatementRules, excluded_kinds
 from cdcavro.sync.protection import RowRule
-from cdcavro.sync.secrets import check_addresses, safe_repr
+from cdcavro.sync.secrets import check_addresses, hide_secrets, safe_repr
 from cdcavro.sync.settings import RegistrySettings
 from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.columns.column_type import TypeOverrides
@@ -45,6 +46,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `parallel`: how many tables are written at a time.
     * `adopt`: whether lake tables of another pipeline are taken over.
     * `native`: whether Spark's driver writes small batches itself.
+    * `catalog`: the properties of an Iceberg catalog that is a server or a database, as pyiceberg names them; their values
+      are not shown.
     * `name`: what tables are called in the lake, made of `{database}`, `{schema}` and `{table}`; by default as in the source.
     * `change_columns`: which columns about the change of a row lake tables have: `time`, `transaction`, `source`,
       `connector`, `topic`, `partition`, `offset`, `file`, `line`.
@@ -66,6 +69,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     adopt: bool = False
     # Whether Spark's driver writes small batches itself.
     native: bool = True
+    catalog: dict[str, str] = {}
     name: str | None = None
     change_columns: list[str] = []
     include_statements: list[str] | None = None
@@ -77,8 +81,14 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
         check_change_columns(self.change_columns)
         _ = self.excluded
         check_addresses({"delta": self.delta, "warehouse": self.warehouse})
+        if self.catalog:
+            self.catalog = hide_secrets(self.catalog, "lake.catalog")
+            check_catalog(self.catalog)
         if self.name is not None:
             check_name_template(self.name)
+
+    def __repr__(self) -> str:
+        return safe_repr(self, "catalog")
 
     @property
     def excluded(self) -> frozenset[str]:
@@ -97,6 +107,9 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             raise FileError(file, f"current = true in [lake] for form = {shown(self.form)}", "false")
         if not (self.current or self.changelog):
             raise FileError(file, "current or changelog in [lake]", "neither")
+        if self.catalog and (self.iceberg is None or self.warehouse is not None):
+            got = "delta" if self.iceberg is None else "warehouse, which is the folder of a catalog of files"
+            raise FileError(file, "iceberg = NAME beside catalog in [lake]", got)
         lake = DeltaLake(self.delta) if self.delta is not None else IcebergLake(self.iceberg or "")
         try:
             guard = timedelta(days=self.guard_days)
@@ -117,6 +130,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             is_adopting=self.adopt,
             warehouse=self.warehouse,
             is_native=self.native,
+            catalog=self.catalog,
             template=self.name,
             change_columns=tuple(self.change_columns),
             statements=StatementRules(

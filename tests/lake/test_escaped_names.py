@@ -16,6 +16,7 @@ from cdcavro.lake.escaped_names import (
     column_names,
     folder_names,
     name_by_template,
+    plain_names,
     quote,
     topic_name,
 )
@@ -175,3 +176,21 @@ def test_what_names_no_lake_tables_is_no_template(template: str):
     """It is refused with an example."""
     with pytest.raises(ValueError, match=r'such as "lake.\{database\}_\{table\}", not '):
         check_name_template(template)
+
+
+@given(names, names, st.sampled_from(["", "deletes", "changes"]), st.sampled_from(["", "deletes", "changes"]))
+@example("o", "o_x_deletes", "deletes", "")
+@example("o_x4", "o", "deletes", "")
+@example("a/", "a_x2f_", "", "")
+@example("", "_x_", "", "")
+def test_no_two_plain_names_are_one(one: str, other: str, suffix: str, beside: str):
+    """Unless they differ in letter case only: lake tables beside a table are never another table."""
+    found = [plain_names(TableName(None, None, name), end)[1] for name, end in ((one, suffix), (other, beside))]
+    assert all(re.fullmatch("[a-z0-9_]+", name) for name in found)
+    assert (found[0] == found[1]) == ((one.lower(), suffix) == (other.lower(), beside))
+
+
+def test_a_schema_has_no_plain_name():
+    """There is one level of namespaces: what to say is said."""
+    with pytest.raises(SchemaError, match=r'name = "\{database\}.\{schema\}_\{table\}" in \[lake\]'):
+        plain_names(TableName("d", "s", "t"))

@@ -22,6 +22,7 @@ from cdcavro.sync.settings import Chosen, Formats, RegistrySettings
 from cdcavro.sync.sources import Files, Kafka
 from cdcavro.table.ddl.steps import TableName
 from support.pages import Block, all_pages, blocks
+from support.roundtrip import error_of
 
 SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
 KAFKA = SIMPLE.partition("[lake]")[0] + '[kafka]\nservers = "a:1"\n'
@@ -213,6 +214,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
             SIMPLE + 'form = "soft"\ncurrent = false\nchangelog = true',
             "expected current = true in [lake] for form = 'soft', got false",
         ),
+        (SIMPLE + 'catalog = { type = "x" }', "the type of a catalog is rest, sql, hive, glue, nessie, not 'x'"),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
         (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake], [kafka] and [avro], got several"),
         (SIMPLE.partition("[lake]")[0], "expected one of [lake], [kafka] and [avro], got none"),
@@ -579,3 +581,37 @@ def test_a_configuration_that_would_take_long_to_read_is_an_error(tmp_path: Path
         read_config(written(tmp_path, text))
     assert said in str(caught.value)
     assert time.monotonic() - began < 10
+
+
+def test_a_catalog_is_a_lake_whose_properties_are_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Those of a login in the file, too: no repr has them, and no error."""
+    monkeypatch.setenv("LOGIN", "me:canary-1")
+    text = SIMPLE.replace('delta = "lake"', 'iceberg = "prod"') + (
+        'catalog = { type = "rest", uri = "https://c", credential = "${LOGIN}", token = "canary-2",'
+        ' "rest.sigv4-enabled" = "true" }'
+    )
+    config = read_config(written(tmp_path, text))
+    sink = config.pipeline("x").sink
+    assert isinstance(sink, LakeSettings)
+    assert (sink.lake, sink.catalog["credential"]) == (IcebergLake("prod", is_shared=True), "me:canary-1")
+    assert "canary" not in repr(config) + repr(sink)
+    hidden = config.redaction.of("true: canary-2 of me:canary-1")
+    assert hidden == "true: ... of ${LOGIN}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('delta = "l"', "expected iceberg = NAME beside catalog in [lake], got delta"),
+        (
+            'iceberg = "p"\nwarehouse = "w"',
+            "beside catalog in [lake], got warehouse, which is the folder of a catalog of",
+        ),
+    ],
+)
+def test_a_catalog_is_one_of_iceberg(tmp_path: Path, settings: str, said: str):
+    """A folder is another one."""
+    text = SIMPLE.replace('delta = "lake"', settings) + 'catalog = { type = "rest", uri = "https://canary" }'
+    found = error_of(lambda: read_config(written(tmp_path, text)).pipeline("x"))
+    assert said in found
+    assert "canary" not in found

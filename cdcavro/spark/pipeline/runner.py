@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from cdcavro.errors import CdcAvroError, JobError
+from cdcavro.errors import CdcAvroError, JobError, SetupError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
 from cdcavro.files.streams import local_folder
@@ -427,8 +427,13 @@ PACKAGES: Final = "spark.jars.packages"
 
 
 def session_settings(config: Config) -> dict[str, str]:
-    """Return the settings of the session, the configured ones among them."""
+    """Return the settings of the session, the configured ones among them.
+
+    Raises `SetupError` for the properties of a catalog that is a server or a database.
+    """
     lake = config.lake
+    if lake is not None and lake.catalog:
+        raise SetupError("catalog in [lake] is that of a run without Spark: on Spark, [spark] has its properties")
     needed = {} if lake is None else lake_settings(catalog=lake.iceberg, warehouse=lake.warehouse)
     kafka = kafka_package() if config.source.kafka or config.kafka else None
     packages = [needed.get(PACKAGES), kafka, config.spark.get(PACKAGES)]

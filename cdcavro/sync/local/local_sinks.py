@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.errors import FileError, SetupError, shown
+from cdcavro.lake.catalogs import NESSIE
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.lakes import CURRENT, NAME, OWNER, DeltaLake, foreign_table_error
 from cdcavro.lake.typed_rows import DROP
@@ -152,23 +153,28 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
 def native_lake(settings: LakeSettings) -> NativeLake:
     """Return a lake as a library writes it.
 
-    Raises `SetupError` if the library is not installed, or the catalog is not one of files.
+    Raises `SetupError` if the library is not installed, and for a catalog that only Spark knows.
     """
-    lake = settings.sink
+    lake = settings.lake
     try:
         if isinstance(lake, DeltaLake):
             from cdcavro.sync.native.delta_lake import NativeDelta  # noqa: PLC0415  it takes a while to import
 
             return NativeDelta(lake.root, lake.is_older, lake.owner, shapes=lake.shapes)
-        from cdcavro.sync.native.iceberg_lake import NativeIceberg  # noqa: PLC0415
+        from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: {_EXTRA}") from error
+    own = lake.catalog, lake.is_older, lake.owner, lake.is_shared, lake.is_plain
+    if settings.catalog:
+        if settings.catalog["type"] == NESSIE:
+            raise SetupError(
+                f'{lake.name}: without Spark, Nessie is reached at its address of Iceberg, with type = "rest"'
+            )
+        return NativeIceberg(*own, shapes=lake.shapes, connection=Connection(lake.catalog, settings.catalog))
     if settings.warehouse is None:
         raise SetupError(
-            f"{lake.name} has no warehouse in [lake]: without Spark, only a catalog of files is written, whose folder that"
-            " is"
+            f"{lake.name} has neither catalog nor warehouse in [lake]: without Spark, one of them says where its tables are"
         )
-    own = lake.catalog, lake.is_older, lake.owner
     return NativeIceberg(*own, shapes=lake.shapes, warehouse=settings.warehouse)
 
 

@@ -1,6 +1,7 @@
-"""The Iceberg lake of the local runner: tables of a warehouse folder that are read and changed without Spark.
+"""The Iceberg lake of the local runner: tables of a catalog that are read and changed without Spark.
 
-They are what Spark's SQL makes of them, in a catalog of type `hadoop`, and either runner goes on with the other's.
+They are what Spark's SQL makes of them, in a catalog of type `hadoop`, which is a folder, or in a server or a database, and
+either runner goes on with the other's.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
+from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NotInstalledError,
     ResolveError,
     TableAlreadyExistsError,
     ValidationError,
@@ -28,8 +31,8 @@ from pyiceberg.exceptions import (
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
-from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError
-from cdcavro.lake.escaped_names import OWN, folder_names, quote
+from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, SetupError
+from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import DROP, KINDS, MARK, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, spark_name
 from cdcavro.lake.lakes import CHANGE, DEPTH, SUFFIXES, IcebergLake, Look, check_separate
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
+    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
     from pyiceberg.table.update.schema import UpdateSchema
 
@@ -67,19 +71,48 @@ _WAIT: Final = 0.1
 _NEW: Final = {"write.parquet.compression-codec": "zstd"}
 
 
-@dataclass(frozen=True)
-class NativeIceberg(IcebergLake):
-    """Iceberg tables in a warehouse folder, which Spark has as a catalog of type `hadoop`.
+class Connection:
+    """A catalog that is a server or a database, as pyiceberg reaches it once it is needed.
 
-    * `catalog`, `is_older`, `owner`: as in `IcebergLake`.
-    * `warehouse` (str): the folder, a path or an address such as `file:/lake`.
+    * `name` (str): what the catalog is called.
+    * `properties` (Mapping[str, str]): its properties, as pyiceberg names them.
     """
 
-    warehouse: str = field(kw_only=True)
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self._name, self._properties = name, {one: str(value) for one, value in properties.items()}
 
     @cached_property
-    def files(self) -> HadoopCatalog:
-        """The catalog. Raises `FileError` for a warehouse that is not on this machine."""
+    def catalog(self) -> Catalog:
+        """The catalog. Raises `SetupError` if what pyiceberg needs for it is not installed, and `JobError`."""
+        try:
+            return load_catalog(self._name, **self._properties)
+        except (NotInstalledError, ModuleNotFoundError) as error:
+            raise SetupError(f"Iceberg's catalog {self._name}: {error}") from error
+        except Exception as error:
+            # Each kind of catalog has errors of its own libraries.
+            raise JobError(f"Iceberg's catalog {self._name}: {type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True)
+class NativeIceberg(IcebergLake):
+    """Iceberg tables in a catalog, which is a folder or what a connection leads to.
+
+    * `catalog`, `is_older`, `owner`, `is_shared`, `is_plain`: as in `IcebergLake`.
+    * `warehouse` (str): the folder, a path or an address such as `file:/lake`, which Spark has as a catalog of type
+      `hadoop`.
+    * `connection` (Connection or None): what leads to a catalog that is a server or a database.
+    """
+
+    warehouse: str = field(default="", kw_only=True)
+    connection: Connection | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+    @cached_property
+    def files(self) -> Catalog:
+        """The catalog. Raises `FileError` for a warehouse that is not on this machine, and as `Connection.catalog` does."""
+        return self._folder if self.connection is None else self.connection.catalog
+
+    @cached_property
+    def _folder(self) -> HadoopCatalog:
         try:
             return HadoopCatalog(self.catalog, self.warehouse)
         except ValueError:
@@ -87,12 +120,12 @@ class NativeIceberg(IcebergLake):
 
     def table(self, name: TableName, suffix: str = "") -> NativeIcebergTable:
         """Return a lake table of a table; `suffix` is one of `SUFFIXES`."""
-        return NativeIcebergTable(self, folder_names(name, suffix, is_older=self.is_older))
+        return NativeIcebergTable(self, self.parts(name, suffix))
 
     def tables(self) -> Iterator[NativeIcebergTable]:
-        """Yield all tables of the lake."""
+        """Yield all tables of the lake; none of a catalog that others share, which may have any number of them."""
         spaces: list[tuple[str, ...]] = [()]
-        for _ in range(DEPTH):
+        for _ in range(0 if self.is_shared else DEPTH):
             spaces = [inner for space in spaces for inner in self.files.list_namespaces(space)]
             for space in spaces:
                 for parts in self.files.list_tables(space):
@@ -100,37 +133,53 @@ class NativeIceberg(IcebergLake):
                         yield NativeIcebergTable(self, parts)
 
     def make_room(self, table: TableName) -> None:
-        """Create the namespace of a table. Raises `SchemaError` for a table whose folder is in another's, or around it."""
+        """Create the namespaces of a table. Raises `SchemaError` for a table whose folder is in another's, or around it.
+
+        A server or a database puts tables where none is in the folder of another.
+        """
+        namespace = self.parts(table)[:-1]
+        if self.is_shared:
+            with own_errors(self.name):
+                # Some create none whose outer one is not there, and others let nobody ask for what is there.
+                for end in range(1, len(namespace) + 1):
+                    if not self.files.namespace_exists(namespace[:end]):
+                        with suppress(NamespaceAlreadyExistsError):
+                            self.files.create_namespace(namespace[:end])
+            return
         check_separate(self, table, Look(_has, _around, _within))
         try:
-            self.files.create_namespace(folder_names(table, is_older=self.is_older)[:-1])
+            self.files.create_namespace(namespace)
         except NamespaceAlreadyExistsError:
             pass
         except OSError as error:
             raise JobError(f"{self.name}: {error}") from error
 
     def check(self) -> None:
-        """Check that the warehouse can be written to. Raises `FileError`."""
-        root = self.files.folder
+        """Check that the catalog answers, or that the folder can be written to. Raises `FileError` or `JobError`."""
+        if self.connection is not None:
+            with own_errors(self.name):
+                self.files.list_namespaces()
+            return
+        root = self._folder.folder
         there = next(path for path in (root, *root.parents) if path.exists())
         if not (there.is_dir() and os.access(there, os.W_OK)):
             raise FileError(self.warehouse, "a folder that can be written to", "none")
 
 
 def _has(lake: NativeIceberg, table: TableName) -> bool:
-    names = [folder_names(table, suffix, is_older=lake.is_older) for suffix in SUFFIXES]
+    names = [lake.parts(table, suffix) for suffix in SUFFIXES]
     return any(lake.files.table_exists(parts) for parts in names)
 
 
 def _around(lake: NativeIceberg, table: TableName) -> str | None:
-    parts = folder_names(table, is_older=lake.is_older)
+    parts = lake.parts(table)
     above = [parts[:end] for end in range(2, len(parts))]
     return next((quote(lake.catalog, *one) for one in above if lake.files.table_exists(one)), None)
 
 
 def _within(lake: NativeIceberg, table: TableName) -> str | None:
     try:
-        inner = lake.files.list_tables(folder_names(table, is_older=lake.is_older))
+        inner = lake.files.list_tables(lake.parts(table))
     except NoSuchNamespaceError:
         return None
     return quote(lake.catalog, *inner[0]) if inner else None
@@ -151,9 +200,10 @@ class NativeIcebergTable:
     def properties(self) -> dict[str, str] | None:
         """Return the properties that the newest version of the table has; None if there is no table."""
         with self._as_own_errors():
-            if not self._lake.files.table_exists(self._parts):
+            try:
+                return dict(self._load().metadata.properties)
+            except (NoSuchTableError, NoSuchNamespaceError):
                 return None
-            return dict(self._load().metadata.properties)
 
     def size(self) -> int:
         """Return how many bytes the files of the newest snapshot have."""
@@ -328,19 +378,27 @@ class NativeIcebergTable:
     @contextmanager
     def _as_own_errors(self) -> Iterator[None]:
         """Raise what libraries raise as errors of this project that name the table."""
-        try:
+        with own_errors(self.identifier):
             yield
-        except (CdcAvroError, TableAlreadyExistsError):
-            raise
-        except NoSuchTableError as error:
-            raise JobError(f"there is no table {self.identifier}") from error
-        except (CommitFailedException, ValidationException) as error:
-            raise JobError(f"{self.identifier}: other writers were faster, {_TRIES} times: {error}") from error
-        except (ValidationError, ResolveError) as error:
-            raise SchemaError(self.identifier, str(error)) from error
-        # What Arrow and pyiceberg raise for values and files that they cannot read or write.
-        except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, pa.ArrowException) as error:
-            raise JobError(f"{self.identifier}: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def own_errors(place: str) -> Iterator[None]:
+    """Raise what libraries raise as errors of this project, which name a place: a table, or a catalog."""
+    try:
+        yield
+    except (CdcAvroError, TableAlreadyExistsError):
+        raise
+    except NoSuchTableError as error:
+        raise JobError(f"there is no table {place}") from error
+    except (CommitFailedException, ValidationException) as error:
+        raise JobError(f"{place}: other writers were faster, {_TRIES} times: {error}") from error
+    except (ValidationError, ResolveError) as error:
+        raise SchemaError(place, str(error)) from error
+    # What Arrow and pyiceberg raise for values and files that they cannot read or write, and what the libraries of servers
+    # and databases do, which need not be installed.
+    except Exception as error:
+        raise JobError(f"{place}: {type(error).__name__}: {error}") from error
 
 
 def _take(update: UpdateSchema, steps: Sequence[Step]) -> None:

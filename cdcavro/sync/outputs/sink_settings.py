@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, SchemaError, shown
+from cdcavro.lake.catalogs import check_catalog, has_plain_names
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import LENIENT, STATEMENTS
-from cdcavro.lake.lakes import CURRENT, FORMS
+from cdcavro.lake.lakes import CURRENT, FORMS, IcebergLake
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.sync.outputs.routes import Routes
 from cdcavro.table.ddl.steps import TableName
@@ -23,7 +24,7 @@ from cdcavro.table.table_names import fits_caseless
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cdcavro.lake.lakes import DeltaLake, IcebergLake
+    from cdcavro.lake.lakes import DeltaLake
     from cdcavro.lake.table_shape import TableShape
     from cdcavro.table.history import Table
 
@@ -105,6 +106,8 @@ class LakeSettings:
     * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
     * `warehouse` (str or None): the folder of an Iceberg catalog of files; Spark has it in its session's settings.
     * `is_native` (bool): whether small batches are written without plans of Spark's, where this process reaches the lake.
+    * `catalog` (Mapping[str, str]): the properties of an Iceberg catalog that is a server or a database, as pyiceberg names
+      them; their values are not shown.
     * `template` (str or None): what tables are called in the lake, such as `lake.{database}_{table}`; by default as they
       are in the source.
     * `change_columns` (tuple of str): the columns about the change of a row that lake tables have, by the words of
@@ -125,6 +128,7 @@ class LakeSettings:
     is_adopting: bool = False
     warehouse: str | None = None
     is_native: bool = True
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
     template: str | None = None
     change_columns: tuple[str, ...] = ()
     statements: StatementRules = StatementRules()
@@ -134,7 +138,9 @@ class LakeSettings:
     is_connect = False
 
     def __post_init__(self) -> None:
-        """Check the template, the columns about changes, and the form."""
+        """Check the catalog, the template, the columns about changes, and the form."""
+        if self.catalog:
+            check_catalog(self.catalog)
         if self.template is not None:
             check_name_template(self.template)
         check_change_columns(self.change_columns)
@@ -147,6 +153,13 @@ class LakeSettings:
     def name(self) -> str:
         """What the lake is called in messages."""
         return self.sink.name
+
+    @property
+    def lake(self) -> DeltaLake | IcebergLake:
+        """The lake, as its catalog has tables."""
+        if not self.catalog or not isinstance(self.sink, IcebergLake):
+            return self.sink
+        return replace(self.sink, is_shared=True, is_plain=has_plain_names(self.catalog))
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ change_columns = ["time", "topic", "partition", "offset"]
 include_statements = ["column"]
 exclude_statements = ["drop.column"]
 complete_minutes = 1
+catalog = { type = "rest", uri = "https://catalog:8181", warehouse = "prod" }
 
 [kafka]
 servers = "broker:9092"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -33,9 +35,15 @@ from cdcavro.lake.sql_statements import (
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog, version_of
 from cdcavro.sync.native.iceberg_files import IcebergFiles
-from cdcavro.sync.native.iceberg_lake import NativeIceberg, NativeIcebergTable
+from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg, NativeIcebergTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
+from support.jobs import local_job
+from support.local_pipelines import ICEBERG
+from support.messages import canal
+from support.processes import free_ports
+from support.rest_catalog import rest_catalog
+from support.roundtrip import error_of
 
 NOW = datetime(2026, 11, 24, 1, 2, 3, 456_789, tzinfo=UTC)
 # Types as Spark spells them, each with a value.
@@ -485,3 +493,91 @@ def test_nothing_of_spark_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A REST catalog that runs."""
+    with rest_catalog(tmp_path_factory.mktemp("catalog")) as address:
+        yield address
+
+
+@pytest.fixture(params=["sql", pytest.param("rest", marks=[pytest.mark.jvm, pytest.mark.timeout(600)])])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """A catalog that is a database, or a server, which has the namespaces of other tests, too."""
+    if request.param == "rest":
+        return {"type": "rest", "uri": request.getfixturevalue("server")}
+    pytest.importorskip("sqlalchemy")
+    return {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
+
+
+def test_tables_of_a_catalog_have_each_change_once(catalog: dict[str, str], tmp_path: Path):
+    """Also if a batch is run again; they follow statements, and are no other pipeline's."""
+    database = uuid4().hex
+    made = local_job(tmp_path, ICEBERG, is_changelog=True, catalog=catalog)
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1, database=database),
+        canal("INSERT", [{"id": "2", "a": "1"}], id=2, database=database),
+        canal("INSERT", [{"id": "1"}], id=3, database=database, table="U x"),
+    )
+    made.send(
+        canal("ALTER", [], id=4, database=database, isDdl=True, sql="ALTER TABLE t ADD COLUMN b int"),
+        canal("UPDATE", [{"id": "1", "a": "3", "b": "4"}], id=5, old=[{"a": "1"}], database=database),
+        canal("DELETE", [{"id": "2", "a": "1", "b": "0"}], id=6, database=database),
+    )
+    made.check()
+    made.run()
+    made.run_again()
+    assert made.rows(f"{database}.t", "id", "a", "b") == [(1, 3, 4)]
+    assert made.rows(f"{database}.U x", "id") == [(1,)]
+    changes = made.rows(f"{database}.t", "_cdc_op", "id", suffix="changes")
+    assert changes == [("b", 1), ("c", 1), ("c", 2), ("d", 2), ("u", 1)]
+    made.check()
+    (tmp_path / "other").mkdir()
+    other = local_job(tmp_path / "other", ICEBERG, catalog=catalog)
+    other.send(canal("INSERT", [{"id": "9"}], id=1, database=database))
+    assert "one of another pipeline" in error_of(other.run)
+    adopting = replace(other, lake={**other.lake, "is_adopting": True})
+    adopting.run()
+    assert made.rows(f"{database}.t", "id") == [(1,), (9,)]
+
+
+def test_a_commit_that_loses_in_a_catalog_is_made_again(catalog: dict[str, str]):
+    """Nothing of the other writer's is lost, and nothing is there twice."""
+    made = NativeIceberg("ice", is_shared=True, connection=Connection("ice", catalog))
+    name = TableName(uuid4().hex, None, "t")
+    made.make_room(name)
+    table, rows = made.table(name), pa.table({"a": pa.array([1], pa.int32())})
+    table.create([LakeColumn("a", "a", "int")], {}, made.properties([]))
+    seen = []
+
+    def change(files: IcebergFiles) -> None:
+        if not seen:
+            made.table(name).append(rows)
+        seen.append(len(files.files))
+        files.add(rows)
+        files.append({})
+
+    table._try(change)
+    assert (seen, table.read(["a"]).num_rows) == ([0, 1], 2)
+
+
+def test_a_catalog_that_does_not_answer_is_no_traceback(tmp_path: Path):
+    """Nor is one that only Spark knows, and what came is not lost."""
+    (port,) = free_ports(1)
+    made = local_job(tmp_path, ICEBERG, catalog={"type": "rest", "uri": f"http://127.0.0.1:{port}"})
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    said = "Iceberg's catalog ice: ConnectionError: "
+    assert error_of(made.check).startswith(said)
+    assert error_of(made.run).startswith(said)
+    nessie = replace(made, lake={"catalog": {"type": "nessie", "uri": "x", "warehouse": "y"}})
+    assert error_of(nessie.check) == (
+        'Iceberg\'s catalog ice: without Spark, Nessie is reached at its address of Iceberg, with type = "rest"'
+    )
+
+
+def test_a_catalog_of_plain_names_has_them_for_tables_and_those_beside_them():
+    """As Hive's, Glue's and S3 Tables' are."""
+    table = TableName("Shop", None, "order-items")
+    lake = NativeIceberg("g", is_shared=True, is_plain=True, connection=Connection("g", {"type": "glue"}))
+    assert lake.table(table, "deletes").identifier == "`g`.`shop`.`order_x2d_items_x_deletes`"
