@@ -215,8 +215,7 @@ class Batches:
             report.notes += self._slips(tables)
             totals = self._totals + Counter(report.counts)
             begun = since or datetime.now(UTC)
-            partitions = partitions_of(self._state.folder.parent / CHECKPOINT, number)
-            self._complete.take(outcomes.times, outcomes.tables, partitions, begun)
+            self._take_times(outcomes, number, begun)
             facts = {
                 "counts": report.counts,
                 "totals": totals,
@@ -240,6 +239,11 @@ class Batches:
         finally:
             outcomes.store.free()
         return report
+
+    def _take_times(self, outcomes: Outcomes, number: int, begun: datetime) -> None:
+        """Note up to when tables are complete with a batch."""
+        partitions = partitions_of(self._state.folder.parent / CHECKPOINT, number)
+        self._complete.take(outcomes.times, outcomes.tables, partitions, begun)
 
     def _convert(self, messages: BatchMessages, maker: TypedRows) -> tuple[Outcomes, list[Change]]:
         return convert(

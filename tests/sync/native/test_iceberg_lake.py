@@ -507,7 +507,6 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     """A catalog that is a database, or a server, which has the namespaces of other tests, too."""
     if request.param == "rest":
         return {"type": "rest", "uri": request.getfixturevalue("server")}
-    pytest.importorskip("sqlalchemy")
     return {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
 
 
