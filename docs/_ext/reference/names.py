@@ -42,8 +42,8 @@ _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 _OUTSIDE: Final = (builtins, typing, collections.abc, dt, fractions)
 _LIBRARIES: Final = frozenset({"Event", "Path", "PathLike", "UUID", "array"})
 _ARROW: Final = ("pa.", "pyarrow.")
-# Headers of Kafka records, which are no names of Python's.
-_HEADERS: Final = frozenset({"cdcavro.job", "cdcavro.batch", "cdcavro.order"})
+# Headers of Kafka records and properties of lake tables, which are no names of Python's.
+_HEADERS: Final = frozenset({"cdcavro.job", "cdcavro.batch", "cdcavro.order", "cdcavro.complete_until"})
 # Spark's own names, one of which the package has for something else as well.
 _SPARK: Final = frozenset({"Column", "DataFrame", "SparkSession", "StructType"})
 
