@@ -26,7 +26,7 @@ from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.account import Unparsed, read_account
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.lakes import DeltaLake
+from cdcavro.lake.lakes import HISTORY, SOFT, DeltaLake
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.native.delta_lake import NativeDeltaTable
@@ -625,6 +625,31 @@ def test_a_lake_table_that_was_reset_takes_no_rows_of_a_state_that_does_not_know
     made.run()
     (made.folder / "state" / "resets.json").unlink()
     made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=2))
+    (report,) = made.run()
+    assert report.waiting["d.t"].startswith("schema t: was reset 1 times, of which this state knows 0: ")
+
+
+@pytest.mark.parametrize(("form", "standing"), [(SOFT, "NOT _cdc_is_deleted"), (HISTORY, "_cdc_end IS NULL")])
+def test_forms_that_keep_versions_pass_over_statements_and_end_rows_at_a_reset(job, form: str, standing: str):
+    """A TRUNCATE and a DROP that are excluded end no row, a reset ends all; a state that does not know it is told so."""
+    made = job(form=form, statements=StatementRules(excluded_kinds(None, ["truncate.table", "drop.table"])))
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        canal("TRUNCATE", [], id=2, isDdl=True, sql="TRUNCATE t"),
+        canal("ERASE", [], id=3, isDdl=True, sql="DROP TABLE t"),
+        canal("INSERT", [{"id": "2", "a": "1"}], id=4),
+    )
+    made.run()
+    assert made.rows("d.t", "id", standing) == [(1, True), (2, True)]
+    reset(made.folder / "state", ["d.t"])
+    made.send(
+        canal("INSERT", [{"id": "2", "a": "1"}], id=1),
+        canal("TRUNCATE", [], id=2, isDdl=True, sql="TRUNCATE t"),
+    )
+    made.run()
+    assert [row for row in made.rows("d.t", "id", standing) if row[1]] == [(2, True)]
+    (made.folder / "state" / "resets.json").unlink()
+    made.send(canal("INSERT", [{"id": "3", "a": "1"}], id=2))
     (report,) = made.run()
     assert report.waiting["d.t"].startswith("schema t: was reset 1 times, of which this state knows 0: ")
 

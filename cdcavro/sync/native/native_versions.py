@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.change.order_value import reset_order, split_resets
 from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import FORM, SOFT
 from cdcavro.lake.merge import End, Statement, Version, replay, without_repetitions
@@ -25,6 +26,7 @@ from cdcavro.lake.sql_statements import (
     DELETED_AT,
     DELETES,
     END,
+    FLOOR,
     FROM,
     IS_DELETED,
     KEY,
@@ -36,7 +38,7 @@ from cdcavro.lake.sql_statements import (
     VERSION,
     held_change_columns,
 )
-from cdcavro.lake.typed_rows import DELETE, DROP, KIND, TRUNCATE, UPSERTS, stated_properties
+from cdcavro.lake.typed_rows import DELETE, DROP, ENDS, KIND, TRUNCATE, UPSERTS, stated_properties
 from cdcavro.sync.native.native_state import NativeState, absent_names, facts_of, with_types
 from cdcavro.sync.native.row_images import (
     ImageReader,
@@ -88,11 +90,14 @@ class NativeVersions(NativeState):
         table = self._state
         facts = facts_of(rows, versions) if facts is None else facts
         stated = stated_properties(self.table.table, facts, self.known.properties or self.known.look(table))
-        self.known.put(table, {name: value for name, value in stated.items() if name == KIND})
+        # The floor of resets alone: what a TRUNCATE ends is in the table of deletes.
+        resets = reset_order(split_resets(bytes.fromhex(stated.get(FLOOR, "")))[0])
+        own = {KIND: stated.get(KIND), FLOOR: resets.hex() or None}
+        self.known.put(table, {name: value for name, value in own.items() if value is not None})
         is_empty, self.known.is_empty = self.known.is_empty, False
         kinds, pairs = table.schema(), held_columns(versions[-1], table.columns())
         columns = _Columns(kinds, pairs, versions, self.change_columns)
-        batch = _Batch(rows, columns)
+        batch = _Batch(_followed(rows, facts, self.excluded), columns)
         ends = _Ends(self._deletes, batch)
         touched = batch.upsert_keys | ends.new_keys
         if ends.new_floors and not is_empty:
@@ -133,6 +138,16 @@ class NativeVersions(NativeState):
             table.append(rows)
         else:
             table.replace(pa.array(changed, pa.binary()), rows)
+
+
+def _followed(rows: pa.Table, facts: RowFacts, excluded: Collection[str]) -> pa.Table:
+    """Return rows without each TRUNCATE and DROP that the lake table does not follow; its resets stay."""
+    left_out = [operation for operation, kind in ENDS.items() if kind in excluded]
+    if not left_out:
+        return rows
+    resets = pa.array([reset_order(count) for count in range(1, facts.resets + 1)], pa.binary())
+    is_left_out = pc.is_in(rows.column("operation"), value_set=pa.array(left_out, pa.string()))
+    return rows.filter(pc.or_(pc.invert(is_left_out), pc.is_in(rows.column("order"), value_set=resets)))
 
 
 class _Columns:
