@@ -35,7 +35,6 @@ from cdcavro.sync.outputs.table_rows import (
     table_resets,
 )
 from cdcavro.sync.outputs.writer import Publisher
-from cdcavro.sync.protection import without_literals
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.secrets import Redaction
 from cdcavro.sync.settings import Settings
@@ -118,8 +117,7 @@ class Pipeline:
         sink, settings = self.sink, self.settings
         if not isinstance(sink, LakeSettings) or (output is None and sink.statements == StatementRules()):
             return None
-        hide = without_literals if settings.protection.is_protecting else str
-        return SchemaChanges(sink, settings.chosen, hide, output)
+        return SchemaChanges(sink, settings.chosen, settings.protection.is_protecting, output)
 
     @property
     def waiting(self) -> int:

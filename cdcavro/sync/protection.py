@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from msgspec import Struct
 
 from cdcavro.avro.defaults import encoded_defaults
-from cdcavro.errors import JobError, plain, shown
+from cdcavro.errors import DdlError, JobError, plain, shown
 from cdcavro.sync.outputs.reject_places import GOT, SHOWN_VALUE
 from cdcavro.sync.row_cells import Action, Condition, RowCell, RowFilter, put_absent, put_cells, value_text
+from cdcavro.table.ddl.tokens import dialect_of, tokenize
 from cdcavro.table.table_names import fits_caseless
 from cdcavro.table.table_schema import (
     ATTRIBUTE,
@@ -326,6 +327,27 @@ def without_literals(text: str) -> str:
     'ALTER TABLE t ADD a INT DEFAULT …'
     """
     return _VALUE.sub(HIDDEN, text)
+
+
+def without_values_of(statement: str, db_type: str | None) -> str:
+    """Return the text of a statement with … for each literal and without comments, as its database splits it.
+
+    It is … alone where its end or its literals are in doubt: it cannot be split, or has a backslash, which ends a text or
+    does not by a mode of the server.
+
+    >>> without_values_of("ALTER TABLE `t 1` ADD a TEXT DEFAULT 'it''s' /* 7 */", "MYSQL")
+    'ALTER TABLE `t 1` ADD a TEXT DEFAULT …'
+    """
+    try:
+        tokens = [] if "\\" in statement else tokenize(statement, dialect_of(db_type))
+    except DdlError:
+        tokens = []
+    parts, end = [], 0
+    for token in tokens:
+        parts += [" "] if parts and token.start > end else []
+        parts.append(token.raw if token.kind in ("word", "name", "other") else HIDDEN)
+        end = token.end
+    return "".join(parts) or HIDDEN
 
 
 def _label(name: TableName) -> str:

@@ -24,7 +24,8 @@ from cdcavro.lake.evolution import (
 )
 from cdcavro.lake.learning import identity_of
 from cdcavro.sync.outputs.sink_settings import label_of
-from cdcavro.table.ddl.contents import parts_of, steps_of
+from cdcavro.sync.protection import without_literals, without_values_of
+from cdcavro.table.ddl.contents import parts_of, states_key_only, steps_of
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
@@ -51,7 +52,7 @@ from cdcavro.table.ddl.steps import (
 from cdcavro.table.table_names import statement_table, table_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
     from datetime import datetime
 
     from cdcavro.change.model import Change
@@ -129,13 +130,13 @@ class SchemaChanges:
     """What is decided for statements of a pipeline into a lake.
 
     * `lake` (LakeSettings), `chosen` (Chosen): what the settings say of tables.
-    * `hide` (Callable[[str], str]): returns a text without values, where columns are protected.
+    * `is_protecting` (bool): whether columns are protected, so that values are left out of texts.
     * `output` (SchemaChangeOutput or None): where the decisions are written.
     """
 
     lake: LakeSettings
     chosen: Chosen
-    hide: Callable[[str], str] = str
+    is_protecting: bool = False
     output: SchemaChangeOutput | None = None
 
     def find(
@@ -172,7 +173,10 @@ class SchemaChanges:
     ) -> SchemaChange:
         place = change.place
         at = (None,) * 5 if place is None else (place.topic, place.partition, place.offset, place.file, place.line)
-        statement, said, why = (None if text is None else self.hide(text) for text in (change.ddl, step, reason))
+        statement, said, why = change.ddl, step, reason
+        if self.is_protecting:
+            statement = None if statement is None else without_values_of(statement, change.source.db_type)
+            said, why = (None if text is None else without_literals(text) for text in (said, why))
         return SchemaChange(name, *at, change.source.format, statement, kind, said, decision, why)
 
     def _decisions(
@@ -239,6 +243,9 @@ def _steps(change: Change) -> Iterator[tuple[TableName | None, str, str | None]]
     if change.ddl is None and change.op == "TRUNCATE":
         yield table_name_of(source), TRUNCATE_TABLE, "the table loses all its rows"
         return
+    if states_key_only(change):
+        yield table_name_of(source), _ALTER, f"the key is {', '.join(map(shown, change.key or ()))}"
+        return
     for part in parts_of(change):
         try:
             steps = steps_of(part)
@@ -298,4 +305,5 @@ def _of_action(action: Action) -> list[tuple[str, str]]:
 def _defined(name: str, type: str | None) -> tuple[str, str]:
     if type is None:
         return _ALTER, f"column {shown(name)} is defined anew"
-    return ALTER_TYPE, f"column {shown(name)} is {plain(type)}"
+    # Whether a backslash ends one of its texts, the server's mode says: it is quoted as a whole, which hides all of it.
+    return ALTER_TYPE, f"column {shown(name)} is {shown(type) if chr(92) in type else plain(type)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdcavro.lake.evolution import EXCEPTION, IGNORE
+from cdcavro.lake.table_shape import TableShape
 from cdcavro.sync.outputs.sink_settings import StatementRules, excluded_kinds
 from cdcavro.sync.protection import RowRule
 from cdcavro.sync.settings import Chosen, Formats
@@ -85,11 +86,28 @@ def test_without_exclusions_the_behavior_decides(job, behavior: str, decisions: 
         statement(1, "CREATE TABLE t (id INT PRIMARY KEY, b INT)", type="CREATE"),
         statement(2, "ALTER TABLE t ADD c VARCHAR(9) DEFAULT 'canary'"),
         statement(3, "ALTER TABLE t DROP COLUMN b"),
+        statement(4, "ALTER TABLE t FROB 'a\\', b 'canary'"),
+        statement(5, "ALTER TABLE t FROB `it's` 'canary'"),
+        statement(6, "ALTER TABLE t FROB 'canary"),
+        statement(7, "ALTER TABLE t FROB a -- canary"),
     )
     made.run(**TOLD, rules=(RowRule("t", ("c",)),), rejects_raw="omit")
     found = made.rows("ops.schema_changes", "kind", "decision", "statement")
     assert {kind: decision for kind, decision, _ in found if kind in decisions} == decisions
     assert not [text for *_, text in found if "canary" in text]
+    assert {text for kind, _, text in found if kind is None} == {
+        "…",
+        "ALTER TABLE t FROB `it's` …",
+        "ALTER TABLE t FROB a",
+    }
+
+
+def test_a_key_that_the_configuration_gives_creates_no_table(job):
+    """The table is there already for the source: the row says what is new."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1"}], id=1, pkNames=None))
+    made.run(**TOLD, shapes=(TableShape("d.t", key=("id",)),))
+    assert made.rows("ops.schema_changes", "kind", "step", "statement") == [("alter.table", "the key is 'id'", None)]
 
 
 def test_a_table_of_something_else_is_left_alone(job):
