@@ -91,15 +91,21 @@ class Completeness:
             table = self._tables.setdefault(number, _Table())
             table.topics |= {*facts.get("topics", ())}
             table.late += facts.get("late", 0)
+        reached, latest = self._reached(), (now - _EPOCH) // _MICROSECOND
         for table in self._tables.values():
-            table.goal = self._goal(table, (now - _EPOCH) // _MICROSECOND)
+            marks = [reached[topic] for topic in table.topics if topic in reached]
+            known = [one for one in marks if one is not None]
+            # It stays as it was while a lane has no time.
+            table.goal = min(*known, latest) if known and len(known) == len(marks) else table.mark
 
-    def _goal(self, table: _Table, now: int) -> int | None:
-        """Return the mark of a table once all its rows are written: as it was while a lane has no time."""
-        own = [one for (topic, _), one in self._lanes.items() if topic in table.topics]
-        marks = [one.held if one.rejects and self.is_held else one.until for one in own]
-        known = [one for one in marks if one is not None]
-        return min(*known, now) if known and len(known) == len(marks) else table.mark
+    def _reached(self) -> dict[str, int | None]:
+        """Return up to when all lanes of each topic were read; None for one of which a lane has no time."""
+        found: dict[str, int | None] = {}
+        for (topic, _), one in self._lanes.items():
+            mark = one.held if one.rejects and self.is_held else one.until
+            before = found.get(topic, mark)
+            found[topic] = None if mark is None or before is None else min(mark, before)
+        return found
 
     def settle(self, waiting: Container[int]) -> None:
         """Note that the rows of the last batch are written, but those of tables that wait."""
