@@ -342,7 +342,8 @@ def without_values_of(statement: str, db_type: str | None) -> str:
         tokens = [] if "\\" in statement else tokenize(statement, dialect_of(db_type))
     except DdlError:
         tokens = []
-    parts, end = [], 0
+    parts: list[str] = []
+    end = 0
     for token in tokens:
         parts += [" "] if parts and token.start > end else []
         parts.append(token.raw if token.kind in ("word", "name", "other") else HIDDEN)
