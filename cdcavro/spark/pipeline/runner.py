@@ -88,8 +88,10 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for a form of lake tables that Spark does not write."""
+        """Raise `ValueError` as other runners do, and for a form and a catalog of lake tables that Spark does not have."""
         super().__post_init__()
+        if isinstance(self.sink, LakeSettings) and self.sink.catalog:
+            raise ValueError(_CATALOG)
         if isinstance(self.sink, LakeSettings) and self.sink.form != CURRENT:
             raise ValueError(
                 f'Spark does not write lake tables with form = "{self.sink.form}": run = "local", or --local, does'
@@ -424,6 +426,10 @@ def _bounded_raw(raw: Column, length: Column) -> Column:
 
 
 PACKAGES: Final = "spark.jars.packages"
+_CATALOG: Final = (
+    "catalog in [lake], or of LakeSettings, is that of a run without Spark: on Spark, [spark], or its session, has its"
+    " properties"
+)
 
 
 def session_settings(config: Config) -> dict[str, str]:
@@ -433,7 +439,7 @@ def session_settings(config: Config) -> dict[str, str]:
     """
     lake = config.lake
     if lake is not None and lake.catalog:
-        raise SetupError("catalog in [lake] is that of a run without Spark: on Spark, [spark] has its properties")
+        raise SetupError(_CATALOG)
     needed = {} if lake is None else lake_settings(catalog=lake.iceberg, warehouse=lake.warehouse)
     kafka = kafka_package() if config.source.kafka or config.kafka else None
     packages = [needed.get(PACKAGES), kafka, config.spark.get(PACKAGES)]

@@ -238,7 +238,7 @@ class NativeTables:
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
         rows = pa.concat_tables([part.rows for part in waiting]) if waiting else None
         if facts is not None and rows is not None:
-            facts = facts._replace(floor=floor_of(rows, facts, state.excluded))
+            rows, facts = followed_rows(rows, facts, state.excluded)
         self._prepare(
             "state",
             state.table,
@@ -430,17 +430,21 @@ def _choose(before: pa.Array, after: pa.Array, order: tuple[pa.Array, pa.Array, 
     return after if order is None else pa.concat_arrays([before, after]).take(order[1])
 
 
-def floor_of(rows: pa.Table, facts: RowFacts, excluded: Collection[str]) -> bytes | None:
-    """Return the order of the last TRUNCATE or DROP of rows that a state follows, or of a reset; None if there is none."""
-    ends = [operation for operation, kind in ENDS.items() if kind not in excluded]
-    if facts.floor is None or len(ends) == len(ENDS):
-        return facts.floor
+def followed_rows(rows: pa.Table, facts: RowFacts, excluded: Collection[str]) -> tuple[pa.Table, RowFacts]:
+    """Return the typed rows that a state follows, without each TRUNCATE and DROP that is excluded, and what is known of them.
+
+    A reset is always followed.
+    """
+    passed = [operation for operation, kind in ENDS.items() if kind in excluded]
+    if facts.floor is None or not passed:
+        return rows, facts
     resets = [reset_order(count) for count in range(1, facts.resets + 1)]
-    order = rows.column("order")
-    is_end = pc.is_in(rows.column("operation"), pa.array(ends, pa.string()))
-    is_reset = pc.is_in(order, pa.array(resets, pa.binary()))
-    floor: bytes | None = pc.max(order.filter(pc.or_(is_end, is_reset))).as_py()
-    return floor
+    is_reset = pc.is_in(rows.column("order"), pa.array(resets, pa.binary()))
+    is_passed = pc.is_in(rows.column("operation"), pa.array(passed, pa.string()))
+    kept = rows.filter(pc.or_(is_reset, pc.invert(is_passed)))
+    ends = kept.filter(pc.is_in(kept.column("operation"), pa.array([*ENDS], pa.string())))
+    floor: bytes | None = pc.max(ends.column("order")).as_py()
+    return kept, facts._replace(floor=floor)
 
 
 def rows_not_held(rows: pa.Table, table: NativeTable, until: bytes) -> pa.Table:

@@ -141,6 +141,9 @@ class LakeSettings:
         """Check the catalog, the template, the columns about changes, and the form."""
         if self.catalog:
             check_catalog(self.catalog)
+            if not isinstance(self.sink, IcebergLake) or self.warehouse is not None:
+                got = "a warehouse is" if isinstance(self.sink, IcebergLake) else "Delta Lake is"
+                raise ValueError(f"a catalog has tables of Iceberg where it puts them, and {got} given besides")
         if self.template is not None:
             check_name_template(self.template)
         check_change_columns(self.change_columns)

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from cdcavro.errors import FileError
+from cdcavro.lake.lakes import IcebergLake
 from cdcavro.spark.pipeline.runner import Pipeline, session_settings
 from cdcavro.sync.config import read_config
+from cdcavro.sync.outputs.sink_settings import LakeSettings
+from cdcavro.sync.sources import Files
 
 CANARY = re.compile("canary-password")
 SECRETS = """
@@ -57,6 +60,14 @@ def test_forms_that_keep_versions_are_refused_before_a_session_starts(tmp_path: 
     wanted = 'Spark does not write lake tables with form = "history": run = "local", or --local, does'
     with pytest.raises(FileError, match=re.escape(wanted)):
         read_config(path).pipeline(str(path), Pipeline)
+
+
+def test_a_catalog_of_python_is_refused_before_a_session_starts():
+    """Spark would look for the tables in the catalog that its session calls so."""
+    catalog = {"type": "rest", "uri": "https://canary", "token": "canary-password"}
+    with pytest.raises(ValueError, match="is that of a run without Spark") as raised:
+        Pipeline(Files("in"), LakeSettings(IcebergLake("prod"), catalog=catalog), "s")
+    assert "canary" not in str(raised.value)
 
 
 def test_a_lake_has_its_packages_and_catalog_beside_what_is_configured(tmp_path: Path):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from cdcavro.change.model import Change, Source
 from cdcavro.lake.escaped_names import topic_name
-from cdcavro.sync.outputs.sink_settings import LakeNames
+from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.sync.outputs.sink_settings import LakeNames, LakeSettings
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.names import FORMS, paths, told
@@ -37,3 +38,16 @@ def test_tables_whose_names_differ_in_letter_case_only_have_other_folders_and_to
             assert not any(all(a == b for a, b in zip(first, second, strict=False)) for second in folded[:i])
     topics = [topic_name("{name}", name).lower() for name in given_names]
     assert len({*topics}) == len(topics)
+
+
+@pytest.mark.parametrize(
+    ("sink", "warehouse", "said"),
+    [(DeltaLake("lake"), None, "Delta Lake is given"), (IcebergLake("prod"), "wh", "a warehouse is given")],
+)
+def test_a_catalog_beside_another_place_of_tables_is_refused(
+    sink: DeltaLake | IcebergLake, warehouse: str | None, said: str
+):
+    """One of both would be passed over in silence."""
+    with pytest.raises(ValueError, match=said) as raised:
+        LakeSettings(sink, warehouse=warehouse, catalog={"type": "rest", "uri": "https://canary"})
+    assert "canary" not in str(raised.value)
