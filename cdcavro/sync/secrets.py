@@ -34,8 +34,10 @@ _CUT: Final = "..."
 _LOOKED_AT: Final = 400
 
 
-# The names of properties whose values are secret.
-_SECRET: Final = re.compile("credential|token|secret|password|key|header|connection-string|sas", re.IGNORECASE)
+# The names of properties whose values are secret, and such values in an address.
+_TELLING: Final = "credential|token|secret|password|key|header|connection-string|sas"
+_SECRET: Final = re.compile(_TELLING, re.IGNORECASE)
+_IN_QUERY: Final = re.compile(rf"[?&][^=&]*(?:{_TELLING})[^=&]*=([^&#]+)", re.IGNORECASE)
 
 _SWITCHES: Final = frozenset({"true", "false"})
 
@@ -174,9 +176,9 @@ def _from_variables(value: Any) -> Iterator[FromVariable]:
 def _pieces(value: str) -> list[str]:
     """Return a value, and what of it is used alone.
 
-    These are servers, the parts of a name, what is quoted in a login, and user and password of an address.
+    These are servers, the parts of a name, what is quoted in a login, and user, password and secret values of an address.
     """
-    parts = [part for found in _IN_ADDRESS.findall(value) for part in found]
+    parts = [part for found in _IN_ADDRESS.findall(value) for part in found] + _IN_QUERY.findall(value)
     names = [] if _ADDRESS.search(value) else value.split(".")
     return [value, *value.split(","), *_QUOTED.findall(value), *parts, *names]
 
@@ -207,7 +209,11 @@ def hide_secrets(properties: Mapping[str, str], section: str) -> dict[str, str]:
     """Return the properties of a section, whose values are hidden, as those of variables are, if names or logins say so."""
 
     def hidden(name: str, value: str) -> str:
-        is_secret = (_SECRET.search(name) and value.lower() not in _SWITCHES) or _PASSWORD.search(value)
+        is_secret = (
+            (_SECRET.search(name) and value.lower() not in _SWITCHES)
+            or _PASSWORD.search(value)
+            or _IN_QUERY.search(value)
+        )
         is_new = is_secret and not isinstance(value, FromVariable)
         return FromVariable(value, "...", {f"{section}.{name}": value}) if is_new else value
 

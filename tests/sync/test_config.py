@@ -599,6 +599,16 @@ def test_a_catalog_is_a_lake_whose_properties_are_secret(tmp_path: Path, monkeyp
     assert hidden == "true: ... of ${LOGIN}"
 
 
+def test_a_secret_in_the_query_of_a_catalogs_address_is_hidden_wherever_it_stands(tmp_path: Path):
+    """As libraries name what gave no answer: the path and the query of a request."""
+    text = SIMPLE.replace('delta = "lake"', 'iceberg = "prod"') + (
+        'catalog = { type = "rest", uri = "https://c/?warehouse=shop&Access_Token=canary-1" }'
+    )
+    redaction = read_config(written(tmp_path, text)).redaction
+    said = redaction.of("no answer from /?warehouse=shop&Access_Token=canary-1/v1/config")
+    assert said == "no answer from /?warehouse=shop&Access_Token=${lake.catalog.uri}/v1/config"
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
