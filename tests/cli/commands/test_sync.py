@@ -294,9 +294,13 @@ def test_a_configuration_to_begin_with_says_what_the_options_say(tmp_path: Path,
     assert read_config(tmp_path / "sync.toml") == _config(None, context.params)
     whole = tomllib.loads(_uncommented(text))
     wanted = tomllib.loads(text)
-    kinds = {name: kind for name, kind in sections() if name in {"", "tables", "registry", "metrics", "table", *wanted}}
-    left_out = {"kafka", "files", "topics", "pattern", "options", "iceberg", "warehouse", "registry"}
-    whole["table"] = whole["table"][0]
+    kinds = {
+        name: kind
+        for name, kind in sections()
+        if name in {"", "tables", "registry", "metrics", "table", "route", *wanted}
+    }
+    left_out = {"kafka", "files", "topics", "pattern", "options", "iceberg", "warehouse", "catalog", "registry"}
+    whole |= {name: whole[name][0] for name in ("table", "route")}
     for section, kind in kinds.items():
         found = whole[section] if section else whole
         names = {setting.name.rpartition(".")[2] for setting in settings(section, kind)}
