@@ -30,6 +30,13 @@ _LABELS: Final = {DELTA: "Delta Lake", ICEBERG: "Iceberg"}
 _FAMILIES: Final = {DELTA: ("delta",), ICEBERG: ("write", "read", "commit", "history", "gc")}
 _FLAG, _COUNT, _SIZE = "true|false", "[0-9]{1,18}", "[0-9]{1,18} ?(?:[kmg]?b)?"
 _INTERVAL: Final = "interval [0-9]{1,9} (?:second|minute|hour|day|week)s?"
+# What such patterns are called in errors.
+_WORDS: Final = {
+    _FLAG: "true or false",
+    _COUNT: "a whole number",
+    _SIZE: "a size such as 128mb",
+    _INTERVAL: "like interval 60 days",
+}
 _ROW_MODES: Final = "copy-on-write|merge-on-read"
 _DISTRIBUTIONS: Final = "none|hash|range"
 _ISOLATIONS: Final = "serializable|snapshot"
@@ -276,7 +283,7 @@ def _check_property(lake: str, name: str, value: str) -> None:
         hint = f": did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
         raise ValueError(f"the property {name} is unknown, or needs something of each writer, and cannot be set{hint}")
     if not re.fullmatch(values, value, re.IGNORECASE):
-        raise ValueError(f"the property {name} cannot be {shown(value)}: it is like {values}")
+        raise ValueError(f"the property {name} cannot be {shown(value)}: it is {_WORDS.get(values, f'like {values}')}")
 
 
 def _check_names(setting: str, names: tuple[str, ...]) -> None:

@@ -90,7 +90,8 @@ class Connection:
             raise SetupError(f"Iceberg's catalog {self._name}: {error}") from error
         except Exception as error:
             # Each kind of catalog has errors of its own libraries.
-            raise JobError(f"Iceberg's catalog {self._name}: {type(error).__name__}: {error}") from error
+            said = str(error).partition("\n(Background on")[0]
+            raise JobError(f"Iceberg's catalog {self._name}: {type(error).__name__}: {said}") from error
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from cdcavro.lake.evolution import (
     TRUNCATE_TABLE,
 )
 from cdcavro.lake.learning import identity_of
-from cdcavro.sync.outputs.sink_settings import label_of
 from cdcavro.sync.protection import without_literals, without_values_of
 from cdcavro.table.ddl.contents import parts_of, states_key_only, steps_of
 from cdcavro.table.ddl.steps import (
@@ -153,7 +152,7 @@ class SchemaChanges:
         found = []
         for change, error in {**statements, **refused}.values():
             for table, kind, step, decision, reason in self._decisions(change, error, idle, bearers):
-                name = None if table is None else self._label(table, bearers, names)
+                name = None if table is None else self._label(table, bearers, names, tables)
                 if table is None or self.chosen.has(table):
                     found.append(self._row(change, name, kind, step, decision, reason))
         return found
@@ -206,8 +205,9 @@ class SchemaChanges:
         return rules.excluded_of(bearers[table]) if table in bearers else rules.excluded_for([table])
 
     @staticmethod
-    def _label(table: TableName, bearers: dict[TableName, Table], names: LakeNames) -> str:
-        return names.label(bearers[table]) if table in bearers else label_of(table)
+    def _label(table: TableName, bearers: dict[TableName, Table], names: LakeNames, tables: Sequence[Table]) -> str:
+        is_named = table in bearers and bearers[table].number in names.names
+        return names.label(bearers[table]) if is_named else names.coming_label(table, tables)
 
 
 def sentences(rows: Sequence[SchemaChange]) -> list[str]:

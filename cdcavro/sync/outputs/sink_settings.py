@@ -300,11 +300,7 @@ class LakeNames:
         known = self.names.get(table.number)
         if known is not None:
             return known
-        name, count = self._find(table, tables), 1
-        own = name
-        while self._is_taken(name, tables):
-            count += 1
-            name = TableName(own.database, own.schema, f"{own.table}~{count}")
+        name = self._free(table.schema.table, tables)
         self.names[table.number] = name
         self._numbers.setdefault(caseless_name(name), []).append(table.number)
         return name
@@ -312,36 +308,41 @@ class LakeNames:
     def refusal(self, table: Table, tables: Sequence[Table]) -> str:
         """Return why a table has no name in the lake."""
         try:
-            self._find(table, tables)
+            self._free(table.schema.table, tables)
         except SchemaError as error:
             return str(error)
         return "it gets its name in the lake with the next batch"
 
-    def _find(self, table: Table, tables: Sequence[Table]) -> TableName:
-        own = self._wanted(table)
-        self._check_alone(own, table, tables)
-        return own
+    def _free(self, source: TableName, tables: Sequence[Table]) -> TableName:
+        """Return the name that a table that has none would get now."""
+        own, count = self._wanted(source), 1
+        self._check_alone(own, source, tables)
+        name = own
+        while self._is_taken(name, tables):
+            count += 1
+            name = TableName(own.database, own.schema, f"{own.table}~{count}")
+        return name
 
-    def _wanted(self, table: Table) -> TableName:
-        own = self._routes.target(table.schema.table).name
+    def _wanted(self, source: TableName) -> TableName:
+        own = self._routes.target(source).name
         return own if self._template is None else name_by_template(self._template, own)
 
-    def _check_alone(self, name: TableName, table: Table, tables: Sequence[Table]) -> None:
+    def _check_alone(self, name: TableName, source: TableName, tables: Sequence[Table]) -> None:
         """Raise `SchemaError` if the template gives a name to a table and to another one, which has it or a number behind it."""
-        own, is_free = caseless_name(table.schema.table), caseless_name(name) not in self._numbers
+        own, is_free = caseless_name(source), caseless_name(name) not in self._numbers
         for number in () if self._template is None or is_free else self.names:
             other = tables[number]
             if caseless_name(other.schema.table) != own and self._is_same(other, name):
                 raise SchemaError(
-                    table.schema.table.table,
-                    f"name in [lake], {self._template}, gives {label_of(table.schema.table)} the name of"
+                    source.table,
+                    f"name in [lake], {self._template}, gives {label_of(source)} the name of"
                     f" {label_of(other.schema.table)}, {label_of(name)}: let it tell them apart, or leave one of them out",
                 )
 
     def _is_same(self, table: Table, name: TableName) -> bool:
         """Return whether the template gives a table a name; one that has that of another template may get none."""
         try:
-            return caseless_name(self._wanted(table)) == caseless_name(name)
+            return caseless_name(self._wanted(table.schema.table)) == caseless_name(name)
         except SchemaError:
             return False
 
@@ -353,6 +354,13 @@ class LakeNames:
     def label(self, table: Table) -> str:
         """Return the name of a table in the lake for people: its own if it is not written yet."""
         return label_of(self.names.get(table.number, table.schema.table))
+
+    def coming_label(self, source: TableName, tables: Sequence[Table]) -> str:
+        """Return for people what a table that has no name in the lake would be called there: its own if it gets none."""
+        try:
+            return label_of(self._free(source, tables))
+        except SchemaError:
+            return label_of(source)
 
     def label_of(self, number: int) -> str:
         """Return the name in the lake for people of a table that has one, by its number."""

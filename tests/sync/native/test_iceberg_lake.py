@@ -569,6 +569,9 @@ def test_a_catalog_that_does_not_answer_is_no_traceback(tmp_path: Path):
     said = "Iceberg's catalog ice: ConnectionError: "
     assert error_of(made.check).startswith(said)
     assert error_of(made.run).startswith(said)
+    database = {"type": "sql", "uri": f"sqlite:///{tmp_path}/none/c.db", "warehouse": str(tmp_path)}
+    said = "Iceberg's catalog ice: OperationalError: (sqlite3.OperationalError) unable to open database file"
+    assert error_of(replace(made, lake={"catalog": database}).check) == said
     nessie = replace(made, lake={"catalog": {"type": "nessie", "uri": "x", "warehouse": "y"}})
     assert error_of(nessie.check) == (
         'Iceberg\'s catalog ice: without Spark, Nessie is reached at its address of Iceberg, with type = "rest"'

@@ -110,6 +110,20 @@ def test_a_key_that_the_configuration_gives_creates_no_table(job):
     assert made.rows("ops.schema_changes", "kind", "step", "statement") == [("alter.table", "the key is 'id'", None)]
 
 
+def test_a_table_is_called_as_the_lake_will_call_it_before_it_has_a_row(job):
+    """By the template; one that would get the name of another one has that of the source."""
+    made = job(template="lake.{table}")
+    made.send(
+        canal("INSERT", [{"id": "1"}], id=1),
+        statement(2, "CREATE TABLE u (id INT PRIMARY KEY)", "u", "CREATE"),
+        canal("CREATE", [], id=3, database="e", table="t", isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY)"),
+    )
+    made.run(**TOLD)
+    assert made.rows("ops.schema_changes", "line", "table_name") == [(2, "lake.u"), (3, "e.t")]
+    made.run_again(**TOLD)
+    assert made.rows("ops.schema_changes", "line", "table_name") == [(2, "lake.u"), (3, "e.t")]
+
+
 def test_a_table_of_something_else_is_left_alone(job):
     """And no place of rejects."""
     made = job()
