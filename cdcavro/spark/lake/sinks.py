@@ -382,8 +382,8 @@ def prepare(
     """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
     A new table has `properties` besides the sink's, and any table has those of its shape; those that were set are told
-    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the sink does not allow, before the first step
-    is taken.
+    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
+    behavior or the sink does not allow, before the first step is taken.
     """
     wanted, shape = wanted_columns(schema), sink.shape_of(schema.table)
     usual = sink.properties([one.name for one in wanted])

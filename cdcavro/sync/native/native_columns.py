@@ -43,8 +43,8 @@ def prepare(
     """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
 
     A new table has `properties` besides the lake's, and any table has those of its shape; those that were set are told
-    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the behavior or the lake does not allow, before the first step
-    is taken.
+    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
+    behavior or the lake does not allow, before the first step is taken.
     """
     wanted, known, shape = wanted_columns(schema), table.properties(), lake.shape_of(schema.table)
     if known is None:

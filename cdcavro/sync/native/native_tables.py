@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 # How large a table may be.
 MOST_BYTES: Final = 1 << 30
-# Before any batch: the history of a table is looked through from its beginning.
 
 
 class Part(Protocol):

@@ -38,7 +38,7 @@ from cdcavro.lake.sql_statements import (
     VERSION,
     held_change_columns,
 )
-from cdcavro.lake.typed_rows import DELETE, DROP, ENDS, KIND, TRUNCATE, UPSERTS, stated_properties
+from cdcavro.lake.typed_rows import DELETE, DROP, KIND, TRUNCATE, UPSERTS, stated_properties
 from cdcavro.sync.native.native_state import NativeState, absent_names, facts_of, with_types
 from cdcavro.sync.native.row_images import (
     ImageReader,
@@ -85,7 +85,7 @@ class NativeVersions(NativeState):
     ) -> None:
         """Merge a batch of the table's typed rows; nothing changes if it is merged again. Nothing else may write.
 
-        `rows` must have all changes, and not only the last of each key. Otherwise as `NativeState.merge`.
+        `rows` must have all changes that are followed, and not only the last of each key. Otherwise as `NativeState.merge`.
         """
         table = self._state
         facts = facts_of(rows, versions) if facts is None else facts
@@ -97,7 +97,7 @@ class NativeVersions(NativeState):
         is_empty, self.known.is_empty = self.known.is_empty, False
         kinds, pairs = table.schema(), held_columns(versions[-1], table.columns())
         columns = _Columns(kinds, pairs, versions, self.change_columns)
-        batch = _Batch(_followed(rows, facts, self.excluded), columns)
+        batch = _Batch(rows, columns)
         ends = _Ends(self._deletes, batch)
         touched = batch.upsert_keys | ends.new_keys
         if ends.new_floors and not is_empty:
@@ -138,16 +138,6 @@ class NativeVersions(NativeState):
             table.append(rows)
         else:
             table.replace(pa.array(changed, pa.binary()), rows)
-
-
-def _followed(rows: pa.Table, facts: RowFacts, excluded: Collection[str]) -> pa.Table:
-    """Return rows without each TRUNCATE and DROP that the lake table does not follow; its resets stay."""
-    left_out = [operation for operation, kind in ENDS.items() if kind in excluded]
-    if not left_out:
-        return rows
-    resets = pa.array([reset_order(count) for count in range(1, facts.resets + 1)], pa.binary())
-    is_left_out = pc.is_in(rows.column("operation"), value_set=pa.array(left_out, pa.string()))
-    return rows.filter(pc.or_(pc.invert(is_left_out), pc.is_in(rows.column("order"), value_set=resets)))
 
 
 class _Columns:

@@ -21,14 +21,12 @@ from cdcavro.sync.native.iceberg_lake import NativeIceberg
 from cdcavro.sync.native.native_state import NativeState
 from cdcavro.sync.native.native_table import NativeLake
 from cdcavro.sync.native.native_versions import NativeVersions
-from cdcavro.sync.pipeline import reset
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.kept_versions import Kept, replayed
 from support.keyed_changes import change, changes_by_seed
 from support.lake_values import table_of
-from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
-from support.messages import canal
+from support.local_pipelines import DELTA, ICEBERG
 from support.shop_state import image
 from support.shop_tables import read
 
@@ -334,18 +332,3 @@ def test_a_batch_that_was_killed_behind_any_step_is_made_whole_by_the_next_attem
     assert lake.rows() == lake.wanted()
     lake.merge([made("UPDATE", 6, 2, "a")])
     assert lake.rows() == lake.wanted()
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_truncate_and_a_drop_that_are_excluded_end_no_row(tmp_path: Path, form: str):
-    """A reset does, which is none of them."""
-    section = lake_section(DELTA, tmp_path, form=form, exclude_statements=["truncate", "drop"])
-    job, sql = LocalJob(tmp_path, section), ["TRUNCATE TABLE t", "DROP TABLE t"]
-    job.send(canal("INSERT", [{"id": "1"}], id=1), canal("TRUNCATE", [], id=2, isDdl=True, sql=sql[0]))
-    job.send(canal("INSERT", [{"id": "2"}], id=3), canal("ERASE", [], id=4, isDdl=True, sql=sql[1]))
-    job.run()
-    assert job.rows("d.t", "id", "_cdc_end") == [(1, None), (2, None)]
-    reset(tmp_path / "state", ["d.t"])
-    job.send(canal("INSERT", [{"id": "3"}], id=5))
-    job.run()
-    assert [(id, end is None) for id, end in job.rows("d.t", "id", "_cdc_end")] == [(1, False), (2, False), (3, True)]
