@@ -8,6 +8,7 @@ Source: Spark 4.1, `org.apache.spark.sql.avro.SchemaConverters`; Delta Lake's pr
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -85,6 +86,12 @@ def wanted_columns(schema: TableSchema) -> list[LakeColumn]:
         )
         for i, column in enumerate(columns)
     ]
+
+
+def with_former_names(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> list[LakeColumn]:
+    """Return the columns that a lake table has, with what the fields of a version were called before."""
+    names = {column.field: column.aliases for column in wanted}
+    return [replace(column, aliases=names.get(column.field, ())) for column in present]
 
 
 def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tuple[LakeColumn, LakeColumn]]:

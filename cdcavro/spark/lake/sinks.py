@@ -23,7 +23,7 @@ from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake import lakes
 from cdcavro.lake.escaped_names import OWN, folder_names, quote
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
-from cdcavro.lake.lake_columns import wanted_columns
+from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, change_column_steps, create_table, set_properties
 from cdcavro.lake.table_shape import TRANSFORMS, Partition, property_steps, repartition_step
@@ -409,7 +409,8 @@ def prepare(
     put_properties(spark, identifier, left)
     told = property_steps(left)
     if parts:
-        told += repartition(spark, identifier, parts)
+        held = with_former_names(present_columns(spark.table(identifier)), wanted)
+        told += repartition(spark, identifier, shape.partitions_in(schema.table.table, held))
     return [*steps, *told]
 
 

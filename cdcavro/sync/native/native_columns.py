@@ -8,7 +8,6 @@ of a column is the highest number of each key, which Arrow finds.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, same_column, steps_to
-from cdcavro.lake.lake_columns import wanted_columns
+from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
 from cdcavro.lake.table_shape import property_steps
 from cdcavro.sync.native.row_images import binary, in_lake, parts, places
@@ -26,7 +25,7 @@ from cdcavro.table.older_fields import ROW, heirs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.lake.evolution import Step
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.table.table_schema import TableSchema
 
@@ -63,14 +62,8 @@ def prepare(
     table.alter(steps, off | left)
     told = property_steps(left)
     if shape.partition:
-        told += table.repartition(shape.partitions_in(schema.table.table, _named(table.columns(), wanted)))
+        told += table.repartition(shape.partitions_in(schema.table.table, with_former_names(table.columns(), wanted)))
     return [*steps, *told]
-
-
-def _named(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> list[LakeColumn]:
-    """Return the columns that a lake table has, with what the fields of a version were called before."""
-    names = {column.field: column.aliases for column in wanted}
-    return [replace(column, aliases=names.get(column.field, ())) for column in present]
 
 
 def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[str] = frozenset()) -> None:
