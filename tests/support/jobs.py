@@ -140,7 +140,8 @@ class LocalJob(PipelineJob):
 
     def pipeline(self, **settings: Any) -> Pipeline:
         """Return the pipeline."""
-        files = {"warehouse": str(self.folder_of_lake)} if isinstance(self.sink, IcebergLake) else {}
+        has_files = isinstance(self.sink, IcebergLake) and "catalog" not in self.lake
+        files = {"warehouse": str(self.folder_of_lake)} if has_files else {}
         return Pipeline(*self.parts(files, settings))
 
     def start(self, pipeline: Pipeline, **how: Any) -> None:
