@@ -211,10 +211,10 @@ class LocalTrial(KilledPipeline):
         return self.seconds
 
     def heard(self, said: bytes) -> None:
-        """Take how many calls a life had that was not killed, and how long it was."""
-        if said.strip():
-            calls, seconds = said.split()[-2:]
-            self.calls, self.seconds = int(calls) or self.calls, float(seconds)
+        """Take how many calls a life had that was not killed, and how long it was, which its last line says."""
+        words = (said.splitlines() or [b""])[-1].split()
+        if len(words) == len(("calls", "seconds")):
+            self.calls, self.seconds = int(words[0]) or self.calls, float(words[1])
 
     def finish(self) -> list[str]:
         """Run the pipeline to the end, and return what differs from what there must be."""
