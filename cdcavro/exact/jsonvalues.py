@@ -107,6 +107,7 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
 
 def _compare(left: Any, right: Any, path: list[Any], found: list[Difference]) -> None:
     """Add what differs at a path, which is spelled out for differences only."""
+    _check_bottom(len(path) - 1)
     if type(left) is dict and type(right) is dict:
         for name, value in left.items():
             _compare_at(name, value, right.get(name, ABSENT), path, found)

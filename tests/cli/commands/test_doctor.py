@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from support.places import ROOT
 
 COMMAND = str(Path(sys.executable).with_name("cdcavro"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_HAS_SPARK = pytest.mark.skipif(find_spec("pyspark") is None, reason="needs pyspark")
 
 
 def run(*arguments):
@@ -67,6 +69,7 @@ def distribution(tmp_path, monkeypatch):
     return made
 
 
+@_HAS_SPARK
 def test_every_extra_and_what_it_needs_is_told():
     """With the versions that are installed; this environment has all, and nothing in it is broken."""
     found, code = checks()
@@ -143,6 +146,7 @@ def test_no_java_is_broken_only_where_one_is_stated(monkeypatch, tmp_path):
     assert checks()[0]["Java"]["state"] == "broken"
 
 
+@_HAS_SPARK
 def test_the_jar_is_that_of_the_installed_spark(monkeypatch, tmp_path):
     """Of another version it is none."""
     monkeypatch.setenv("HOME", str(tmp_path))
