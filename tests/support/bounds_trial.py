@@ -13,6 +13,7 @@ printed as it is found, at the end a table of the worst of each kind.
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -156,6 +157,8 @@ def cost(work: Callable[[], object]) -> Cost:
         os.close(reader)
         code = 1
         try:
+            # What the tests before it left is not looked through, and so not copied, while the work is measured.
+            gc.freeze()
             began, resident = time.process_time(), _resident()
             try:
                 work()
