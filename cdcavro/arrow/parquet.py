@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdcavro.arrow.arrays import RowsError
-from cdcavro.arrow.record_batches import arrow_schema, to_arrow
+from cdcavro.arrow.record_batches import arrow_schema, row_batches
 from cdcavro.avro.container import ContainerReader
 from cdcavro.engine.payloads import ends
 
@@ -30,16 +29,14 @@ def to_parquet(container: Path, table: Table, schema: TableSchema, advance: Call
 
     `advance` is told how many bytes of the container file are done. Raises `FileError`, `PayloadError` and `OSError`.
     """
-    newest, rows = table.schema, _rows_at_once(table.schema)
+    newest = table.schema
     with (
         pq.ParquetWriter(container.with_suffix(".parquet"), arrow_schema(newest), compression="zstd") as writer,
         container.open("rb") as stream,
     ):
-        for payloads in _groups(ContainerReader(stream, container.name), schema):
-            for start in range(0, len(payloads), rows):
-                for batch in _batches(payloads.slice(start, rows), schema, newest):
-                    writer.write_batch(batch)
-            advance(payloads.buffers()[2].size)
+        for payloads in payload_slices(ContainerReader(stream, container.name), schema, newest, advance):
+            for batch in row_batches(payloads, schema, newest):
+                writer.write_batch(batch)
     container.unlink()
 
 
@@ -48,20 +45,18 @@ def write_rows(rows: pa.Table, path: Path) -> None:
     pq.write_table(rows, path, compression="zstd")
 
 
-def _batches(payloads: pa.Array, schema: TableSchema, newest: TableSchema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of payloads of a version: in one batch, or in several where one would take too much."""
-    numbers = pa.array([schema.version] * len(payloads), pa.int32())
-    half = len(payloads) // 2
-    try:
-        batch = to_arrow(payloads, [schema, newest], numbers, newest)
-    except RowsError:
-        if not half:
-            raise
-    else:
-        yield batch
-        return
-    yield from _batches(payloads[:half], schema, newest)
-    yield from _batches(payloads[half:], schema, newest)
+def payload_slices(
+    blocks: ContainerReader, schema: TableSchema, newest: TableSchema, advance: Callable[[int], None]
+) -> Iterator[pa.Array]:
+    """Yield the payloads of a version in a container file, as many at a time as may be rows of the newest at once.
+
+    `advance` is told how many bytes of the file are done.
+    """
+    rows = _rows_at_once(newest)
+    for payloads in _groups(blocks, schema):
+        for start in range(0, len(payloads), rows):
+            yield payloads.slice(start, rows)
+        advance(payloads.buffers()[2].size)
 
 
 def _rows_at_once(newest: TableSchema) -> int:

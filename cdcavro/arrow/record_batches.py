@@ -39,7 +39,7 @@ from cdcavro.table.older_fields import ENVELOPE, filled_value, heirs, is_fillabl
 from cdcavro.table.table_schema import TableSchema, avro_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cdcavro.arrow.layout import Layout
     from cdcavro.avro.schema import Schema
@@ -85,6 +85,22 @@ def to_arrow(
         return _as_record_batch(read_batch(column, reading_for(wanted, part)), wanted, part)
     except OverflowError as error:
         raise PayloadError(f"at most {MAX_BYTES} bytes in a column of a batch", "more") from error
+
+
+def row_batches(payloads: pa.Array, schema: TableSchema, newest: TableSchema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of payloads of a version: in one batch, or in several where one would take too much."""
+    numbers = pa.array([schema.version] * len(payloads), pa.int32())
+    half = len(payloads) // 2
+    try:
+        batch = to_arrow(payloads, [schema, newest], numbers, newest)
+    except RowsError:
+        if not half:
+            raise
+    else:
+        yield batch
+        return
+    yield from row_batches(payloads[:half], schema, newest)
+    yield from row_batches(payloads[half:], schema, newest)
 
 
 def arrow_schema(schema: TableSchema, *, part: str = ENVELOPE) -> pa.Schema:

@@ -233,23 +233,27 @@ class StatedTable(NamedTuple):
 class OutputFolder(NamedTuple):
     """The folder that a command writes.
 
-    Fields: its path (str), what its files are (str), whether an older one is replaced, and whether it has current rows.
+    Fields: its path (str), what its files are (str), whether an older one is replaced, whether it has current rows, and
+    whether its Avro files are plain.
     """
 
     path: str
     kind: str
     force: bool
     is_current: bool
+    is_plain: bool
 
 
 def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--out`, `--as`, `--current` and `--force` to a command, which gets them as one argument, `out`."""
+    """Add `--out`, `--as`, `--plain`, `--current` and `--force` to a command, which gets them as one argument, `out`."""
 
     @wraps(command)
-    def with_folder(*, out: str, kind: str, force: bool, current: bool, **others: Any) -> Any:
-        return command(out=OutputFolder(out, kind, force, current), **others)
+    def with_folder(*, out: str, kind: str, force: bool, current: bool, is_plain: bool, **others: Any) -> Any:
+        if is_plain and (current or kind != AVRO):
+            raise click.UsageError(f"--plain is of the Avro files of changes, and not of {PARQUET.capitalize()}")
+        return command(out=OutputFolder(out, kind, force, current, is_plain), **others)
 
-    return _out_option(_as_option(_current_option(_force_option(with_folder))))
+    return _out_option(_as_option(_plain_option(_current_option(_force_option(with_folder)))))
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -298,6 +302,13 @@ _as_option: Final = click.option(
     default=AVRO,
     help="What the files of changes are: Avro (the default), each version under its own schema; or Parquet, all"
     " versions under the newest, which needs pip install 'cdcavro[arrow]'.",
+)
+_plain_option: Final = click.option(
+    "--plain",
+    "is_plain",
+    is_flag=True,
+    help="Write Avro that every reader reads, polars too: flat records of the newest version, in which local times,"
+    " unparsed and absent are texts. Needs pip install 'cdcavro[arrow]'.",
 )
 _current_option: Final = click.option(
     "--current",

@@ -189,11 +189,13 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
     * `folder`: a folder that no other pipeline writes to.
     * `codec`: `deflate` or `null`.
     * `parallel`: how many tables are written at a time.
+    * `plain`: whether records are flat, so that every Avro reader reads them.
     """
 
     folder: str
     codec: str = "deflate"
     parallel: int = 4
+    plain: bool = False
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password."""
@@ -202,7 +204,7 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
     def sink(self, file: str) -> AvroFiles:
         """Return the files that are configured. Raises `FileError`, which names the file."""
         try:
-            return AvroFiles(self.folder, self.codec, max(1, self.parallel))
+            return AvroFiles(self.folder, self.codec, max(1, self.parallel), self.plain)
         except ValueError as error:
             raise FileError(file, "Avro files in [avro]", str(error)) from error
 

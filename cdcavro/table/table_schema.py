@@ -323,7 +323,7 @@ class TableSchema:
             return None
         by_field = {field["name"]: field for field in self.record["fields"]}
         listed = [by_field[fields[name]] for name in self.key_names]
-        return self._schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.")
+        return self.record_schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.")
 
     @derived_property
     def envelope(self) -> Schema:
@@ -345,14 +345,15 @@ class TableSchema:
             ),
             _nullable("ts_us", "long", "The same in microseconds."),
         ]
-        return self._schema(ENVELOPE, fields, "A change of a row.")
+        return self.record_schema(ENVELOPE, fields, "A change of a row.")
 
     @property
     def full_name(self) -> str:
         """The names of the table in Avro's form, joined by dots; unique to the table."""
         return str(self.record.get("namespace") or self.record["name"])
 
-    def _schema(self, name: str, fields: list[Any], doc: str) -> Schema:
+    def record_schema(self, name: str, fields: list[Any], doc: str) -> Schema:
+        """Return the schema of a record of the table's, beside its row, with these fields."""
         attributes = attributes_of(self.record)
         record = {
             "type": "record",

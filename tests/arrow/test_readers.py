@@ -14,7 +14,7 @@ from cdcavro import FORMATS
 from cdcavro.cli import main
 from cdcavro.table.table_names import mangle
 from support.messages import SAMPLES
-from support.readers import KINDS, cell, said, written
+from support.readers import KINDS, cell, plain_name, said, written
 
 polars = pytest.importorskip("polars")
 duckdb = pytest.importorskip("duckdb")
@@ -24,8 +24,13 @@ IN_NO_ZONE = 22
 
 def with_fastavro(path, column):
     """Read the last row of an Avro file."""
+    return last_record(path)["after"][column]
+
+
+def last_record(path):
+    """Return the last record of an Avro file."""
     with path.open("rb") as stream:
-        return list(fastavro.reader(stream))[-1]["after"][column]
+        return list(fastavro.reader(stream))[-1]
 
 
 def duckdb_rows(path, what):
@@ -52,6 +57,11 @@ READERS = {
         "polars": lambda path, column: polars.read_avro(path)["after"].to_list()[-1][column],
         "DuckDB": with_duckdb,
     },
+    "plain": {
+        "fastavro": lambda path, column: last_record(path)[column],
+        "polars": lambda path, column: polars.read_avro(path).to_dicts()[-1][column],
+        "DuckDB": lambda path, column: max(duckdb_rows(path, f'id, "{column}"'))[1],
+    },
     "parquet": {
         "pyarrow": lambda path, column: pq.read_table(path)["after"].to_pylist()[-1][column],
         "polars": lambda path, column: polars.read_parquet(path)["after"].to_list()[-1][column],
@@ -67,7 +77,7 @@ READERS = {
 def test_a_reader_makes_of_a_column_what_the_page_says(tmp_path, kind, reader, name):
     """Its value, another one, or nothing, since the reader refuses the file."""
     path, column = written(tmp_path, name, kind), KINDS[name].column
-    shown = mangle(column) if kind == "avro" else column
+    shown = {"avro": mangle, "plain": plain_name}.get(kind, str)(column)
     expected = said()[kind][reader][name]
     if (kind, reader, name) == ("parquet", "DuckDB", "time") and int(pa.__version__.partition(".")[0]) < IN_NO_ZONE:
         expected = "time"  # with the zone UTC
@@ -82,7 +92,7 @@ def test_a_reader_makes_of_a_column_what_the_page_says(tmp_path, kind, reader, n
     ],
 )
 def test_polars_reads_no_avro_with_what_every_envelope_has(tmp_path, column):
-    """So there is no Avro file of typed tables that it would read; without these it reads a file."""
+    """So it reads those files of typed tables only that are plain; without these it reads a file."""
     first = {"name": "first", "type": {"type": "record", "name": "X", "fields": [{"name": "x", "type": "int"}]}}
     for fields, is_read in (([first], True), ([first, {"name": "second", "type": column}], False)):
         path = tmp_path / "file.avro"
@@ -131,6 +141,7 @@ def test_the_page_has_every_kind_and_every_reader():
     page = said()
     assert {*page.pop("messages")} == {"fastavro", "polars", "DuckDB"}
     beside = {"avro": {"Spark", "Avro Java 1.8.2"}, "parquet": {"Spark"}}
+    beside["plain"] = beside["avro"]
     assert {kind: set(readers) for kind, readers in page.items() if kind != "lake"} == {
         kind: {*readers} | beside[kind] for kind, readers in READERS.items()
     }

@@ -18,13 +18,14 @@ from cdcavro.spark.lake import Changelog
 from cdcavro.spark.lake.sinks import Delta, Iceberg
 from cdcavro.table import TableName
 from cdcavro.table.table_names import mangle
-from support.readers import KINDS, YES, cell, messages_together, said, written, written_together
+from support.readers import KINDS, PLAIN, YES, cell, messages_together, plain_name, said, written, written_together
 
 
-def last(frame):
+def last(frame, kind="avro"):
     """Return the last row after a change of a frame, and its type."""
-    (row,) = frame.where("after.id = 1").select("after.*").collect()
-    return row, frame.select("after.*").schema
+    after = frame if kind == PLAIN else frame.select("after.*")
+    (row,) = after.where("id = 1").collect()
+    return row, after.schema
 
 
 def read(row, schema, column):
@@ -34,13 +35,13 @@ def read(row, schema, column):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ["avro", "parquet"])
+@pytest.mark.parametrize("kind", ["avro", "plain", "parquet"])
 def test_spark_makes_of_files_what_the_page_says(spark, tmp_path, kind):
     """Of all columns of one table, or of each by itself if it refuses the whole."""
     path, columns = written_together(tmp_path / "whole", kind)
-    shown = mangle if kind == "avro" else str
+    shown, format = {"avro": mangle, "plain": plain_name}.get(kind, str), path.suffix[1:]
     try:
-        row, schema = last(spark.read.format(kind).load(str(path)))
+        row, schema = last(spark.read.format(format).load(str(path)), kind)
     except PySparkException:
         row, schema = None, None
 
@@ -48,7 +49,7 @@ def test_spark_makes_of_files_what_the_page_says(spark, tmp_path, kind):
         if row is not None:
             return read(row, schema, shown(columns[name]))
         own = written(tmp_path / str(number), name, kind)
-        return read(*last(spark.read.format(kind).load(str(own))), shown(KINDS[name].column))
+        return read(*last(spark.read.format(format).load(str(own)), kind), shown(KINDS[name].column))
 
     found = {name: cell(partial(value, name, number), name) for number, name in enumerate(KINDS)}
     assert found == said()[kind]["Spark"]
@@ -92,20 +93,22 @@ def test_a_lake_table_holds_of_columns_what_the_page_says(spark, tmp_path, lake)
     assert found == said()["lake"][lake]
 
 
-def test_avro_java_makes_of_files_what_the_page_says(avro_tools, tmp_path):
+@pytest.mark.parametrize("kind", ["avro", "plain"])
+def test_avro_java_makes_of_files_what_the_page_says(avro_tools, tmp_path, kind):
     """Its generic reader, which leaves to its user what a logical type means."""
-    path, columns = written_together(tmp_path, "avro")
+    path, columns = written_together(tmp_path, kind)
     command = ["java", "-Dfile.encoding=UTF-8", "-jar", avro_tools, "tojson", path]
     done = subprocess.run(command, check=True, capture_output=True)
-    row = json.loads(done.stdout.decode().splitlines()[-1])["after"]
-    (row,) = row.values()
+    row = json.loads(done.stdout.decode().splitlines()[-1])
+    if kind == "avro":
+        (row,) = row["after"].values()
 
     def value(column):
-        found = row[mangle(column)]
-        if isinstance(found, dict) and len(found) == 1 and column not in ("unparsed", "absent"):
+        found = row[mangle(column) if kind == "avro" else plain_name(column)]
+        if isinstance(found, dict) and len(found) == 1 and (kind == PLAIN or column not in ("unparsed", "absent")):
             ((branch, found),) = found.items()
             return found.encode("iso-8859-1") if branch == "bytes" else found
         return found
 
     found = {name: cell(partial(value, columns[name]), name) for name in KINDS}
-    assert found == said()["avro"]["Avro Java 1.8.2"]
+    assert found == said()[kind]["Avro Java 1.8.2"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from click.testing import CliRunner
 
 from cdcavro.cli import main
+from cdcavro.table.table_names import mangle
 from support.places import ROOT
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs" / "reference" / "readers.md"
 YES, NO = "yes", "no"
+PLAIN = "plain"
 _BEHIND = ("unparsed", "absent")
 MOMENT = dt.datetime(2024, 2, 29, 12, 0, 0, 123_456)  # noqa: DTZ001  a local time
 
@@ -105,10 +107,11 @@ def _written(folder: Path, kind: str, messages: list[str]) -> Path:
     folder.mkdir(exist_ok=True)
     source = folder / "in.jsonl"
     source.write_text("".join(message + "\n" for message in messages), encoding="utf-8")
-    arguments = ["tables", source, "--out", folder / "out", "--zone", "UTC", "--as", kind]
+    made = ["--plain"] if kind == PLAIN else ["--as", kind]
+    arguments = ["tables", source, "--out", folder / "out", "--zone", "UTC", *made]
     done = CliRunner().invoke(main, list(map(str, arguments)), catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return folder / "out" / "s.t" / f"v1.{kind}"
+    return folder / "out" / "s.t" / f"v1.{'avro' if kind == PLAIN else kind}"
 
 
 def cell(read: Callable[[], Any], name: str) -> str:
@@ -120,6 +123,11 @@ def cell(read: Callable[[], Any], name: str) -> str:
             raise
         return NO
     return YES if is_same(plain(value), KINDS[name].value) else instead(value)
+
+
+def plain_name(column: str) -> str:
+    """Return what a column is called in plain Avro."""
+    return f"_cdc_{column}" if column in _BEHIND else mangle(column)
 
 
 def plain(value: Any) -> Any:

@@ -124,7 +124,7 @@ def tables(
     For each version of a table's schema, DIR/TABLE/ contains v1.avsc (the envelope of its changes, in Debezium's
     layout), v1.key.avsc and v1.avro; DIR/tables.json states what led to each version. DDL statements create the
     next version; a statement that cannot be parsed is rejected and changes nothing. With --as parquet there is
-    v1.parquet instead of v1.avro, with the columns of the newest version.
+    v1.parquet instead of v1.avro, with the columns of the newest version; with --plain v1.avro has these, flat.
     """
     check_files(inputs, rejects)
     _check_outside(out.path, *inputs.files, rejects)
@@ -155,7 +155,7 @@ def _write_changes(
         Progress("reading", total_size(inputs.files), shares_terminal=False) as progress,
         start_threads(output.jobs) as begin,
         TablesFolder(
-            out.path, force=out.force, begin=begin, most=_BLOCKS * threads, turn=_parquet_writer(out, progress)
+            out.path, force=out.force, begin=begin, most=_BLOCKS * threads, turn=_other_writer(out, progress)
         ) as folder,
         open_output(output.rejects, force=out.force) if output.rejects else nullcontext() as reject_file,
     ):
@@ -174,17 +174,20 @@ def _write_changes(
     return conversion, True
 
 
-def _parquet_writer(out: OutputFolder, progress: Progress) -> Callable[[Sequence[Container]], None] | None:
-    """Return what converts container files to Parquet, None if Avro is wanted. Raises `SetupError` without pyarrow."""
-    if out.kind == AVRO:
+def _other_writer(out: OutputFolder, progress: Progress) -> Callable[[Sequence[Container]], None] | None:
+    """Return what converts container files to Parquet or plain Avro, None where they stay. Raises `SetupError`."""
+    if out.kind == AVRO and not out.is_plain:
         return None
     # pyarrow takes long to import and may not be installed; Avro does not need it.
     from cdcavro.arrow.parquet import to_parquet  # noqa: PLC0415
+    from cdcavro.arrow.plain_avro import to_plain  # noqa: PLC0415
+
+    convert, what = (to_plain, "plain Avro") if out.is_plain else (to_parquet, "Parquet")
 
     def write(containers: Sequence[Container]) -> None:
-        progress.restart("writing Parquet", sum(container.path.stat().st_size for container in containers))
+        progress.restart(f"writing {what}", sum(container.path.stat().st_size for container in containers))
         for container in containers:
-            to_parquet(container.path, container.table, container.schema, progress.advance)
+            convert(container.path, container.table, container.schema, progress.advance)
 
     return write
 

@@ -58,21 +58,21 @@ class AvroFileWriter(FolderWriter):
             schemas = {schema.version: schema.envelope.json for schema in table.versions}
             # A DROP has no payload.
             changes = frame.where(sf.col("operation") != DROP).orderBy("version", "order").select("version", "payload")
-            task = in_worker(_write_task(str(fresh), schemas, self.settings.codec))
+            task = in_worker(_write_task(str(fresh), schemas, self.settings))
             return sum(row["files"] for row in changes.mapInArrow(task, "files int").collect())
 
         return write
 
 
 def _write_task(
-    folder: str, schemas: Mapping[int, str], codec: str
+    folder: str, schemas: Mapping[int, str], settings: AvroFiles
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of a task that writes rows, sorted by their version, to a file for each version."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context: Any = TaskContext.get()
         part, attempt = context.partitionId(), context.taskAttemptId()
-        count = write_versions(batches, Path(folder), schemas, codec, part=part, attempt=attempt)
+        count = write_versions(batches, Path(folder), schemas, settings, part=part, attempt=attempt)
         yield pa.RecordBatch.from_pylist([{"files": count}], schema=_COUNT)
 
     return write

@@ -128,7 +128,7 @@ class LocalFileWriter(FolderWriter):
         # A DROP has no payload.
         changes = rows.filter(pc.not_equal(rows.column("operation"), DROP)).select(["version", "order", "payload"])
         sorted_changes = in_order(changes, "version", "order")
-        return lambda fresh: write_versions(sorted_changes, fresh, schemas, self.settings.codec)
+        return lambda fresh: write_versions(sorted_changes, fresh, schemas, self.settings)
 
 
 def native_tables(settings: LakeSettings, job: Job) -> NativeTables:

@@ -3,7 +3,7 @@
     ROOT/shop/orders/batch=7/table=3/v2-00000.avro
 
 The folders of a table have the names that they have in a lake; 3 is the number of the table among all that there ever
-were, and v2 its version. The payloads go into the files as they are.
+were, and v2 its version. The payloads go into the files as they are, or as plain records.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.arrow.plain_avro import plain_schema, write_payloads
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import FileError, SchemaError
@@ -26,6 +27,7 @@ from cdcavro.lake.escaped_names import folder_names
 from cdcavro.lake.job_state import replace_file
 from cdcavro.sync.outputs.table_rows import check_written
 from cdcavro.sync.outputs.writer import WriteResult
+from cdcavro.table.table_schema import from_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,14 +129,14 @@ def write_versions(
     batches: Iterable[pa.RecordBatch],
     folder: Path,
     schemas: Mapping[int, str],
-    codec: str,
+    settings: AvroFiles,
     *,
     part: int = 0,
     attempt: int = 0,
 ) -> int:
     """Write rows, sorted by their version, to a file for each version; return how many files there are.
 
-    `batches` have the columns version and payload, `schemas` the texts of the schemas by version. `part` is the number
+    `batches` have the columns version and payload, `schemas` the texts of the envelopes' schemas by version. `part` is the number
     of these rows among all of the batch, and `attempt` is unique to the attempt to write them.
     """
     files: dict[int, _File] = {}
@@ -144,7 +146,7 @@ def write_versions(
                 for file in files.values():
                     file.finish()
                 path = folder / f"v{version}-{part:05}.avro"
-                files[version] = _File(path, f"_{path.name}.{attempt}", schemas[version], codec)
+                files[version] = _File(path, f"_{path.name}.{attempt}", schemas[version], settings)
             files[version].write(payloads)
     for file in files.values():
         file.finish()
@@ -163,13 +165,19 @@ def _version_runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Array]]:
 class _File:
     """A container file, which gets its name once it is whole."""
 
-    def __init__(self, path: Path, hidden: str, schema: str, codec: str) -> None:
+    def __init__(self, path: Path, hidden: str, schema: str, settings: AvroFiles) -> None:
         self._path, self._hidden = path, path.with_name(hidden)
         self._stream: BinaryIO = self._hidden.open("wb")
-        self._writer = ContainerWriter(self._stream, parse_schema(schema), codec=codec)
+        envelope = parse_schema(schema)
+        self._plain = from_schema(envelope) if settings.is_plain else None
+        written = envelope if self._plain is None else plain_schema(self._plain)
+        self._writer = ContainerWriter(self._stream, written, codec=settings.codec)
 
     def write(self, payloads: pa.Array) -> None:
-        """Write payloads as they are."""
+        """Write payloads as they are, or as plain records."""
+        if self._plain is not None:
+            write_payloads(payloads, self._plain, self._plain, self._writer)
+            return
         values = payloads.cast(pa.large_binary())
         _, offsets, data = values.buffers()
         places = memoryview(offsets).cast("q")[values.offset : values.offset + len(values) + 1]

@@ -215,11 +215,13 @@ class AvroFiles:
     * `root` (str): a folder that all machines of Spark see under the same path, and that no other pipeline writes to.
     * `codec` (str): deflate or null.
     * `parallel` (int): how many tables are written at a time.
+    * `is_plain` (bool): whether the records are flat, as `cdcavro.arrow.write_plain` writes them.
     """
 
     root: str
     codec: str = "deflate"
     parallel: int = 4
+    is_plain: bool = False
     topic = None
     is_connect = False
     template = None

@@ -82,6 +82,7 @@ connect = true
 folder = "out"
 codec = "null"
 parallel = 8
+plain = true
 
 [registry]
 url = "https://registry:8081"

@@ -90,6 +90,20 @@ def test_a_batch_that_is_run_again_replaces_its_files_as_a_whole(writer: LocalFi
     assert not [name for name in files(tmp_path) if "batch=1" in name]
 
 
+def test_plain_files_have_records_of_columns_only(tmp_path: Path):
+    """Each of its version, with the same changes in the same order."""
+    writer, maker = AvroFileSink(AvroFiles(str(tmp_path), is_plain=True)).writer(JOB, None), TypedRows(Tables())
+    for number, messages in enumerate((FIRST, SECOND)):
+        assert {one.error for one in writer.write(waiting(maker, number, *messages))} == {None}
+    found = []
+    for version in (1, 2):
+        with (tmp_path / f"d/t/batch=1/table=0/v{version}-00000.avro").open("rb") as stream:
+            reader = fastavro.reader(stream)
+            found += [(row["_cdc_op"], row["_cdc_before_id"], row["id"]) for row in reader]
+        assert all(one["type"][0] == "null" for one in reader.writer_schema["fields"])
+    assert found == [("d", 1, None), ("c", None, 2), ("c", None, 3), ("d", 3, None), ("t", None, None)]
+
+
 def test_rows_of_several_lanes_are_sorted_and_large_ones_as_they_are(tmp_path: Path):
     """More than a block in payloads, and more rows than are looked at in one go."""
     settings = AvroFiles(str(tmp_path), codec="null")
