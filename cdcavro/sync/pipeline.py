@@ -84,6 +84,8 @@ class Pipeline:
     def __post_init__(self) -> None:
         """Raise `ValueError` for impossible subjects, places of rejects, shapes of tables and framed payloads."""
         object.__setattr__(self, "sink", with_shapes(self.sink, self.settings.shapes))
+        if isinstance(self.sink, LakeSettings):
+            object.__setattr__(self, "redaction", self.redaction.beside(self.sink.catalog))
         _ = self.places
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")

@@ -8,7 +8,7 @@ import os
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Struct
@@ -69,8 +69,8 @@ class Redaction:
     """Replaces values of variables by the variables' names in any text, also if they are escaped or cut there."""
 
     def __init__(self, texts: Iterable[FromVariable] = ()) -> None:
-        self._names: dict[str, str] = {}
-        for text in texts:
+        self._texts, self._names = [*texts], dict[str, str]()
+        for text in self._texts:
             for form in _forms(text):
                 self._names.setdefault(form, text.stated)
             for name, value in text.variables.items():
@@ -79,6 +79,10 @@ class Redaction:
                         self._names.setdefault(form, f"${{{name}}}")
         longest_first = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_pattern, longest_first))) if longest_first else None
+
+    def beside(self, section: Mapping[str, str]) -> Redaction:
+        """Return what hides the secret texts of a section, too."""
+        return Redaction([*self._texts, *_from_variables(dict(section))])
 
     def of(self, value: T) -> T:
         """Return a value whose texts show no secret: a text, a list, a dict, a dataclass or a `Struct`."""
@@ -179,6 +183,7 @@ def _pieces(value: str) -> list[str]:
     These are servers, the parts of a name, what is quoted in a login, and user, password and secret values of an address.
     """
     parts = [part for found in _IN_ADDRESS.findall(value) for part in found] + _IN_QUERY.findall(value)
+    parts += [unquote(part) for part in parts]
     names = [] if _ADDRESS.search(value) else value.split(".")
     return [value, *value.split(","), *_QUOTED.findall(value), *parts, *names]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,13 +22,14 @@ from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake import lakes
+from cdcavro.lake.catalogs import catalog_setting, spark_jars
 from cdcavro.lake.escaped_names import OWN, folder_names, quote
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, change_column_steps, create_table, set_properties
 from cdcavro.lake.table_shape import TRANSFORMS, Partition, property_steps, repartition_step
-from cdcavro.spark.session import classic
+from cdcavro.spark.session import REDACTED, classic
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older
 
 if TYPE_CHECKING:
@@ -77,27 +79,33 @@ def _has_log(spark: SparkSession, folder: str) -> bool:
     return files.exists(log) and any(_is_commit(one.getPath().getName()) for one in files.listStatus(log))
 
 
-def lake_settings(*, catalog: str | None = None, warehouse: str | None = None) -> dict[str, str]:
+def lake_settings(
+    *, catalog: str | None = None, warehouse: str | None = None, properties: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Return the settings of a Spark session for Delta Lake, and for Iceberg if a catalog is named.
 
-    `catalog` is the name of an Iceberg catalog of files, and `warehouse` its folder; a catalog of another kind
-    has settings of its own, which are Iceberg's. Pass them to `session(config=…)`. Raises `SetupError` for a Spark
-    for which no packages are known.
+    `catalog` is the name of an Iceberg catalog of files, and `warehouse` its folder. For a catalog that is a server or a
+    database, `properties` are those of `LakeSettings`: the jars that it needs are fetched and its properties hidden on
+    Spark's pages; the properties themselves are set by the pipeline, as the command line of a JVM has all that it was
+    started with. Pass the settings to `session(config=…)`. Raises `SetupError` for a Spark for which no packages are known.
     """
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in _PACKAGES:
         raise SetupError(f"lake tables need Spark {', '.join(_PACKAGES)}: this is {pyspark.__version__}")
-    packages = _PACKAGES[version][: 1 if catalog is None else 2]
+    packages = [*_PACKAGES[version][: 1 if catalog is None else 2]]
     extensions = ["io.delta.sql.DeltaSparkSessionExtension"]
     found = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
     if catalog is not None:
         extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-        found[f"spark.sql.catalog.{catalog}"] = "org.apache.iceberg.spark.SparkCatalog"
+        own = catalog_setting(catalog)
+        found[own] = "org.apache.iceberg.spark.SparkCatalog"
         # Each session has a catalog of its own, which would not see what a stream, in another session, has written.
-        found[f"spark.sql.catalog.{catalog}.cache-enabled"] = "false"
+        found[f"{own}.cache-enabled"] = "false"
         if warehouse is not None:
-            found[f"spark.sql.catalog.{catalog}.type"] = "hadoop"
-            found[f"spark.sql.catalog.{catalog}.warehouse"] = warehouse
+            found |= {f"{own}.type": "hadoop", f"{own}.warehouse": warehouse}
+        if properties:
+            packages += spark_jars(properties, packages[1].rpartition(":")[2])
+            found[REDACTED] = re.escape(f"{own}.")
     return {"spark.jars.packages": ",".join(packages), "spark.sql.extensions": ",".join(extensions), **found}
 
 
@@ -216,6 +224,8 @@ class Iceberg(IcebergLake):
 
     def folders(self, spark: SparkSession) -> list[str]:
         """Return the folders in which the tables are, if they are known."""
+        if self.is_shared:
+            return []
         warehouse = spark.conf.get(f"spark.sql.catalog.{self.catalog}.warehouse", None)
         return [] if warehouse is None else [warehouse]
 
@@ -224,15 +234,17 @@ class Iceberg(IcebergLake):
         spark.sql(f"SHOW NAMESPACES IN {quote(self.catalog)}").collect()
 
     def make_room(self, spark: SparkSession, table: TableName) -> None:
-        """Create the namespace of a table. Raises `SchemaError` as Delta Lake's does."""
+        """Create the namespaces of a table. Raises `SchemaError` as Delta Lake's does."""
         check_separate(spark, self, table)
-        namespace = quote(self.catalog, *folder_names(table, is_older=self.is_older)[:-1])
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        namespace = self.parts(table)[:-1]
+        # Some servers create none whose outer one is not there.
+        for end in range(1 if self.is_shared else len(namespace), len(namespace) + 1):
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quote(self.catalog, *namespace[:end])}")
 
     def tables(self, spark: SparkSession) -> Iterator[str]:
-        """Yield the names in SQL of all tables of the lake."""
+        """Yield the names in SQL of all tables of the lake; none of a catalog that others share, as without Spark."""
         namespaces = [quote(self.catalog)]
-        for _ in range(DEPTH):
+        for _ in range(0 if self.is_shared else DEPTH):
             found = []
             for space in namespaces:
                 rows = spark.sql(f"SHOW NAMESPACES IN {space}").collect()
@@ -284,9 +296,11 @@ def locate(spark: SparkSession, sink: Sink, table: TableName) -> Sink:
 def check_separate(spark: SparkSession, sink: Sink, table: TableName) -> None:
     """Check that a lake table has its present name, and that its folder is not in another table's, nor around it.
 
-    Raises `SchemaError`, which says what to do.
+    A catalog that is a server or a database puts tables where none is in the folder of another. Raises `SchemaError`,
+    which says what to do.
     """
-    lakes.check_separate(sink, table, _look(spark))
+    if not (isinstance(sink, IcebergLake) and sink.is_shared):
+        lakes.check_separate(sink, table, _look(spark))
 
 
 def _look(spark: SparkSession) -> Look[Any]:

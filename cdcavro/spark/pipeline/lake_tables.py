@@ -22,6 +22,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, SetupError
+from cdcavro.lake.catalogs import spark_catalog
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lakes import (
     COMPLETE,
@@ -31,6 +32,7 @@ from cdcavro.lake.lakes import (
     SUFFIXES,
     CompletionTimes,
     DeltaLake,
+    IcebergLake,
     adopted_properties,
     adopted_until,
     adopts,
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from cdcavro.lake.lakes import IcebergLake
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
@@ -91,7 +92,7 @@ def spark_lake(lake: DeltaLake | IcebergLake) -> Sink:
     own, shapes = (lake.is_older, lake.owner), lake.shapes
     if isinstance(lake, DeltaLake):
         return Delta(lake.root, *own, shapes=shapes)
-    return Iceberg(lake.catalog, *own, shapes=shapes)
+    return Iceberg(lake.catalog, *own, shapes=shapes, is_shared=lake.is_shared, is_plain=lake.is_plain)
 
 
 def spark_folder(sink: Sink, spark: SparkSession) -> str | None:
@@ -112,11 +113,25 @@ class LakeSink:
     @property
     def sink(self) -> Sink:
         """The lake, as Spark writes it."""
-        return spark_lake(self.settings.sink)
+        return spark_lake(self.settings.lake)
 
     def identity(self, spark: SparkSession) -> str:  # noqa: ARG002  as that of topics
         """Return what identifies the lake."""
         return str(self.settings.sink.name)
+
+    def connect(self, spark: SparkSession) -> None:
+        """Tell a session the properties of the lake's catalog, if it has any.
+
+        Raises `SetupError`, which shows no value, for a session that has others, as its tables may be elsewhere.
+        """
+        own = self.settings
+        settings = (
+            spark_catalog(own.lake.catalog, own.catalog) if isinstance(own.lake, IcebergLake) and own.catalog else {}
+        )
+        for name, value in settings.items():
+            if spark.conf.get(name, value) != value:
+                raise SetupError(f"{own.name}: the session has another value of {name} than catalog of the lake says")
+            spark.conf.set(name, str(value))
 
     def folders(self, spark: SparkSession) -> list[str]:
         """Return the folders in which the tables are, if they are known."""
@@ -253,10 +268,10 @@ class LakeTables:
     def _claim(self, spark: SparkSession, name: TableName) -> None:
         """Find the lake tables of a table, and make them this pipeline's."""
         try:
-            sink = locate(spark, replace(spark_lake(self.settings.sink), owner=self.job), name)
+            sink = locate(spark, replace(spark_lake(self.settings.lake), owner=self.job), name)
         except SchemaError:
             # The write refuses such a name.
-            sink = spark_lake(self.settings.sink)
+            sink = spark_lake(self.settings.lake)
         else:
             is_known = name in self.unmarked
             claim(spark, sink, name, is_known=is_known, is_adopting=self.settings.is_adopting)

@@ -162,7 +162,7 @@ def schema_change_output(places: RejectPlaces, job: str, spark: SparkSession) ->
     """Return what writes what was decided for statements, if that is to be written; `job` is unique to the pipeline."""
     if places.lake is None or places.schema_changes is None:
         return None
-    own = spark_lake(places.lake.sink), places.schema_changes, job, places.lake.is_adopting
+    own = spark_lake(places.lake.lake), places.schema_changes, job, places.lake.is_adopting
     return SchemaChangeTable(*own, spark=spark)
 
 
@@ -234,7 +234,7 @@ def outputs_of(places: RejectPlaces, job: str) -> list[RejectTable | RejectTopic
     """Return what writes rejects; `job` is unique to the pipeline."""
     found: list[RejectTable | RejectTopic] = []
     if places.lake is not None and places.table is not None:
-        found.append(RejectTable(spark_lake(places.lake.sink), places.table, job, places.lake.is_adopting))
+        found.append(RejectTable(spark_lake(places.lake.lake), places.table, job, places.lake.is_adopting))
     if places.kafka is not None:
         found.append(RejectTopic(places.kafka, job))
     return found

@@ -19,13 +19,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from cdcavro.errors import CdcAvroError, JobError, SetupError
+from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
 from cdcavro.files.streams import local_folder
 from cdcavro.lake.account import AccountFile
+from cdcavro.lake.catalogs import spark_catalog
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.lakes import CURRENT
+from cdcavro.lake.lakes import CURRENT, IcebergLake
 from cdcavro.spark.framed_rows import with_id_header
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.pipeline.avro_files import FileSink
@@ -34,7 +35,7 @@ from cdcavro.spark.pipeline.kafka_topics import TopicSink
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameBatch, FrameFiles, check_shared
 from cdcavro.spark.pipeline.pipeline_rejects import check_places, outputs_of, schema_change_output
-from cdcavro.spark.session import classic, coordinate, first_line
+from cdcavro.spark.session import REDACTED, classic, coordinate, first_line
 from cdcavro.spark.source.line_frame import glob_free, text_options, whole_files
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
@@ -90,8 +91,8 @@ class Pipeline(pipeline.Pipeline):
     def __post_init__(self) -> None:
         """Raise `ValueError` as other runners do, and for a form and a catalog of lake tables that Spark does not have."""
         super().__post_init__()
-        if isinstance(self.sink, LakeSettings) and self.sink.catalog:
-            raise ValueError(_CATALOG)
+        if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
+            spark_catalog(self.sink.lake.catalog, self.sink.catalog)
         if isinstance(self.sink, LakeSettings) and self.sink.form != CURRENT:
             raise ValueError(
                 f'Spark does not write lake tables with form = "{self.sink.form}": run = "local", or --local, does'
@@ -106,9 +107,9 @@ class Pipeline(pipeline.Pipeline):
         """
         classic(spark, "a pipeline")
         with self.redaction.errors(), lock_state(Path(self.state)):
+            sink = self._connect(spark)
             self._check_shared(spark)
             check_places(self.places, spark, self.source)
-            sink = sink_of(self.sink)
             checks: dict[str, Callable[[SparkSession], None]] = {
                 self.source.name: partial(check_source, self.source),
                 self.sink.name: sink.check,
@@ -153,8 +154,8 @@ class Pipeline(pipeline.Pipeline):
         classic(spark, "a pipeline")
         folder = Path(self.state)
         with self.redaction.errors(), lock_state(folder), whole_files(spark, PIECES), self.publisher() as publisher:
+            sink = self._connect(spark)
             check_places(self.places, spark, self.source)
-            sink = sink_of(self.sink)
             job = job_of(folder, sink.identity(spark))
             writer: Writer = sink.writer(job, publisher)
             outputs = outputs_of(self.places, job.id)
@@ -228,6 +229,13 @@ class Pipeline(pipeline.Pipeline):
                 check_unchanged(spark, self.source, Path(self.state).resolve() / CHECKPOINT)
                 # However many files there are, looking at them is a small part of the work.
                 look = time.monotonic() + max(_LOOK, _SHARE * (time.monotonic() - began))
+
+    def _connect(self, spark: SparkSession) -> LakeSink | TopicSink | FileSink:
+        """Return what writes to the sink, once the session knows the catalog. Raises `SetupError` for another catalog."""
+        sink = sink_of(self.sink)
+        if isinstance(sink, LakeSink):
+            sink.connect(spark)
+        return sink
 
     def _check_shared(self, spark: SparkSession) -> None:
         check_shared(spark, [Path(self.state).resolve(), self.rejects, *sink_of(self.sink).folders(spark)])
@@ -426,24 +434,19 @@ def _bounded_raw(raw: Column, length: Column) -> Column:
 
 
 PACKAGES: Final = "spark.jars.packages"
-_CATALOG: Final = (
-    "catalog in [lake], or of LakeSettings, is that of a run without Spark: on Spark, [spark], or its session, has its"
-    " properties"
-)
 
 
 def session_settings(config: Config) -> dict[str, str]:
-    """Return the settings of the session, the configured ones among them.
-
-    Raises `SetupError` for the properties of a catalog that is a server or a database.
-    """
+    """Return the settings of the session, the configured ones among them; the pipeline sets those of a catalog's login."""
     lake = config.lake
-    if lake is not None and lake.catalog:
-        raise SetupError(_CATALOG)
-    needed = {} if lake is None else lake_settings(catalog=lake.iceberg, warehouse=lake.warehouse)
+    needed = (
+        {} if lake is None else lake_settings(catalog=lake.iceberg, warehouse=lake.warehouse, properties=lake.catalog)
+    )
     kafka = kafka_package() if config.source.kafka or config.kafka else None
     packages = [needed.get(PACKAGES), kafka, config.spark.get(PACKAGES)]
-    return {**needed, **config.spark, PACKAGES: ",".join(filter(None, packages))}
+    hidden = [needed.get(REDACTED), config.spark.get(REDACTED)]
+    joined = {PACKAGES: ",".join(filter(None, packages)), REDACTED: "|".join(filter(None, hidden))}
+    return {**needed, **config.spark, **{name: value for name, value in joined.items() if value}}
 
 
 def kafka_package() -> str:

@@ -18,6 +18,7 @@ from cdcavro.lake.evolution import LENIENT, STATEMENTS
 from cdcavro.lake.lakes import CURRENT, FORMS, IcebergLake
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.sync.outputs.routes import Routes
+from cdcavro.sync.secrets import hide_secrets
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.table_names import fits_caseless
 
@@ -140,6 +141,7 @@ class LakeSettings:
     def __post_init__(self) -> None:
         """Check the catalog, the template, the columns about changes, and the form."""
         if self.catalog:
+            object.__setattr__(self, "catalog", hide_secrets(self.catalog, "catalog"))
             check_catalog(self.catalog)
             if not isinstance(self.sink, IcebergLake) or self.warehouse is not None:
                 got = "a warehouse is" if isinstance(self.sink, IcebergLake) else "Delta Lake is"

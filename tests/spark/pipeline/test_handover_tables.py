@@ -7,13 +7,21 @@ read again, and rows that wait; also if a runner dies within a batch that the ot
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
+from cdcavro.errors import SetupError
+from cdcavro.lake.lakes import IcebergLake
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
+from support.jobs import LocalJob
 from support.local_pipelines import DELTA, ICEBERG
+from support.messages import canal
+from support.pipelines import Job
+from support.rest_catalog import rest_catalog
 
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.classic, pytest.mark.since("4.1")]
 RUNNERS = {"S": SPARK, "L": LOCAL, "D": DRIVER}
@@ -40,3 +48,56 @@ def test_tables_and_state_are_those_of_one_runner_alone(spark: SparkSession, tmp
     local, *others = found.values()
     apart = [line for one in others for line in differences(local, one)]
     assert not apart, "\n".join(apart)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A REST catalog that runs."""
+    with rest_catalog(tmp_path_factory.mktemp("catalog")) as address:
+        yield address
+
+
+@pytest.mark.parametrize(("kind", "turns"), [("rest", "LSLS"), ("sql", "LSLS"), ("sql", "SLSL")])
+def test_a_table_of_a_catalog_is_one_for_both_runners(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, kind: str, turns: str
+):
+    """By the same section: each goes on with what the other one made, and a batch that is run again is there once."""
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/wh"}
+    if kind == "rest":
+        catalog = {"type": "rest", "uri": request.getfixturevalue("server"), "token": "canary-password"}
+    name, database = f"c{uuid4().hex}", uuid4().hex
+    lake = {"catalog": catalog, "is_changelog": True}
+    jobs = {"L": LocalJob(tmp_path, IcebergLake(name), lake), "S": Job(tmp_path, IcebergLake(name), lake, spark=spark)}
+    batches = [
+        [canal("INSERT", [{"id": str(i), "a": "1"}], id=i, database=database) for i in (1, 2)],
+        [
+            canal("ALTER", [], id=3, database=database, isDdl=True, sql="ALTER TABLE t ADD COLUMN b int"),
+            canal("UPDATE", [{"id": "1", "a": "3", "b": "4"}], id=4, old=[{"a": "1"}], database=database),
+            canal("INSERT", [{"id": "1"}], id=5, database=database, table="U x"),
+        ],
+        [canal("DELETE", [{"id": "2", "a": "1", "b": None}], id=6, database=database)],
+        [canal("INSERT", [{"id": "7", "a": "7", "b": "7"}], id=7, database=database)],
+    ]
+    for number, (turn, batch) in enumerate(zip(turns, batches, strict=True)):
+        job, other = jobs[turn], jobs["S" if turn == "L" else "L"]
+        job.files = number
+        job.send(*batch)
+        job.check()
+        assert [report.waiting for report in job.run()] == [{}]
+        other.run_again()
+    local = jobs["L"]
+    assert local.rows(f"{database}.t", "id", "a", "b") == [(1, 3, 4), (7, 7, 7)]
+    assert local.rows(f"{database}.U x", "id") == [(1,)]
+    changes = local.rows(f"{database}.t", "_cdc_op", "id", suffix="changes")
+    assert changes == [("b", 1), ("c", 1), ("c", 2), ("c", 7), ("d", 2), ("u", 1)]
+    assert spark.sql(f"SELECT id, a, b FROM {name}.`{database}`.t ORDER BY id").collect() == [(1, 3, 4), (7, 7, 7)]
+    assert "canary" not in "".join(path.read_text() for path in (tmp_path / "state").rglob("*.json"))
+    (tmp_path / "other").mkdir()
+    another = Job(
+        tmp_path / "other", IcebergLake(name), lake | {"catalog": {**catalog, "s3.region": "eu"}}, spark=spark
+    )
+    spark.conf.set(f"spark.sql.catalog.{name}.client.region", "us")
+    with pytest.raises(
+        SetupError, match=r"another value of spark[.]sql[.]catalog[.]\w+[.]client[.]region than catalog"
+    ):
+        another.check()

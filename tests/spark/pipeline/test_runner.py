@@ -30,7 +30,8 @@ SECRETS = """
     "kafka.request.timeout.ms" = "1000"
     "kafka.default.api.timeout.ms" = "1500"
     [lake]
-    delta = "lake"
+    iceberg = "prod"
+    catalog = { type = "rest", uri = "http://127.0.0.1:1", token = "canary-password", "header.X-Login" = "canary-password" }
     [spark]
     "spark.hadoop.fs.azure.account.key.shop" = "canary-password"
     "spark.sql.catalog.ice.credential" = "client:canary-password"
@@ -62,12 +63,31 @@ def test_forms_that_keep_versions_are_refused_before_a_session_starts(tmp_path: 
         read_config(path).pipeline(str(path), Pipeline)
 
 
-def test_a_catalog_of_python_is_refused_before_a_session_starts():
-    """Spark would look for the tables in the catalog that its session calls so."""
-    catalog = {"type": "rest", "uri": "https://canary", "token": "canary-password"}
-    with pytest.raises(ValueError, match="is that of a run without Spark") as raised:
+def test_a_property_that_spark_cannot_be_told_is_refused_before_a_session_starts():
+    """By its name, and without a value."""
+    catalog = {"type": "rest", "uri": "https://canary", "s3.role-arn": "canary-password"}
+    with pytest.raises(ValueError, match=r"the property s3[.]role-arn of a catalog of type rest") as raised:
         Pipeline(Files("in"), LakeSettings(IcebergLake("prod"), catalog=catalog), "s")
     assert "canary" not in str(raised.value)
+
+
+def test_a_session_is_started_without_the_properties_of_a_catalog_which_its_pages_hide(tmp_path: Path):
+    """The command line of a JVM has its settings; the pipeline sets the properties."""
+    text = """
+        state = "s"
+        [source]
+        files = "in"
+        [lake]
+        iceberg = "prod"
+        catalog = { type = "sql", uri = "postgresql://u:canary-password@h/d", warehouse = "s3://b" }
+        [spark]
+        "spark.redaction.regex" = "shop"
+    """
+    settings = session_settings(read_config(written(tmp_path, text)))
+    names = ["delta-spark", "iceberg-spark-runtime-4.1", "iceberg-aws-bundle", "postgresql"]
+    assert packages(settings) == names
+    assert settings["spark.redaction.regex"] == r"spark\.sql\.catalog\.prod\.|shop"
+    assert "canary" not in str(settings)
 
 
 def test_a_lake_has_its_packages_and_catalog_beside_what_is_configured(tmp_path: Path):
@@ -99,7 +119,7 @@ import json, logging, sys, urllib.request
 from pathlib import Path
 logging.basicConfig(level=logging.DEBUG)
 from cdcavro.spark.pipeline.runner import session_settings
-from cdcavro.spark.pipeline.runner import check_source
+from cdcavro.spark.pipeline.runner import check_source, sink_of
 from cdcavro.spark.session import session
 from cdcavro.sync.config import read_config
 config = read_config(Path(sys.argv[1]))
@@ -108,6 +128,14 @@ spark = session(master="local[1]", config={**session_settings(config), "spark.ui
 logging.debug("%r %r", config, pipeline)
 try:
     check_source(pipeline.source, spark)
+except Exception as error:
+    print("REFUSED", error)
+else:
+    raise SystemExit("no error")
+sink = sink_of(pipeline.sink)
+sink.connect(spark)
+try:
+    sink.check(spark)
 except Exception as error:
     print("REFUSED", error)
 else:
@@ -139,7 +167,7 @@ def test_no_secret_is_on_the_pages_of_spark_nor_in_logs(tmp_path: Path):
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
     assert done.stdout.count("PAGE ") == 5
     assert "spark.shop.other" in done.stdout
-    assert "REFUSED" in done.stdout
+    assert done.stdout.count("REFUSED") == 2
     found = [
         text[max(0, at.start() - 200) : at.end()] for text in (done.stdout, done.stderr) for at in CANARY.finditer(text)
     ]

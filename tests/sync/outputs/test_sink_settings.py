@@ -9,9 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdcavro.change.model import Change, Source
+from cdcavro.errors import JobError
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.sync.outputs.sink_settings import LakeNames, LakeSettings
+from cdcavro.sync.pipeline import Pipeline
+from cdcavro.sync.sources import Files
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.names import FORMS, paths, told
@@ -51,3 +54,20 @@ def test_a_catalog_beside_another_place_of_tables_is_refused(
     with pytest.raises(ValueError, match=said) as raised:
         LakeSettings(sink, warehouse=warehouse, catalog={"type": "rest", "uri": "https://canary"})
     assert "canary" not in str(raised.value)
+
+
+def test_what_a_catalog_of_python_has_of_secrets_is_shown_nowhere():
+    """Nor the password of a database, also as its address does not spell it."""
+    catalog = {
+        "type": "sql",
+        "uri": "postgresql://me:canary%401@db/ice",
+        "warehouse": "s3://b",
+        "s3.access-key-id": "canary2",
+    }
+    pipeline = Pipeline(Files("in"), LakeSettings(IcebergLake("prod"), catalog=catalog), "s")
+    assert "canary" not in repr(pipeline) + repr(pipeline.sink) + repr(pipeline.sink.catalog)
+    assert pipeline.sink.catalog == catalog
+    said = "postgresql://me:canary%401@db/ice, jdbc:postgresql://db/ice for canary@1, canary2"
+    assert "canary" not in pipeline.redaction.of(said)
+    with pytest.raises(JobError, match=r"no answer to [.]{3}$"), pipeline.redaction.errors():
+        raise JobError("no answer to canary2")
