@@ -11,10 +11,11 @@ import json
 import re
 import time
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from cdcavro.errors import FileError, SchemaError
+from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.escaped_names import folder_names, plain_names, quote
 from cdcavro.lake.evolution import ADD, DROP, RENAME, WIDEN, is_wider_decimal
 from cdcavro.lake.sql_statements import (
@@ -220,6 +221,14 @@ FORMS: Final[Mapping[str, Mapping[str, str]]] = {
     SOFT: {**STATE, IS_DELETED: "boolean", DELETED_AT: "timestamp", END: "binary"},
     HISTORY: {**STATE, FROM: "timestamp", TO: "timestamp", END: "binary", AGAIN: "array<binary>"},
 }
+
+
+def check_form_name(form: str) -> None:
+    """Raise `ValueError` for a word that names no form."""
+    if form not in FORMS:
+        near = get_close_matches(form, FORMS, n=1)
+        hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(FORMS)}"
+        raise ValueError(f"{shown(form)} is no form of a current state: {hint}")
 
 
 def check_form(table: str, form: str, properties: Mapping[str, str]) -> None:

@@ -263,6 +263,7 @@ class Batches:
             "nameless": [[one, self._names.label(tables[one])] for one in nameless],
             "versions": self._newest_versions(tables),
             "protection": self._protection.layout,
+            "is_reduced": not self._writer.has_changes,
             **self._complete.facts,
         }
 
@@ -310,6 +311,7 @@ class Batches:
             self._maker = self._state.resume(number, self._settings.tables())
             facts = self._state.facts(number)
             self._check_rules(facts.get("protection", ""))
+            self._check_kept(is_reduced=facts.get("is_reduced", False))
             self._names = LakeNames.of(facts.get("names", []), self._template, self._settings.routes)
             self._totals = Counter(facts.get("totals", {}))
             self._complete = Completeness.of(facts, is_held=self._settings.rejects_hold)
@@ -324,6 +326,14 @@ class Batches:
             raise JobError(
                 f"rows wait in {self._rows.waiting.folder} that were made before [[table]] was changed: let them be"
                 " written with the rules as they were, and change these then"
+            )
+
+    def _check_kept(self, *, is_reduced: bool) -> None:
+        """Raise `JobError` if every change is wanted, and rows wait of which only the last change of each key was kept."""
+        if is_reduced and self._writer.has_changes and self._rows.waiting.has_rows:
+            raise JobError(
+                f"rows wait in {self._rows.waiting.folder} of which only the last change of each key was kept, and now"
+                " changelog or form wants all: let them be written with the settings as they were, and change these then"
             )
 
     def _first_attempt(self, number: int) -> datetime | None:

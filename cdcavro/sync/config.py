@@ -192,7 +192,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self._registry_of_source(file),
                 self.rejects_table,
                 self.rejects_topic,
-                tuple(one for one in self.table if one.is_about_rows or one.is_about_statements),
+                tuple(one for one in self.table if one.is_about_rows or one.is_about_lake_tables),
                 self.rejects_raw,
                 tuple(one.shape for one in self.table if one.shape is not None),
                 tuple(self.route),
@@ -224,6 +224,8 @@ class Config(Struct, forbid_unknown_fields=True):
             return self.lake.sink(file, self.table)
         if any(one.is_about_statements for one in self.table):
             raise FileError(file, "[lake] for include_statements and exclude_statements of [[table]]", "another sink")
+        if any(one.form is not None for one in self.table):
+            raise FileError(file, "[lake] for form of [[table]]", "another sink")
         return stated[0].sink(file)
 
 

@@ -13,12 +13,19 @@ from cdcavro.formats.connect_columns import PLACEHOLDER
 from cdcavro.lake.catalogs import check_catalog
 from cdcavro.lake.escaped_names import TABLE_NAME, check_name_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
-from cdcavro.lake.lakes import CURRENT, FORMS, DeltaLake, IcebergLake
+from cdcavro.lake.lakes import CURRENT, DeltaLake, IcebergLake, check_form_name
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.lake.table_shape import TableShape
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT
-from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings, StatementRules, excluded_kinds
+from cdcavro.sync.outputs.sink_settings import (
+    AvroFiles,
+    KafkaTopics,
+    LakeSettings,
+    StatementRules,
+    TableForms,
+    excluded_kinds,
+)
 from cdcavro.sync.protection import RowRule
 from cdcavro.sync.secrets import check_addresses, hide_secrets, safe_repr
 from cdcavro.sync.settings import RegistrySettings
@@ -79,6 +86,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password, a template that names no tables, and unknown words."""
         check_change_columns(self.change_columns)
+        check_form_name(self.form)
         _ = self.excluded
         check_addresses({"delta": self.delta, "warehouse": self.warehouse})
         if self.catalog:
@@ -101,10 +109,9 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             raise FileError(file, "either delta or iceberg in [lake]", "none" if self.delta is None else "both")
         if self.behavior not in BEHAVIORS:
             raise FileError(file, f"{', '.join(BEHAVIORS)} as behavior in [lake]", shown(self.behavior))
-        if self.form not in FORMS:
-            raise FileError(file, f"{', '.join(FORMS)} as form in [lake]", shown(self.form))
-        if self.form != CURRENT and not self.current:
-            raise FileError(file, f"current = true in [lake] for form = {shown(self.form)}", "false")
+        forms = TableForms(self.form, tuple((one.match, one.form) for one in tables if one.form is not None))
+        if forms.kept is not None and not self.current:
+            raise FileError(file, f"current = true in [lake] for form = {shown(forms.kept)}", "false")
         if not (self.current or self.changelog):
             raise FileError(file, "current or changelog in [lake]", "neither")
         if self.catalog and (self.iceberg is None or self.warehouse is not None):
@@ -138,6 +145,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             ),
             form=self.form,
             complete_minutes=self.complete_minutes,
+            table_forms=forms.tables,
         )
 
 
@@ -344,8 +352,9 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     """What is said of some tables: of their rows, of their shape, and of the statements that they follow.
 
     Of several such sections whose pattern fits a table, the first one that says anything of rows (`leave_out`, `mask`,
-    `where`) counts for its rows, the first one that says anything of the shape counts for its shape, and the first one
-    that says anything of statements for those. Names of columns match regardless of case. Raises `ValueError`.
+    `where`) counts for its rows, the first one that says anything of the shape counts for its shape, the first one that
+    says anything of statements for those, and the first one with a form for that. Names of columns match regardless of
+    case. Raises `ValueError`.
 
     * `key`: the columns of the key of a table whose source states none: it has a current state then.
     * `properties`: properties of the lake tables of a table, such as `delta.logRetentionDuration`.
@@ -353,6 +362,7 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
     * `partition`: columns by which a table of Iceberg is partitioned, and transforms of columns: `years`, `months`,
       `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
+    * `form`: the form of the current state, instead of what `[lake]` says.
     """
 
     key: tuple[str, ...] = ()
@@ -360,19 +370,27 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     partition: tuple[str, ...] = ()
     include_statements: tuple[str, ...] | None = None
     exclude_statements: tuple[str, ...] | None = None
+    form: str | None = None
     aspects: ClassVar[str] = (
-        "leave_out, mask, where, key, properties, partition, include_statements or exclude_statements"
+        "leave_out, mask, where, key, properties, partition, include_statements, exclude_statements or form"
     )
 
     def __post_init__(self) -> None:
         """Check what does not depend on a table."""
         super().__post_init__()
         _ = self.shape, self.excluded
+        if self.form is not None:
+            check_form_name(self.form)
 
     @property
     def says_something(self) -> bool:
         """Whether anything is said of tables, of whatever aspect."""
-        return self.is_about_rows or self.is_about_statements or any(self._of_shape.values())
+        return self.is_about_rows or self.is_about_lake_tables or any(self._of_shape.values())
+
+    @property
+    def is_about_lake_tables(self) -> bool:
+        """Whether anything is said of statements or of the form."""
+        return self.is_about_statements or self.form is not None
 
     @property
     def is_about_statements(self) -> bool:

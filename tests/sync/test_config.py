@@ -209,7 +209,19 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
             SIMPLE + 'name = "{database}"',
             "name in the lake has two or three parts between dots, made of {database}, {schema}",
         ),
-        (SIMPLE + 'form = "scd"', "expected current, soft, history as form in [lake], got 'scd'"),
+        (SIMPLE + 'form = "scd"', "'scd' is no form of a current state: there are current, soft, history, in [lake]"),
+        (
+            SIMPLE + '\n[[table]]\nmatch = "t"\nform = "histroy"',
+            "line 7: 'histroy' is no form of a current state: did you mean \"history\"?, in [table]",
+        ),
+        (
+            SIMPLE + 'current = false\nchangelog = true\n[[table]]\nmatch = "t"\nform = "soft"',
+            "expected current = true in [lake] for form = 'soft', got false",
+        ),
+        (
+            SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "f"\n[[table]]\nmatch = "t"\nform = "soft"',
+            "expected [lake] for form of [[table]], got another sink",
+        ),
         (
             SIMPLE + 'form = "soft"\ncurrent = false\nchangelog = true',
             "expected current = true in [lake] for form = 'soft', got false",

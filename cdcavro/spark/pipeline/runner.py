@@ -26,7 +26,7 @@ from cdcavro.files.streams import local_folder
 from cdcavro.lake.account import AccountFile
 from cdcavro.lake.catalogs import spark_catalog
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.lakes import CURRENT, IcebergLake
+from cdcavro.lake.lakes import IcebergLake
 from cdcavro.spark.framed_rows import with_id_header
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.pipeline.avro_files import FileSink
@@ -93,10 +93,9 @@ class Pipeline(pipeline.Pipeline):
         super().__post_init__()
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
-        if isinstance(self.sink, LakeSettings) and self.sink.form != CURRENT:
-            raise ValueError(
-                f'Spark does not write lake tables with form = "{self.sink.form}": run = "local", or --local, does'
-            )
+        kept = self.sink.forms.kept if isinstance(self.sink, LakeSettings) else None
+        if kept is not None:
+            raise ValueError(f'Spark does not write lake tables with form = "{kept}": run = "local", or --local, does')
 
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cdcavro.errors import FileError, SetupError, shown
 from cdcavro.lake.catalogs import NESSIE
 from cdcavro.lake.lake_columns import arrow_type
-from cdcavro.lake.lakes import CURRENT, NAME, OWNER, DeltaLake, foreign_table_error
+from cdcavro.lake.lakes import NAME, OWNER, DeltaLake, foreign_table_error
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.local.local_outcomes import in_order
 from cdcavro.sync.native.native_table import Mark
@@ -21,7 +21,7 @@ from cdcavro.sync.outputs import schema_changes
 from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 from cdcavro.sync.outputs.reject_places import COLUMNS, dotted_name
 from cdcavro.sync.outputs.schema_changes import SchemaChange
-from cdcavro.sync.outputs.sink_settings import WITH_FORM, AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class LocalLakeSink:
 
     def identity(self) -> str:
         """Return what identifies the lake, and the form of its tables, which cannot change: a state is bound to both."""
-        form = self.settings.form
-        return self.settings.name if form == CURRENT else f'{self.settings.name}{WITH_FORM}"{form}"'
+        return self.settings.identity
 
     def check(self) -> None:
         """Look for the lake. Raises `FileError` and `JobError`."""
@@ -145,7 +144,7 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
         unmarked=job.unmarked,
         change_columns=settings.change_columns,
         statements=settings.statements,
-        form=settings.form,
+        forms=settings.forms,
         complete_minutes=settings.complete_minutes,
     )
 

@@ -47,7 +47,7 @@ from cdcavro.sync.native.row_images import (
     read_envelopes,
     texts_of,
 )
-from cdcavro.sync.outputs.sink_settings import StatementRules
+from cdcavro.sync.outputs.sink_settings import StatementRules, TableForms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -115,7 +115,7 @@ class NativeTables:
     * `unmarked`: the tables that the pipeline wrote when lake tables did not say whose they are.
     * `change_columns` (tuple of str): as in `NativeState`.
     * `statements` (`StatementRules`): which statements of which tables are not followed.
-    * `form` (str): the form of current states, as in `LakeSettings`.
+    * `forms` (`TableForms`): which form the current state of each table has.
     * `complete_minutes` (float): as in `LakeSettings`.
     """
 
@@ -130,7 +130,7 @@ class NativeTables:
     unmarked: frozenset[TableName] = frozenset()
     change_columns: tuple[str, ...] = ()
     statements: StatementRules = field(default_factory=StatementRules)
-    form: str = CURRENT
+    forms: TableForms = field(default_factory=TableForms)
     complete_minutes: float = 10
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class NativeTables:
     @property
     def has_changes(self) -> bool:
         """Whether every change is wanted, and not only the last of each key."""
-        return self.is_changelog or self.form != CURRENT
+        return self.is_changelog or self.forms.kept is not None
 
     @property
     def has_states(self) -> bool:
@@ -206,7 +206,8 @@ class NativeTables:
             if self.is_current and reason is None:
                 known = self._known.setdefault(name, NativeCache())
                 own = lake, name, behavior, self.guard, known, self.change_columns, excluded
-                state = NativeState(*own) if self.form == CURRENT else NativeVersions(*own, form=self.form)
+                form = self.forms.of(table)
+                state = NativeState(*own) if form == CURRENT else NativeVersions(*own, form=form)
                 self._merge(state, table, waiting, steps)
                 written.append(lake.table(name))
             if self.is_changelog or reason is not None:

@@ -15,7 +15,7 @@ from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.catalogs import check_catalog, has_plain_names
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import LENIENT, STATEMENTS
-from cdcavro.lake.lakes import CURRENT, FORMS, IcebergLake
+from cdcavro.lake.lakes import CURRENT, IcebergLake, check_form_name
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.sync.outputs.routes import Routes
 from cdcavro.sync.secrets import hide_secrets
@@ -97,6 +97,39 @@ class StatementRules:
 
 
 @dataclass(frozen=True)
+class TableForms:
+    """Which form the current state of each table has. Raises `ValueError`.
+
+    * `usual` (str): that of most tables.
+    * `tables` (tuple[tuple[str, str], ...]): patterns of the names of tables, regardless of case, with theirs: the first
+      name of a table that any fits counts, and of the patterns that fit it the first.
+    """
+
+    usual: str = CURRENT
+    tables: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the forms."""
+        for form in self._every:
+            check_form_name(form)
+
+    @property
+    def _every(self) -> tuple[str, ...]:
+        return (self.usual, *[form for _, form in self.tables])
+
+    @property
+    def kept(self) -> str | None:
+        """A form that keeps versions of rows, None if no table has one: every change of a row is needed then."""
+        return next((form for form in self._every if form != CURRENT), None)
+
+    def of(self, table: Table) -> str:
+        """Return the form of a table. One that a statement renames keeps its form, unless none of its names had a rule."""
+        names = (schema.table for schema in table.versions)
+        found = (form for name in names for pattern, form in self.tables if fits_caseless(name, pattern))
+        return next(found, self.usual) if self.tables else self.usual
+
+
+@dataclass(frozen=True)
 class LakeSettings:
     """What is written to which lake. Raises `ValueError`.
 
@@ -116,6 +149,8 @@ class LakeSettings:
     * `statements` (StatementRules): which statements of which tables are not followed.
     * `form` (str): the form of current states: `current`, `soft` with the rows that were deleted, or `history` with all
       versions of rows. Spark writes the first only.
+    * `table_forms` (tuple[tuple[str, str], ...]): patterns of the names of tables that have another form, as in
+      `TableForms`.
     * `complete_minutes` (float): how many minutes apart lake tables are told up to when they are complete, each by a
       commit of its own behind one with rows; 0 for each batch.
     """
@@ -135,6 +170,7 @@ class LakeSettings:
     statements: StatementRules = StatementRules()
     form: str = CURRENT
     complete_minutes: float = 10
+    table_forms: tuple[tuple[str, str], ...] = ()
     topic = None
     is_connect = False
 
@@ -149,15 +185,23 @@ class LakeSettings:
         if self.template is not None:
             check_name_template(self.template)
         check_change_columns(self.change_columns)
-        if self.form not in FORMS:
-            raise ValueError(f"a form is one of {', '.join(FORMS)}, not {shown(self.form)}")
-        if self.form != CURRENT and not self.is_current:
-            raise ValueError(f"the form {self.form} is one of a current state, which is not written")
+        if self.forms.kept is not None and not self.is_current:
+            raise ValueError(f"the form {self.forms.kept} is one of a current state, which is not written")
 
     @property
     def name(self) -> str:
         """What the lake is called in messages."""
         return self.sink.name
+
+    @property
+    def identity(self) -> str:
+        """What identifies the lake, and the form of most tables, which cannot change: a state is bound to both."""
+        return self.name if self.form == CURRENT else f'{self.name}{WITH_FORM}"{self.form}"'
+
+    @property
+    def forms(self) -> TableForms:
+        """Which form the current state of each table has."""
+        return TableForms(self.form, self.table_forms)
 
     @property
     def lake(self) -> DeltaLake | IcebergLake:

@@ -128,6 +128,7 @@ partition = ["days(created)", "bucket(16, id)", "region"]
 properties = { "delta.logRetentionDuration" = "interval 60 days" }
 include_statements = ["add.column", "rename.column"]
 exclude_statements = ["truncate.table"]
+form = "history"
 
 [[route]]
 from = "shop_*.orders_*"

@@ -30,7 +30,7 @@ from cdcavro.sync.sources import Kafka
 from cdcavro.wire.formats import get_format
 from support import canal_packets
 from support.dts_records import packed, record, value
-from support.jobs import local_job
+from support.jobs import DELTA, ICEBERG, local_job
 from support.kafka_server import Broker, Record
 from support.messages import canal
 from support.moved_keys import MOVES, format_of, moving
@@ -411,6 +411,59 @@ def test_a_form_that_keeps_versions_has_the_same_rows_however_its_stream_is_cut(
     assert whole.rows("d.t", *SHOWN[form]) == KEPT[form]
     whole.run_again()
     assert whole.rows("d.t", *SHOWN[form]) == KEPT[form]
+
+
+@pytest.mark.parametrize("kind", [DELTA, ICEBERG])
+def test_a_table_has_the_form_of_the_first_rule_that_fits_it(job, kind):
+    """Every change is kept for those that need it; the others are as ever, and keep their form when they are renamed."""
+    forms = (("D.t", "history"), ("d.s*", "soft"), ("*.t", "current"))
+    made = job(kind, table_forms=forms)
+    for table in ("t", "s", "u"):
+        made.send(
+            canal("INSERT", [{"id": "1", "a": "1"}], id=1, es=1000, table=table),
+            canal("UPDATE", [{"id": "1", "a": "2"}], id=2, es=2000, table=table, old=[{"a": "1"}]),
+            canal("DELETE", [{"id": "1", "a": "2"}], id=3, es=4000, table=table),
+            canal("INSERT", [{"id": "2", "a": "3"}], id=4, es=5000, table=table),
+        )
+    made.run()
+    assert made.rows("d.t", *SHOWN["history"]) == [(1, 1, 1, 2), (1, 2, 2, 4), (2, 3, 5, None)]
+    assert made.rows("d.s", *SHOWN["soft"]) == [(1, 2, True, 4), (2, 3, False, None)]
+    assert made.rows("d.u", "id", "a") == [(2, 3)]
+    rename = "RENAME TABLE t TO v, s TO t, u TO w"
+    made.send(
+        canal("RENAME", [], id=5, es=6000, isDdl=True, table="t", sql=rename),
+        canal("UPDATE", [{"id": "2", "a": "4"}], id=6, es=7000, table="v", old=[{"a": "3"}]),
+        canal("DELETE", [{"id": "2", "a": "3"}], id=7, es=8000, table="t"),
+        canal("INSERT", [{"id": "3", "a": "3"}], id=8, es=9000, table="w"),
+    )
+    (report,) = made.run()
+    assert report.waiting == {}
+    assert made.rows("d.t", *SHOWN["history"])[2:] == [(2, 3, 5, 7), (2, 4, 7, None)]
+    assert made.rows("d.s", *SHOWN["soft"]) == [(1, 2, True, 4), (2, 3, True, 8)]
+    assert made.rows("d.u", "id", "a") == [(2, 3), (3, 3)]
+
+
+def test_a_table_that_gets_another_form_waits_and_one_whose_changes_are_gone_stops_the_stream(job):
+    """Of rows that waited, only the last change of each key was kept: a history of them would be less than it says."""
+    made = job()
+    made.send(row(1, es=1000))
+    made.run()
+    made.lake["table_forms"] = (("d.t", "history"),)
+    made.send(row(2, es=2000))
+    (report,) = made.run()
+    assert 'was begun with form = "current", which cannot become "history"' in report.waiting["d.t"]
+    made.lake["table_forms"] = ()
+    made.send(row(3, es=3000))
+    made.run()
+    assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
+    made.send(row(1, es=3000, table="u"), row(1, es=4000, table="u"))
+    # Its rows wait, as rejects go where it would be.
+    (report,) = made.run(rejects_table="d.u")
+    assert [*report.waiting] == ["d.u"]
+    made.lake["table_forms"] = (("d.u", "history"),)
+    made.send(row(1, es=5000, table="u"))
+    with pytest.raises(JobError, match="of which only the last change of each key was kept, and now changelog or form"):
+        made.run()
 
 
 def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
