@@ -33,7 +33,7 @@ class HalfJoiner:
         if change.half is None:
             yield change
             return
-        _check_half(change)
+        check_half(change)
         identity = identity_of(change)
         waiting = self._pending.get(identity)
         if waiting is None:
@@ -63,7 +63,7 @@ class HalfJoiner:
         yield from map(resolve_half, waiting)
 
 
-def _check_half(half: Change) -> None:
+def check_half(half: Change) -> None:
     """Raise `StructureError` unless a half has its row and the number that both halves share."""
     format = half.source.format
     if half.half not in ("BEFORE", "AFTER"):

@@ -152,6 +152,8 @@ class _StateShape(msgspec.Struct):
     reached: list[tuple[str, int, int | None, int, int | None]] = []
     complete: list[tuple[int, list[str], int | None, int | None, int]] = []
     begun: datetime | None = None
+    # How many halves of updates wait.
+    halves: int = 0
     idle: list[int] = []
     whole: bool = False
 

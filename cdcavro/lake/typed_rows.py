@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, DML, Change, replace
+from cdcavro.change.order import is_by_numbers
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, order_value, reset_order, split_resets
 from cdcavro.errors import CdcAvroError, OrderError, SchemaError, StructureError, plain, shown
 from cdcavro.lake.evolution import DROP_TABLE, TRUNCATE_TABLE
@@ -75,7 +76,7 @@ def rows_of_message(
     rows = []
     for change, typed, gone in ordered:
         for one in typed:
-            order = order_value(one.change, time=time, is_left=_is_left(change, one))
+            order = order_value(_ordered(change, one), time=time, is_left=_is_left(change, one))
             number, version = one.table.number, one.schema.version
             rows.append(TypedRow(number, version, OPERATIONS[one.change.op], order, one.key, one.payload, one.absent))
         for table in gone:
@@ -158,6 +159,15 @@ def drop_lookup(dropped: Mapping[bytes, Sequence[int]], tables: Tables) -> Calla
         return [tables.tables[number] for number in numbers]
 
     return look_up
+
+
+def _ordered(change: Change, typed: TypedChange) -> Change:
+    """Return what orders a row: without its place for the row before an update that has a message of its own.
+
+    It comes before the row after the update then, which has the same number, wherever and how often the two arrive.
+    """
+    is_before = change.half == "BEFORE" and change.position is not None and is_by_numbers(change)
+    return replace(typed.change, place=None) if is_before else typed.change
 
 
 def _is_left(change: Change, typed: TypedChange) -> bool:

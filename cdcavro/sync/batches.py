@@ -16,6 +16,7 @@ from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.account import BatchFacts, NewVersions, Unparsed
 from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.conversion.rounds import convert
+from cdcavro.sync.conversion.waiting_halves import HALVES, JoinedHalves, KeptHalves, WaitingHalf
 from cdcavro.sync.outputs.completeness import Completeness, instant_text, partitions_of
 from cdcavro.sync.outputs.reject_places import Rejects, write_to_places
 from cdcavro.sync.outputs.schema_changes import sentences
@@ -180,6 +181,8 @@ class Batches:
         self._said: dict[int, int] = {}
         folder = state.folder.parent
         waiting = WaitingRows(folder / WAITING)
+        # The halves of updates that the last batch left.
+        self._halves, self._kept = KeptHalves(folder / HALVES), tuple[WaitingHalf, ...]()
         named = paused_tables(folder), table_resets(folder)
         self._rows = TableRows(writer, waiting, settings.merge_every, *named, self._protection.public)
         # The tables that refused their rows when they were last written, and why.
@@ -201,9 +204,12 @@ class Batches:
 
     def _run(self, messages: BatchMessages, number: int) -> BatchReport:
         began, maker, since = time.time(), self._resume(number), self._first_attempt(number)
+        # As the state has it, so that a batch that is run again decides the same.
+        begun = since or datetime.now(UTC).replace(microsecond=0)
+        halves = JoinedHalves(self._settings.halves_minutes, begun.timestamp(), self._kept)
         seconds: dict[str, float] = {}
         with _measure_time(seconds, "convert"):
-            outcomes, learned = self._convert(messages, maker)
+            outcomes, learned = self._convert(messages, maker, halves)
         try:
             report = BatchReport(number, {name: outcomes.counts[name] for name in COUNTS}, seconds=seconds)
             report.notes = [*outcomes.notes, *messages.marks(_files_of(outcomes.lanes))]
@@ -213,19 +219,14 @@ class Batches:
             tables = maker.tables.tables
             rows = self._operations(outcomes, self._named(outcomes, tables))
             report.notes += self._slips(tables)
-            totals = self._totals + Counter(report.counts)
-            begun = since or datetime.now(UTC)
             self._take_times(outcomes, number, begun)
-            facts = {
-                "counts": report.counts,
-                "totals": totals,
-                "read": outcomes.lanes,
-                "rows": rows,
-                **self._facts_of_tables(outcomes, tables),
-                "begun": begun.isoformat(timespec="seconds"),
-            }
+            kept = halves.waiting(outcomes.halves)
+            report.notes += _notes_of_halves(kept)
+            facts = self._facts(report, outcomes, rows, begun, kept)
+            facts |= self._facts_of_tables(outcomes, tables)
             decided = self._decide(learned, maker, report)
             with _measure_time(seconds, "state"):
+                self._halves.write(number, kept)
                 self._state.write(number, learned, maker.clock, facts)
             with _measure_time(seconds, "rejects"):
                 self._put_aside(outcomes, report, since, decided)
@@ -233,7 +234,7 @@ class Batches:
                 written = self._rows.write(outcomes, number, tables, self._names, since, self._complete.goals)
             self._tell(report, written, tables, number)
             self._tell_late(report, outcomes)
-            self._totals, self._next = totals, number + 1
+            self._totals, self._next, self._kept = facts["totals"], number + 1, tuple(kept)
             report.operations = {name: dict(operations) for name, operations in rows.items()}
             self._note(report, began, maker.tables, learned)
         finally:
@@ -245,7 +246,9 @@ class Batches:
         partitions = partitions_of(self._state.folder.parent / CHECKPOINT, number)
         self._complete.take(outcomes.times, outcomes.tables, partitions, begun)
 
-    def _convert(self, messages: BatchMessages, maker: TypedRows) -> tuple[Outcomes, list[Change]]:
+    def _convert(
+        self, messages: BatchMessages, maker: TypedRows, halves: JoinedHalves
+    ) -> tuple[Outcomes, list[Change]]:
         return convert(
             messages.convert,
             maker,
@@ -253,7 +256,26 @@ class Batches:
             is_reduced=not self._writer.has_changes,
             has_states=self._writer.has_states,
             marks=self._complete.marks,
+            halves=halves,
         )
+
+    def _facts(
+        self,
+        report: BatchReport,
+        outcomes: Outcomes,
+        rows: dict[str, dict[str, int]],
+        begun: datetime,
+        halves: Sequence[WaitingHalf],
+    ) -> dict[str, Any]:
+        """Return what the state says of the messages of a batch, and when it was begun."""
+        return {
+            "counts": report.counts,
+            "totals": self._totals + Counter(report.counts),
+            "read": outcomes.lanes,
+            "halves": len(halves),
+            "rows": rows,
+            "begun": begun.isoformat(timespec="seconds"),
+        }
 
     def _facts_of_tables(self, outcomes: Outcomes, tables: Sequence[Table]) -> dict[str, Any]:
         """Return what the state says of names in the lake, of tables that are refused one, and of their versions."""
@@ -314,6 +336,7 @@ class Batches:
             self._check_kept(is_reduced=facts.get("is_reduced", False))
             self._names = LakeNames.of(facts.get("names", []), self._template, self._settings.routes)
             self._totals = Counter(facts.get("totals", {}))
+            self._kept = self._halves.read(number - 1, facts.get("halves", 0))
             self._complete = Completeness.of(facts, is_held=self._settings.rejects_hold)
             self._complete.settle(self._rows.waiting.tables())
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
@@ -458,6 +481,13 @@ def _other_look(outcomes: Outcomes, formats: Formats) -> str | None:
     if not isinstance(given, str) or given == MIXED:
         return None
     return other_format(outcomes.store.first_rejects(_LOOKED_AT), given)
+
+
+def _notes_of_halves(halves: Sequence[WaitingHalf]) -> list[str]:
+    """Return what is to be said of halves that wait."""
+    if not halves:
+        return []
+    return [f"{number_of(len(halves), 'half of an update waits/halves of updates wait')} for the other half"]
 
 
 def _files_of(lanes: Sequence[Sequence[Any]]) -> list[str]:

@@ -110,6 +110,7 @@ class Config(Struct, forbid_unknown_fields=True):
     * `schema_changes_table`: a table of the lake that has what was decided for each statement.
     * `rejects_raw`: whether rejects `keep` the bytes of their messages, or `omit` them; with `[[table]]` it must be said.
     * `rejects_hold`: whether rejects hold back up to when the tables of their topic are said to be complete.
+    * `halves_minutes`: for how many minutes half an update, sent in two messages, waits for the other; by default none does.
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
     * `every`: how often a batch begins.
     * `merge_every`: with how many batches tables are written; until then their rows wait in the state.
@@ -134,6 +135,7 @@ class Config(Struct, forbid_unknown_fields=True):
     schema_changes_table: str | None = None
     rejects_raw: str | None = None
     rejects_hold: bool = True
+    halves_minutes: float | None = None
     # What is written of the rows of tables, and the shape of these.
     table: list[TableConfig] = []
     # What tables are called where they are written.
@@ -198,6 +200,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 tuple(self.route),
                 self.rejects_hold,
                 self.schema_changes_table,
+                self.halves_minutes,
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:

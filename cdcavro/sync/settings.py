@@ -212,6 +212,8 @@ class Settings:
     * `routed` (tuple[Route, ...]): what tables are called where they are written; the first route that fits a table counts.
     * `rejects_hold` (bool): whether rejects hold back up to when tables are said to be complete.
     * `schema_changes_table` (str or None): a lake table, `database.table`, of what was decided for each statement.
+    * `halves_minutes` (float or None): for how many minutes the half of an update waits for the other one, before it is a
+      reject; if it is None, halves are not joined.
     """
 
     formats: Formats = Formats()
@@ -230,6 +232,7 @@ class Settings:
     routed: tuple[Route, ...] = ()
     rejects_hold: bool = True
     schema_changes_table: str | None = None
+    halves_minutes: float | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""
@@ -244,6 +247,13 @@ class Settings:
             raise ValueError(
                 'rejects have the bytes of messages, which no mask covers: say rejects_raw = "omit", after which a reject'
                 ' cannot be read again, or rejects_raw = "keep"'
+            )
+        if self.halves_minutes is not None and not self.halves_minutes > 0:
+            raise ValueError(f"halves_minutes is a number of minutes above 0, not {self.halves_minutes}")
+        if self.halves_minutes is not None and not self.has_raw:
+            raise ValueError(
+                'halves of updates wait with the bytes of their messages, which rejects_raw = "omit" keeps nowhere:'
+                " leave out halves_minutes"
             )
         self.tables()
 

@@ -67,6 +67,19 @@ def test_halves_of_an_update_are_a_delete_and_an_insert():
     assert [row.order for row in rows] == sorted(row.order for row in rows)
 
 
+def test_the_row_before_an_update_comes_before_the_row_after_it_wherever_it_arrives():
+    """Sent again, alone and behind it, it has the same order, and takes nothing away."""
+    source = replace(SOURCE, format="datahub_blob")
+    first = replace(insert(1), op="UPDATE", half="BEFORE", before={"id": 1, "a": 1}, after=None, position=(7,))
+    second = replace(insert(1), op="UPDATE", half="AFTER", position=(7,))
+    messages = [
+        [replace(one, source=source, place=Arrival(topic="x", partition=0, offset=offset))]
+        for offset, one in enumerate([first, second, first])
+    ]
+    orders = [row.order for row in TypedRows(Tables()).of_batch(messages).rows]
+    assert orders[0] == orders[2] < orders[1]
+
+
 def test_what_contradicts_its_table_is_a_reject_and_the_others_go_on():
     """A statement that is not understood, and a row that does not fit."""
     bad = Change(op="ALTER", ddl="ALTER TABLE t ADD COLUMN (")

@@ -47,6 +47,7 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
         rejects_table = "ops.rejects"
         rejects_topic = "rejects"
         max_rejects = "1%"
+        halves_minutes = 30
         [format]
         "shop*" = "canal"
         "*" = "mixed"
@@ -100,6 +101,7 @@ def test_a_configuration_becomes_a_pipeline(tmp_path: Path, monkeypatch: pytest.
     assert settings.max_rejects == MaxRejects(Fraction(1), is_percent=True)
     assert (pipeline.state, pipeline.rejects, config.every) == ("s", "r", "5 seconds")
     assert (settings.rejects_table, settings.rejects_topic) == ("ops.rejects", "rejects")
+    assert settings.halves_minutes == 30
 
 
 def test_statements_are_followed_by_table_and_else_as_the_lake_says(tmp_path: Path):
@@ -264,6 +266,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         ('every = "0 seconds"\n' + SIMPLE, "every is a time such as \"10 seconds\", not '0 seconds'"),
         ('every = "1 month"\n' + SIMPLE, "every is a time such as \"10 seconds\", not '1 month'"),
         ('max_rejects = "some"\n' + SIMPLE, "expected a number such as 5 or a share such as 2%, got 'some'"),
+        ("halves_minutes = -1\n" + SIMPLE, "halves_minutes is a number of minutes above 0, not -1"),
         ('rejects_table = "rejects"\n' + SIMPLE, "rejects_table is called database.table, not 'rejects'"),
         ('rejects_table = "a.b.c"\n' + SIMPLE, "rejects_table is called database.table, not 'a.b.c'"),
         (f'rejects_table = "a.{"b" * 201}"\n' + SIMPLE, "is longer than 200 bytes, and no name in a lake"),

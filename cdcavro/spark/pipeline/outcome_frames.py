@@ -17,7 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, JobError
 from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
@@ -60,7 +60,15 @@ class FrameBatch:
     room: int = 0
 
     def convert(self, knowledge: Knowledge) -> Outcomes:
-        """Convert the messages; the frame of outcomes stays until it is freed. Raises as `merge_notes` does."""
+        """Convert the messages; the frame of outcomes stays until it is freed.
+
+        Raises `JobError` as `merge_notes` does, and for halves that another runner left, which Spark does not join.
+        """
+        if knowledge.halves.kept:
+            raise JobError(
+                "halves of updates wait in the folder of the state, which Spark does not join: run it with --local, once"
+                " without halves_minutes if it is to go on with Spark"
+            )
         task = in_worker(converter(knowledge, unpack_lines))
         outcomes = self.frame.mapInArrow(task, COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
         try:

@@ -89,8 +89,10 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for a form and a catalog of lake tables that Spark does not have."""
+        """Raise `ValueError` as other runners do, and for halves, a form and a catalog of lake tables that Spark does not have."""
         super().__post_init__()
+        if self.settings.halves_minutes is not None:
+            raise ValueError('Spark does not join halves of updates (halves_minutes): run = "local", or --local, does')
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
         kept = self.sink.forms.kept if isinstance(self.sink, LakeSettings) else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.change.model import DDL
 from cdcavro.lake.learning import Learner, NewTables, outline_of
 from cdcavro.sync.conversion.outcome_rows import STATEMENT, message_row
+from cdcavro.sync.conversion.waiting_halves import JoinedHalves
 from cdcavro.sync.protection import Protection
 from cdcavro.sync.settings import Chosen
 
@@ -52,6 +53,13 @@ class Knowledge:
     has_raw: bool = True
     # As in `LaneTimes`.
     marks: Mapping[int, int] = field(default_factory=dict)
+    # How halves of updates are joined.
+    halves: JoinedHalves = field(default_factory=JoinedHalves)
+
+    @property
+    def of_tasks(self) -> Knowledge:
+        """The same without the halves that the batch before left, which one more task joins."""
+        return replace(self, halves=self.halves._replace(kept=())) if self.halves.kept else self
 
 
 class Questions:

@@ -121,6 +121,11 @@ class LaneTimes:
         """Note that a message is rejected, unless it is learned."""
         self._run.rejects.add(i)
 
+    def mend(self, place: Arrival | None) -> None:
+        """Note that a message is a row now that was to be rejected, when it arrived at a place."""
+        if place is not None and place.topic is not None and place.partition is not None:
+            self._lanes.setdefault((place.topic, place.partition), _LaneTime()).mended += 1
+
     def hear(self, i: int, changes: Sequence[Change]) -> None:
         """Note what statements and heartbeats of a message say."""
         if self._run.lane is not None:

@@ -15,6 +15,7 @@ from cdcavro.errors import JobError
 from cdcavro.lake.learning import Learned, NewTables, identity_of, refusal_fields
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import FAILURE
+from cdcavro.sync.conversion.waiting_halves import JoinedHalves
 from cdcavro.sync.settings import Chosen
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.tables import ERROR
@@ -40,10 +41,11 @@ def convert(
     is_reduced: bool,
     has_states: bool = False,
     marks: Mapping[int, int] | None = None,
+    halves: JoinedHalves | None = None,
 ) -> tuple[Outcomes, list[Change]]:
     """Return the outcomes of a batch that `run` converts, and what it said of tables, which `maker` learns.
 
-    `is_reduced`, `has_states` and `marks` are as in `Knowledge`.
+    `is_reduced`, `has_states`, `marks` and `halves` are as in `Knowledge`.
 
     The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables,
     the driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again
@@ -53,7 +55,9 @@ def convert(
     A misfit that is to end the job ends it when nothing more is learned: `run` then raises `MisfitError`, or what its
     runner makes of it, such as `PythonException` of Spark.
     """
-    know = partial(_knowledge, maker, settings, is_reduced=is_reduced, has_states=has_states, marks=marks or {})
+    know = partial(
+        _knowledge, maker, settings, is_reduced=is_reduced, has_states=has_states, marks=marks, halves=halves
+    )
     new, learned, faults = NewTables(maker.tables), Learned([], [], {}), {}
     outcomes = run(know(None))
     for _ in range(_ROUNDS):
@@ -93,7 +97,8 @@ def _knowledge(
     *,
     is_reduced: bool,
     has_states: bool,
-    marks: Mapping[int, int],
+    marks: Mapping[int, int] | None,
+    halves: JoinedHalves | None,
 ) -> Knowledge:
     chosen = settings.chosen
     left_out = (table.number for table in maker.tables.tables if not chosen.has(table.schema.table))
@@ -112,7 +117,8 @@ def _knowledge(
         framed=settings.framed,
         protection=settings.protection,
         has_raw=settings.has_raw,
-        marks=marks,
+        marks=marks or {},
+        halves=halves or JoinedHalves(),
     )
 
 
@@ -186,6 +192,8 @@ class Outcomes(NamedTuple):
     misfit: str = ""
     # As `LaneTimes.lanes`, of all tasks.
     times: list[list[Any]] = []  # noqa: RUF012  nobody changes it
+    # The halves of updates that wait for a later batch, as rows of `outcome_rows`.
+    halves: Sequence[Mapping[str, Any]] = ()
 
     def with_numbers(self, marks: Mapping[int, str] | None) -> Outcomes | None:
         """Return the same with numbers for new tables; `marks` has their marks by number.

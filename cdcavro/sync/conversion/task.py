@@ -7,6 +7,7 @@ what is new. If that is only new tables, the task has learned of them what the d
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.change.clock import Clock, LaneTime, lane_at, place_before
+from cdcavro.change.halves import join_pair
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.change.operations import check_operation
 from cdcavro.errors import (
@@ -27,6 +29,7 @@ from cdcavro.errors import (
     MisfitError,
     OrderError,
     PayloadError,
+    StructureError,
     plain,
     shown,
 )
@@ -37,10 +40,12 @@ from cdcavro.sync.conversion.framed_messages import open_framed
 from cdcavro.sync.conversion.knowledge import Questions
 from cdcavro.sync.conversion.lane_times import LaneTimes
 from cdcavro.sync.conversion.outcome_rows import (
+    HALF,
     OF_ROWS,
     REJECT,
     ROW,
     SCHEMA,
+    STATEMENT,
     SUMMARY,
     Message,
     TaskFacts,
@@ -50,11 +55,13 @@ from cdcavro.sync.conversion.outcome_rows import (
     row_batches,
 )
 from cdcavro.sync.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
+from cdcavro.sync.conversion.waiting_halves import Half, TaskHalves, alone, half_batch
 from cdcavro.sync.protection import HIDDEN
+from cdcavro.sync.reading.message_columns import MOST_ROWS
 from cdcavro.table.writing.table_writer import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
@@ -94,10 +101,22 @@ def converter(
             # Spark wants all to be read.
             deque(messages, maxlen=0)
             return
+        yield from task.halves()
         yield from task.rows()
         yield task.summary()
 
     return convert if knowledge.framed is None else open_framed(convert, knowledge.framed, knowledge.formats)
+
+
+def left_outcomes(knowledge: Knowledge, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """Yield what becomes of the halves of updates that the tasks of a batch left, and the batch before.
+
+    `rows` are the former, as rows of `outcome_rows`. Halves that still wait are outcomes again.
+    """
+    halves = [*knowledge.halves.kept, *knowledge.halves.waiting(rows)]
+    # As each task has, this one has knowledge of its own.
+    own = pickle.loads(pickle.dumps(knowledge))  # noqa: S301  it was dumped right here
+    return converter(own)(half_batch(halves[i : i + MOST_ROWS]) for i in range(0, len(halves), MOST_ROWS))
 
 
 class _Task:
@@ -116,6 +135,9 @@ class _Task:
         self._output = TaskOutput(knowledge, self._questions)
         self._exact: list[tuple[int, TypedRow]] = []
         self._times = LaneTimes(knowledge.marks)
+        self._halves = TaskHalves()
+        # How many other messages are rows of a message, by its index: those of the other half.
+        self._joined: dict[int, int] = {}
         self._size = _FIRST
 
     def convert(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -144,6 +166,7 @@ class _Task:
         """
         while True:
             clock, lines, times = self._clock.copy(), dict(self._lines), self._times.copy()
+            halves = self._halves.copy()
             convert()
             is_new = self._questions.learn()
             if is_new:
@@ -151,7 +174,7 @@ class _Task:
                 self._placings.clear()
             if not is_new or self._questions.is_ahead:
                 break
-            self._clock, self._lines, self._times = clock, lines, times
+            self._clock, self._lines, self._times, self._halves = clock, lines, times, halves
             self._output.take_back()
         if is_new:
             self._current.counts["given up"] += 1
@@ -173,15 +196,16 @@ class _Task:
                 self._convert_run(run)
             self._times.end()
 
-    def _keep(self, rows: pa.RecordBatch) -> None:
+    def _keep(self, rows: pa.RecordBatch, joined: Mapping[int, int] | None = None) -> None:
         if not self._questions.is_ahead:
             self._times.add(rows, self._knowledge.tables.tables)
-        self._output.keep(rows)
+        self._output.keep(rows, joined or {})
 
     def _keep_exact(self) -> None:
         exact, self._exact = self._exact, []
+        joined, self._joined = self._joined, {}
         if exact:
-            self._keep(rows_batch(exact))
+            self._keep(rows_batch(exact), joined)
 
     def _convert_run(self, run: MessageRun) -> None:
         """Convert messages of one lane and one format."""
@@ -286,8 +310,49 @@ class _Task:
         elif not knowledge.is_all and any(change.op in DDL for change in placed):
             self._current.counts["statements"] += 1
             self._current.others += self._questions.ask(placed, own, {})
+        elif knowledge.halves.takes(placed, knowledge.chosen):
+            self._join(placing, i, own, placed[0])
         else:
             self._place(placing, i, message, changes, placed, own)
+
+    def _join(self, placing: Placing, i: int, own: Message, change: Change) -> None:
+        """Take the half of an update, which waits unless the other one came."""
+        try:
+            others = self._halves.add(Half(change, own))
+        except StructureError as error:
+            self._refuse(i, own, error.fields)
+            return
+        if not others:
+            # Its lane is complete up to what was before it, as if it were rejected, until it is joined.
+            self._times.reject(i)
+            for half, too_late in self._halves.give_up():
+                self._reject_half(half, too_late)
+            return
+        update = [join_pair(others[-1].change, change)]
+        messages = [*(one.message for one in others), own]
+        # The place, and all else that there is once, is that of the row after the update.
+        after = messages.pop() if change.half == "AFTER" else messages.pop(-2)
+        # No other message is like it.
+        if self._place(placing, i, b"", update, update, after._replace(alike=b""), messages):
+            for one in others:
+                self._times.mend(one.message.place)
+
+    def _reject_half(self, half: Half, error: StructureError) -> None:
+        self._current.counts["rejected"] += 1
+        self._current.others.append(message_row(REJECT, half.message, error.fields, None))
+
+    def halves(self) -> Iterator[pa.RecordBatch]:
+        """Yield the halves that still wait, and the rejects of those that have waited for too long."""
+        late = self._knowledge.halves.late
+        for half in self._halves.waiting:
+            if half.place in late:
+                self._reject_half(half, alone(half.change, f"within {self._knowledge.halves.minutes:g} minutes"))
+            else:
+                # It is read with the batch in which it is decided.
+                self._current.counts.update({"read": -1, "waiting": 1})
+                self._current.others.append(message_row(HALF, half.message, {}, None))
+        self._output.commit()
+        yield from self._output.ready()
 
     def _place(
         self,
@@ -297,7 +362,9 @@ class _Task:
         changes: Sequence[Change],
         placed: Sequence[Change],
         own: Message,
-    ) -> None:
+        others: Sequence[Message] = (),
+    ) -> bool:
+        """Make rows of a message, and of `others` that are the same change; return whether they could be made."""
         before = self._knowledge.tables.misfit_count
         try:
             rows = placing.rows(message, changes, own.place, own.alike)
@@ -308,10 +375,12 @@ class _Task:
                 if self._knowledge.is_strict:
                     raise
                 self._current.counts["misfits"] += 1
-            self._current.counts["unplaced"] += 1
+            self._current.counts["unplaced"] += 1 + len(others)
             self._times.reject(i)
-            self._current.others += self._questions.ask(placed, own, refusal_fields(placed[0], error))
-            return
+            fault = refusal_fields(placed[0], error)
+            self._current.others += self._questions.ask(placed, own, fault)
+            self._current.others += [message_row(STATEMENT, one, fault, []) for one in others]
+            return False
         self._times.hear(i, placed)
         if not self._knowledge.is_all and any(not self._knowledge.tables.tables[row.table].is_used for row in rows):
             # The driver may change a version, but none with which data is written.
@@ -321,9 +390,11 @@ class _Task:
             self._output.note_misfits(kept, rows, placed)
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
+            self._joined |= {i: len(others)} if others else {}
         else:
-            self._current.counts["statements"] += 1
+            self._current.counts["statements"] += 1 + len(others)
             self._output.keep_statement(rows)
+        return True
 
     def _fault(self, changes: Sequence[Change]) -> Fault | None:
         """Return why a statement among the changes was refused, if one was."""
@@ -401,11 +472,14 @@ class TaskOutput:
         self._all.rows += current.rows
         self._all.others += current.others
 
-    def keep(self, rows: pa.RecordBatch) -> None:
-        """Keep rows of tables that are wanted, and count their messages."""
+    def keep(self, rows: pa.RecordBatch, joined: Mapping[int, int]) -> None:
+        """Keep rows of tables that are wanted, and count their messages.
+
+        `joined` has how many other messages a message stands for, by its index.
+        """
         if self._questions.is_ahead:
             return
-        count = pc.count_distinct(rows.column("message")).as_py()
+        count = _count_messages(rows, joined)
         left_out = self._left_out()
         if left_out:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))
@@ -417,7 +491,7 @@ class TaskOutput:
             # Another lane may have the statement that says where a column came from.
             self.current.counts["given up"] += 1
             return
-        wanted = pc.count_distinct(rows.column("message")).as_py()
+        wanted = _count_messages(rows, joined)
         self.current.counts["written"] += wanted
         self.current.counts["left out"] += count - wanted
         if rows.num_rows:
@@ -508,6 +582,12 @@ class TaskOutput:
         numbers = self._facts.tables if self._knowledge.is_reduced else ()
         tables = self._knowledge.tables.tables
         return [one for one in numbers if _is_keyed(tables[one])]
+
+
+def _count_messages(rows: pa.RecordBatch, joined: Mapping[int, int]) -> int:
+    messages = rows.column("message")
+    count: int = pc.count_distinct(messages).as_py()
+    return count + sum(joined.get(one, 0) for one in pc.unique(messages).to_pylist()) if joined else count
 
 
 def _is_keyed(table: Table) -> bool:

@@ -21,7 +21,7 @@ from cdcavro.change.model import Change
 from cdcavro.errors import JobError
 from cdcavro.files.streams import local_folder
 from cdcavro.lake.account import RejectReason
-from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT, SUMMARY
+from cdcavro.sync.conversion.outcome_rows import HALF, REJECT, ROW, STATEMENT, SUMMARY
 from cdcavro.sync.outputs.reject_places import MOST_REASONS, PLACE, kind_of, place_of, reason_key
 from cdcavro.sync.outputs.table_rows import OF_ROWS, check_written
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _OTHERS: Final = ""
 _REJECTS: Final = "part-00000.json"
 _PIECE: Final = 1 << 16
+# What is kept in the memory of this process only.
+_APART: Final = pa.array([SUMMARY, HALF], pa.int8())
 
 
 class LocalStore:
@@ -57,6 +59,7 @@ class LocalStore:
         self._lock = Lock()
         # The summaries of tasks.
         self.notes: list[dict[str, Any]] = []
+        self._halves: list[dict[str, Any]] = []
 
     @property
     def files(self) -> LocalFiles:
@@ -71,15 +74,22 @@ class LocalStore:
         if count < outcomes.num_rows:
             others = outcomes.filter(pc.invert(is_row))
             summaries = others.filter(pc.equal(others.column("what"), SUMMARY)).column("note").to_pylist()
-            others = others.filter(pc.not_equal(others.column("what"), SUMMARY))
+            halves = others.filter(pc.equal(others.column("what"), HALF))
+            others = others.filter(pc.invert(pc.is_in(others.column("what"), _APART)))
             with self._lock:
                 self.notes += map(json.loads, summaries)
+                self._halves += halves.to_pylist() if halves.num_rows else []
                 self._keep(_OTHERS, others)
             outcomes = outcomes.filter(is_row) if count else outcomes.slice(0, 0)
         if count:
             with self._lock:
                 for name, rows in _runs(outcomes):
                     self._keep(name, rows)
+
+    def take_halves(self) -> list[dict[str, Any]]:
+        """Return the halves of updates that wait, with the columns of `outcome_rows`, and keep them no longer."""
+        halves, self._halves = self._halves, []
+        return halves
 
     def _keep(self, name: str, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:

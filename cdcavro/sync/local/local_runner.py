@@ -24,7 +24,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Arrivals, Batches, Lag
 from cdcavro.sync.conversion.rounds import merge_notes
-from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
 from cdcavro.sync.local.local_sinks import LocalLakeSink, native_lake, reject_outputs, schema_change_output, sink_of
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
@@ -97,7 +97,7 @@ class LocalBatch:
         store = LocalStore(self.spill, self.room)
         self.notes.clear()
         # As each task of Spark's has, a task has knowledge of its own, to which it adds what it learns.
-        given = pickle.dumps(knowledge)
+        given = pickle.dumps(knowledge.of_tasks)
         shares = _shares(self.lanes, self.threads)
 
         counts = [0] * len(shares)
@@ -121,7 +121,11 @@ class LocalBatch:
                 with ThreadPoolExecutor(max(1, len(shares))) as pool:
                     list(pool.map(run, range(len(shares))))
             self.seen(sum(counts), is_all=True)
-            return merge_notes(store, store.notes)
+            halves = store.take_halves()
+            if halves or knowledge.halves.kept:
+                for outcomes in left_outcomes(knowledge, halves):
+                    store.add(outcomes)
+            return merge_notes(store, store.notes)._replace(halves=store.take_halves())
         except BaseException:
             store.free()
             raise

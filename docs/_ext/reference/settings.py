@@ -30,6 +30,7 @@ rejects_topic = "ops.rejects"
 schema_changes_table = "ops.schema_changes"
 rejects_raw = "omit"
 rejects_hold = false
+halves_minutes = 30
 max_rejects = "1%"
 every = "30 seconds"
 merge_every = 10
