@@ -85,6 +85,20 @@ def _decode(raw: bytes) -> str:
         raise TextError("UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start}") from error
 
 
+# What is wrong, by how Python's sentence on it begins. Where rejects are counted by reason, values are left out, and
+# only this tells unlike faults apart.
+_FAULTS: Final = {
+    "Expecting value": " where a value belongs",
+    "Expecting property name": " where the name of a member belongs",
+    "Illegal trailing comma before end of array": " where a value belongs",
+    "Illegal trailing comma": " where the name of a member belongs",
+    "Expecting ':'": " where a colon belongs",
+    "Expecting ','": " where a comma or an end belongs",
+    "Invalid control character": " where an escape of it belongs",
+    "Invalid \\": " where an escape of JSON belongs",
+}
+
+
 def _loads(decoded: str, repeated: list[_RepeatedMember]) -> Any:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         parsed = dict(pairs)
@@ -116,7 +130,9 @@ def _describe_fault(decoded: str, error: json.JSONDecodeError) -> str:
         return f"more than one value, from character {error.pos}"
     if decoded.startswith(_BYTE_ORDER_MARK):
         return "a byte order mark before it"
-    return f"{shown(decoded[error.pos : error.pos + 20])} at character {error.pos}"
+    # What is no JSON from its beginning is something else, of which no more can be said.
+    fault = next((said for begin, said in _FAULTS.items() if error.msg.startswith(begin)), "") if error.pos else ""
+    return f"{shown(decoded[error.pos : error.pos + 20])} at character {error.pos}{fault}"
 
 
 class _RepeatedMember(dict[str, Any]):

@@ -32,6 +32,10 @@ _TITLE: Final = 60
 _WHOLE: Final = 48
 # What an error says of an option of the command line, which nobody reads a page with.
 _OPTION: Final = re.compile(r" \(--[a-z-]+\)")
+# What stands before what came.
+_GOT: Final = ", got "
+# A path is broken before a member or an index.
+_MEMBER: Final = re.compile(r"(?<=.)(?=[.\[])")
 # What operations are called, and their colours.
 _OPERATIONS: Final = {
     "c": ("inserts", "green"),
@@ -252,13 +256,13 @@ def _rejects(account: Account) -> str:
         (
             number(one.count),
             bar([("red", one.count)], total),
-            f'<div class="wide">{text(_OPTION.sub("", one.reason))}</div>',
+            f'<div class="wide">{text(_without_option(one.reason))}</div>',
             text(one.format) if one.format else "",
             _pointer(one.path),
             f'<div class="wide">{text(one.place)}{example}</div>',
         )
         for one in shown
-        for example in [f"<br><code>{text(_OPTION.sub('', one.example))}</code>" if one.example else ""]
+        for example in [f"<br><code>{text(_without_option(one.example))}</code>" if one.example else ""]
     ]
     left = total - sum(one.count for one in shown)
     more = _more(left, "rejects with other reasons")
@@ -266,9 +270,21 @@ def _rejects(account: Account) -> str:
     return f"<h2>Rejects by reason</h2>{table(headings, rows, numbers=[0])}{more}"
 
 
+def _without_option(reason: str) -> str:
+    """Return a reason without an option in what was expected; what came is as it came."""
+    expected, got, came = reason.partition(_GOT)
+    return _OPTION.sub("", expected) + got + came
+
+
 def _pointer(path: str) -> str:
-    """Return a path, which is broken only if it is long."""
-    return f"<code{'' if len(path) > _WHOLE else ' class=t'}>{text(path)}</code>" if path else ""
+    """Return a path: a short one stands on one line, a longer one is broken between its members, or within a long one."""
+    if len(path) <= _WHOLE:
+        return f"<code class=t>{text(path)}</code>" if path else ""
+    members = "<wbr>".join(
+        f"<span{'' if len(member) > _WHOLE else ' class=t'}><bdi>{escape(member)}</bdi></span>"
+        for member in _MEMBER.split(bound_text(path))
+    )
+    return f"<code>{members}</code>"
 
 
 def _waiting_tables(account: Account) -> str:
@@ -331,8 +347,8 @@ _STYLE: Final = """
 body{margin:0 auto;padding:1.5rem clamp(.75rem,3vw,2.5rem) 3rem;max-width:1500px;background:var(--paper);color:var(--ink);
 font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
 h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
-p{margin:.4rem 0}.soft,figcaption small{color:var(--soft)}bdi,code{overflow-wrap:anywhere}code.t bdi{overflow-wrap:normal}
-code{font:.88em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap}code.t{white-space:pre}
+p{margin:.4rem 0}.soft,figcaption small{color:var(--soft)}bdi,code{overflow-wrap:anywhere}.t bdi{overflow-wrap:normal}
+code{font:.88em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap}code.t,code .t{white-space:pre}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.6rem;margin:1.2rem 0 0;padding:0}
 .tiles div{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.55rem .75rem}
 .tiles dt{color:var(--soft);font-size:.85rem}.tiles dd{margin:0;font-size:1.25rem;white-space:nowrap;font-variant-numeric:tabular-nums}

@@ -18,7 +18,7 @@ HOSTILE = (
     "t<script>alert('\"x\"')</script><!-- --></style></title>&amp;\u202e\x00\x07\ud800\u2028\u3164\ufe0f\u2800 =1+1"
 )
 BEGAN = datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp()
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "wbr"}
 
 
 class Reader(HTMLParser):
@@ -165,16 +165,41 @@ def test_a_page_is_called_by_its_tables_and_begins_with_the_lag():
 
 
 def test_reasons_of_rejects_are_told_without_options_of_a_command():
-    """A path that is short stands on one line; one that is long may be broken."""
-    made, sentence = Account(), "expected a table given for those that do not (--table), got none"
-    paths = ("$.payload.before.column", "$." + "x" * 100)
-    rejects = [RejectReason("canal", path, sentence, 1, "a.jsonl line 1", sentence) for path in paths]
-    made.add(BatchFacts(0, BEGAN, BEGAN + 1, {"read": 2, "rejected": 2}, rejects=rejects))
+    """What came stays as it came, even if it looks like one."""
+    made, sentence = Account(), "expected a table given for those that do not (--table), got ' (--table)'"
+    made.add(BatchFacts(0, BEGAN, BEGAN + 1, {"read": 1, "rejected": 1}, rejects=[reject("$", sentence)]))
+    said = page(made).said
+    assert said.count("expected a table given for those that do not, got ' (--table)'") == 2
+    assert said.count("--table") == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "markup"),
+    [
+        ("$.payload.before.column", "<code class=t><bdi>$.payload.before.column</bdi></code>"),
+        (
+            f"$.{'x' * 40}[*].b<>",
+            "<code>"
+            + "<wbr>".join(
+                f"<span class=t><bdi>{member}</bdi></span>" for member in ("$", f".{'x' * 40}", "[*]", ".b&lt;&gt;")
+            )
+            + "</code>",
+        ),
+        (f"$.{'x' * 100}", f"<code><span class=t><bdi>$</bdi></span><wbr><span><bdi>.{'x' * 100}</bdi></span></code>"),
+    ],
+)
+def test_a_path_is_broken_between_its_members_only(path: str, markup: str):
+    """On one line if it is short; within a member that is too long for one."""
+    made = Account()
+    made.add(BatchFacts(0, BEGAN, BEGAN + 1, {"read": 1, "rejected": 1}, rejects=[reject(path, "expected")]))
     text = page_of(made, "state", BEGAN)
-    assert "--table" not in text
-    assert Reader(text).said.count("a table given for those that do not, got none") == 4
-    assert f"<code class=t><bdi>{paths[0]}</bdi></code>" in text
-    assert f"<code><bdi>{paths[1]}</bdi></code>" in text
+    assert markup in text
+    assert path in "".join(Reader(text).texts)
+
+
+def reject(path: str, sentence: str) -> RejectReason:
+    """Return a reject with a path and a reason."""
+    return RejectReason("canal", path, sentence, 1, "a.jsonl line 1", sentence)
 
 
 def hostile() -> Account:

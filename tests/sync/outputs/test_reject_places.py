@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from cdcavro.errors import JobError
+from cdcavro.errors import JobError, TextError
+from cdcavro.exact.jsontext import parse
 from cdcavro.lake.lakes import DeltaLake
 from cdcavro.sync.outputs.reject_places import LONGEST, RejectPlaces, kind_of, place_of, reason_key, replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings
@@ -127,6 +128,34 @@ def test_sentences_that_differ_by_their_values_only_are_one_reason(same: list[st
     """What is masked is the whole value: no digit of a hexadecimal number stays."""
     assert len({kind_of(one) for one in same}) == 1
     assert kind_of("expected int, got string") == "expected int, got string"
+
+
+def test_texts_that_are_no_json_for_unlike_reasons_are_told_apart():
+    """By what belongs where they go wrong, whatever stands there: so there are few reasons of any number of texts."""
+    faults = [
+        ("no message", "nothing"),
+        ('{"a":tru}', '{"a":[1,"b",]}'),
+        ("{'a':1}", '{"b":1,"c":2,}'),
+        ('{"a":1 "b":2}', '{"a":01}'),
+        ('{"a" 1}', '{"ab"=1}'),
+        ('{"a":"\n"}', '["\t"]'),
+        ('{"a":"\\x"}', '["\\u12"]'),
+        ('{"a":1', '{"a":"xy'),
+        ('{"a":1}{"b":2}', "1 2"),
+    ]
+    kinds = []
+    for alike in faults:
+        (kind,) = {kind_of(said_of(text)) for text in alike}
+        kinds.append(kind)
+    assert len(set(kinds)) == len(faults)
+    assert kinds[:2] == [f"expected JSON, got … at character …{end}" for end in ("", " where a value belongs")]
+
+
+def said_of(text: str) -> str:
+    """Return what is said of a text that is no JSON."""
+    with pytest.raises(TextError) as caught:
+        parse(text)
+    return reason_key(None, None, str(caught.value))[2]
 
 
 def test_a_reason_has_neither_its_place_in_the_message_nor_what_stands_before_every_sentence():
