@@ -107,7 +107,8 @@ class TableReader:
 
     `reject` is called with the error of each message that cannot be converted, and its line, whose number is that in all
     files. `is_current` says that current rows are wanted: rows of which these would lose values are refused then.
-    `unavailable` is as in `to_changes`. With `take`, rows are given to it, some at a time, and not kept. Fields: `tables` (`Tables`) and `read_count` (int), the number of messages.
+    `unavailable` is as in `to_changes`. With `take`, rows are given to it, some at a time, and not kept. Fields: `tables`
+    (`Tables`), `read_count` (int), the number of messages, and `typed_count` (int), that of messages of which all became rows.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class TableReader:
         self._hand_on = self._keep if take is None else take
         self._maker = TypedRows(tables, has_state=(lambda _: True) if is_current else None)
         self._rows: dict[int, list[TypedRow]] = {}
-        self.read_count = 0
+        self.read_count = self.typed_count = 0
 
     def read(self, inputs: Inputs, format: str, lines: Iterator[Line]) -> None:
         """Read the messages of all files."""
@@ -151,17 +152,20 @@ class TableReader:
     def _take(self, joined: Sequence[JoinedChanges], format: str) -> None:
         """Learn and type the changes of a batch."""
         messages: dict[tuple[str | None, int | None], Sequence[Message]] = {}
+        whole, rejected = [one for one in joined if one.error is None], set[int]()
         for one in joined:
             if one.error is not None:
                 for number, text in one.messages:
                     self._reject(one.error, Line.of(number, text))
             for change in one.changes:
                 messages[_file_and_line(change)] = one.messages
-        batch = self._maker.of_batch([one.changes for one in joined if one.error is None])
+        batch = self._maker.of_batch([one.changes for one in whole])
         for change, error in batch.rejects:
             # Those of the first fault only; both halves of an update are refused.
             for number, text in messages.pop(_file_and_line(change), ()):
+                rejected.add(number)
                 self._reject(_as_message_error(error, change, format), Line.of(number, text))
+        self.typed_count += len({number for i in batch.typed for number, _ in whole[i].messages} - rejected)
         self._hand_on(batch.rows)
 
     def _keep(self, rows: Sequence[TypedRow]) -> None:

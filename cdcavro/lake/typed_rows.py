@@ -184,6 +184,7 @@ class Batch(NamedTuple):
     * `learned` (list[Change]): what the batch said of tables, without values: whoever learns it in this order knows
       what the batch knows.
     * `dropped` (dict[bytes, tuple[int, ...]]): as in `Learned`.
+    * `typed` (list[int]): the indexes of the messages that became rows with payloads.
     """
 
     rows: list[TypedRow]
@@ -191,6 +192,7 @@ class Batch(NamedTuple):
     statements: int
     learned: list[Change]
     dropped: dict[bytes, tuple[int, ...]]
+    typed: list[int]
 
 
 class TypedRows:
@@ -212,14 +214,17 @@ class TypedRows:
         """Return the typed rows of messages, each a list of its changes, in the order of arrival of each lane."""
         named = [[self.tables.with_given_table(change) for change in changes] for changes in messages]
         learned = self.learner.learn([change for changes in named for change in changes])
-        batch = Batch([], learned.faults, 0, learned.changes, learned.dropped)
+        batch = Batch([], learned.faults, 0, learned.changes, learned.dropped, [])
         faulty = {id(change) for change, _ in learned.faults}
         dropped = drop_lookup(learned.dropped, self.tables)
         statements = 0
-        for changes in named:
+        for i, changes in enumerate(named):
             typed = [(change, self._write(change, batch)) for change in changes if id(change) not in faulty]
             statements += sum(change.op not in DML for change in changes)
-            batch.rows.extend(rows_of_message(typed, self.clock, dropped))
+            rows = rows_of_message(typed, self.clock, dropped)
+            batch.rows.extend(rows)
+            if any(row.payload for row in rows):
+                batch.typed.append(i)
         return batch._replace(statements=statements)
 
     def _write(self, change: Change, batch: Batch) -> list[TypedChange]:

@@ -227,8 +227,8 @@ def frame(
     """Convert row changes of any format to Debezium's Avro, in Kafka records whose schemas are published in a registry.
 
     A line is a record as `unframe` reads it: `topic`, and `key` and `value` in base64, each the id of its schema and a
-    payload as Kafka Connect's Avro converter writes it. A record without a value follows each delete. Statements become
-    no records, but the schemas follow them. A message with a value that its column's type cannot hold is rejected.
+    payload as Kafka Connect's Avro converter writes it. A record without a value follows each delete. Statements but TRUNCATE become
+    no records, and the schemas follow them. A message with a value that its column's type cannot hold is rejected.
     """
     check_files(inputs, out, rejects)
     tables = Tables(given=stated.types, zone=zone, on_misfit=REJECT, table=stated.table, **connector.modes._asdict())
@@ -250,8 +250,10 @@ def frame(
         faults.finish()
     if writer.partial:
         say(f"{number_of(writer.partial, 'row lacks/rows lack')} columns, which are null in Debezium's Avro")
-    say(f"read {reader.read_count:,}, rejected {conversion.rejected:,}: {number_of(writer.written, 'record')} written")
-    click.get_current_context().exit(0 if max_rejects.allows(conversion.rejected, reader.read_count) else REJECTED)
+    read, made, rejected = reader.read_count, reader.typed_count, conversion.rejected
+    account = f"read {read:,} = framed {made:,} + other {read - made - rejected:,} + rejected {rejected:,}"
+    say(f"{account}: {number_of(writer.written, 'record')} written")
+    click.get_current_context().exit(0 if max_rejects.allows(rejected, read) else REJECTED)
 
 
 def _publisher(url: str, topic: str) -> Publisher:

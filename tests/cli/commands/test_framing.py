@@ -150,7 +150,7 @@ def test_rows_of_another_format_become_framed_records(tmp_path: Path):
     ]
     done, opened = framed(tmp_path, messages, "--topic", "cdc.{name}")
     assert done.exit_code == 0, done.output
-    assert done.stderr.splitlines()[-1] == "read 3, rejected 0: 3 records written"
+    assert done.stderr.splitlines()[-1] == "read 3 = framed 2 + other 1 + rejected 0: 3 records written"
     assert [one["topic"] for one in opened] == ["cdc.d.t"] * 3
     assert [one["key"] for one in opened] == [{"id": 1}] * 3
     first, second, third = (one["value"] for one in opened)
@@ -176,8 +176,28 @@ def test_what_debezium_cannot_hold_is_told(tmp_path: Path):
     assert done.exit_code == 1
     assert "-:1: canal: $.after.day: expected date, got string '2026-00-15'\n" in done.stderr
     assert "1 row lacks columns, which are null in Debezium's Avro\n" in done.stderr
-    assert done.stderr.endswith("read 3, rejected 1: 2 records written\n")
+    assert done.stderr.endswith("read 3 = framed 2 + other 0 + rejected 1: 2 records written\n")
     assert [one["value"]["payload"]["after"] for one in opened] == [{"id": 2, "day": 20468}, {"id": 2, "day": None}]
+
+
+def test_the_account_of_framed_messages_adds_up(tmp_path: Path):
+    """Messages of several rows, statements that become a record and others, and rejects of each kind are in one place each."""
+    rows = [{"id": str(i), "n": "1"} for i in range(3)]
+    messages = [
+        canal("INSERT", rows, id=1),
+        canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t ADD COLUMN price INT"),
+        canal("DELETE", [{"id": "1", "n": "5"}], id=3),
+        canal("INSERT", [{"id": "7", "n": "x"}], id=4),
+        canal("INSERT", [{"id": "8", "n": "y"}, {"id": "9", "n": "z"}], id=5),
+        canal("TRUNCATE", [], id=6, isDdl=True, sql="TRUNCATE TABLE t"),
+        canal("ALTER", [], id=7, isDdl=True, sql="ALTER TABLE t FROBNICATE"),
+        b"{",
+        b'{"type": "INSERT"}',
+        b"[]",
+    ]
+    done, opened = framed(tmp_path, messages, "--from", "canal")
+    assert done.stderr.splitlines()[-1] == "read 10 = framed 3 + other 1 + rejected 6: 6 records written"
+    assert len(opened) == 6
 
 
 def test_a_template_of_topics_that_names_none_is_told(tmp_path: Path):
