@@ -18,14 +18,16 @@ from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from msgspec import Struct
 
 from cdcavro.avro.defaults import encoded_defaults
-from cdcavro.errors import DdlError, JobError, plain, shown
+from cdcavro.errors import DdlError, JobError, StructureError, plain, shown
+from cdcavro.sync.conversion.row_filters import ColumnDecision, FunctionDecision, RowFilter
 from cdcavro.sync.outputs.reject_places import GOT, SHOWN_VALUE
-from cdcavro.sync.row_cells import Action, Condition, RowCell, RowFilter, put_absent, put_cells, value_text
+from cdcavro.sync.row_cells import Action, Condition, RowCell, put_absent, put_cells, value_text
 from cdcavro.table.ddl.tokens import dialect_of, tokenize
 from cdcavro.table.table_names import fits_caseless
 from cdcavro.table.table_schema import (
@@ -39,13 +41,13 @@ from cdcavro.table.table_schema import (
     field_with_type,
     is_column,
 )
-from cdcavro.table.writing.table_writer import WHOLE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
+    from cdcavro.sync.conversion.row_filters import RowFunction
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
@@ -58,6 +60,8 @@ METHODS: Final = (SHA256, HMAC)
 KEEP, OMIT = "keep", "omit"
 REJECTS_RAW: Final = (KEEP, OMIT)
 HIDDEN: Final = "…"
+# The name of a function: no condition is one, as each has an operator.
+_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _VALUE: Final = re.compile(SHOWN_VALUE)
 
@@ -87,7 +91,9 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
       not a protected one under another name.
     * `salt`: what stands before a value that `sha256` digests.
     * `secret`: the key of `hmac-sha256`.
-    * `where`: a column, an operator and a constant: rows for which that does not hold are left out.
+    * `where`: a column, an operator and a constant, or the name of a function, `module:function`, and in Python the
+      function itself: rows for which that does not hold are left out. A function gets a mapping of columns to values, and
+      returns True or False.
     """
 
     match: str
@@ -96,7 +102,8 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
     plain: tuple[str, ...] = ()
     salt: str | None = None
     secret: str | None = None
-    where: str | None = None
+    # A text or a `RowFunction`, of which msgspec has no type.
+    where: Any = None
     # What it may say, for errors.
     aspects: ClassVar[str] = "leave_out, mask or where"
 
@@ -146,8 +153,23 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def condition(self) -> Condition | None:
-        """What rows have to fulfil. Raises `ValueError`."""
-        return None if self.where is None else Condition.of(self.where)
+        """What rows have to fulfil, if no function says it. Raises `ValueError`."""
+        if not (self.where is None or isinstance(self.where, str) or callable(self.where)):
+            raise ValueError(f"where is a condition or a function, not {shown(self.where)}")
+        is_condition = isinstance(self.where, str) and _FUNCTION.fullmatch(self.where) is None
+        return Condition.of(self.where) if is_condition else None
+
+    @property
+    def function(self) -> RowFunction | None:
+        """The function that decides on rows, if one does: a named one is imported. Raises `ValueError`."""
+        if self.where is None or self.condition is not None:
+            return None
+        return self.where if callable(self.where) else _function(self.where)
+
+    @property
+    def where_text(self) -> str | None:
+        """The condition, or the name of the function."""
+        return _function_name(self.where) if callable(self.where) else self.where
 
     @property
     def methods(self) -> dict[str, str]:
@@ -198,6 +220,25 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         return Action(HMAC, partial(_hmac, (self.secret or "").encode()))
 
 
+def _function(name: str) -> RowFunction:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except Exception as error:  # the module may raise anything
+        raise ValueError(
+            f"where names the function {shown(name)}, which cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not callable(found):
+        raise ValueError(f"where names {shown(name)}, which is no function")  # noqa: TRY004  as for other settings
+    return cast("RowFunction", found)
+
+
+def _function_name(function: RowFunction) -> str:
+    """Return the module and the name of a function; of another callable, those of its class."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
 def _constant(text: bytes, _: bytes) -> bytes:
     return text
 
@@ -226,7 +267,7 @@ class Protection:
     def layout(self) -> str:
         """A text that differs between rules by which rows are not written alike; it has no secret."""
         stated = [
-            [rule.match, sorted(rule.leave_out), sorted(rule.methods.items()), sorted(rule.plain), rule.where]
+            [rule.match, sorted(rule.leave_out), sorted(rule.methods.items()), sorted(rule.plain), rule.where_text]
             for rule in self.rules
         ]
         return hashlib.sha256(json.dumps(stated).encode()).hexdigest() if stated else ""
@@ -239,27 +280,35 @@ class Protection:
         public = [one.public if one else own for one, own in zip(versions, table.versions, strict=True)]
         return replace(table, versions=public)
 
-    def rows(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> pa.RecordBatch:
-        """Return rows, in a batch of `placing.ROWS`, as they may be written. Raises `JobError` as `public` does."""
+    def rows(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> tuple[pa.RecordBatch, dict[int, StructureError]]:
+        """Return rows, in a batch of `placing.ROWS`, as they may be written. Raises `JobError` as `public` does.
+
+        Also return the errors of messages for rows of which `where` cannot be decided, by the indexes of the messages.
+        """
         if not self.rules:
-            return rows
+            return rows, {}
         import pyarrow as pa  # noqa: PLC0415  a configuration is read where it is not installed, too
 
         numbers = rows.column("number").unique().to_pylist()
         versions = {number: found for number in numbers if any(found := self._known(tables[number]))}
         if not versions:
-            return rows
+            return rows, {}
         names = ("number", "version", "operation", "key", "payload", "lacks")
-        made = [
-            _protected_row(versions[number][version - 1] if number in versions else None, *facts)
-            for number, version, *facts in zip(*[rows.column(name).to_pylist() for name in names], strict=True)
-        ]
+        made, errors = list[tuple[Any, ...] | None](), dict[int, StructureError]()
+        columns = [rows.column(name).to_pylist() for name in ("message", *names)]
+        for message, number, version, *facts in zip(*columns, strict=True):
+            own = versions[number][version - 1] if number in versions else None
+            try:
+                made.append(_protected_row(own, *facts))
+            except StructureError as error:
+                made.append(None)
+                errors.setdefault(message, error)
         rows = rows.filter(pa.array([one is not None for one in made], pa.bool_()))
         kept = [one for one in made if one is not None]
         for name, values in zip(names[2:], zip(*kept, strict=True) if kept else (), strict=bool(kept)):
             at = rows.schema.get_field_index(name)
             rows = rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
-        return rows
+        return rows, errors
 
     def outcomes(self, rows: Sequence[dict[str, Any]], *, has_raw: bool) -> list[dict[str, Any]]:
         """Return outcomes of messages that show no value; without `has_raw`, no bytes of messages either."""
@@ -289,7 +338,7 @@ class Protection:
             return [None] * first
         rule, known, sought = cast("RowRule", rules[first]), dict[str, Action](), dict[str, Action]()
         # The column of a condition is followed as one that is left out.
-        condition = rule.condition
+        condition, has_where = rule.condition, rule.where is not None
         finder = None if condition is None else RowRule(rule.match, (condition.column,))
         for schema in table.versions[first:]:
             known |= rule.actions(schema, known)
@@ -304,7 +353,7 @@ class Protection:
             if old is not None and old.is_of(schema, own, of_condition):
                 found.append(old)
             else:
-                found.append(_Version(schema, own, condition, of_condition) if own or condition else None)
+                found.append(_Version(schema, own, rule, of_condition) if own or has_where else None)
         return found
 
 
@@ -382,9 +431,7 @@ class _Version:
     Raises `JobError` if its key is left out, or has no distinct values any more.
     """
 
-    def __init__(
-        self, schema: TableSchema, actions: Actions, condition: Condition | None, of_condition: frozenset[str]
-    ) -> None:
+    def __init__(self, schema: TableSchema, actions: Actions, rule: RowRule, of_condition: frozenset[str]) -> None:
         _check_key(schema, actions)
         self._schema, self._labels = schema, {name: action.label for name, action in actions.items()}
         self._of_condition, self._is_protected = of_condition, bool(actions)
@@ -399,7 +446,7 @@ class _Version:
             fields += [] if made is None else [made]
             self._cells.append(RowCell(one, action, made))
         self.public = TableSchema(as_schema(record | {"fields": fields})) if actions else schema
-        self._filter = None if condition is None else self._new_filter(condition)
+        self._filter = None if rule.where is None else self._new_filter(rule)
         written = {cell.column: cell for cell in self._cells if cell.is_written}
         self._key = [written[name] for name in schema.key_names] if schema.key is not None else []
 
@@ -408,34 +455,27 @@ class _Version:
         labels = {name: action.label for name, action in actions.items()}
         return (self._schema, self._labels, self._of_condition) == (schema, labels, of_condition)
 
-    def _new_filter(self, condition: Condition) -> RowFilter:
+    def _new_filter(self, rule: RowRule) -> RowFilter:
+        table, condition, function = _label(self._schema.table), rule.condition, rule.function
+        if condition is None:
+            own = FunctionDecision(cast("RowFunction", function), plain(rule.where_text or ""), table)
+            return RowFilter(own, table, self._cells)
         columns = {column.field: column.name for column in self._schema.columns if column.field in self._of_condition}
         # A column that has the name counts before one that had it.
         exact = [name for name in columns.values() if name.casefold() == condition.column.casefold()]
         name = next(iter([*exact, *columns.values()]), None)
         cell = next((cell for cell in self._cells if cell.is_written and cell.column == name), None)
-        why = None if cell is None else condition.mismatch(cell.kind)
-        if why is not None:
-            raise JobError(
-                f"column {shown(name or '')} of {_label(self._schema.table)} cannot be compared by where: {why}"
-            )
-        return RowFilter(condition, self._cells, cell)
+        return RowFilter(ColumnDecision(condition, table, cell), table, self._cells)
 
     def row(
         self, operation: str, key: bytes | None, payload: bytes, *, lacks: bool
     ) -> tuple[str, bytes | None, bytes, bool] | None:
         """Return the operation, the key and the envelope of a row as they are written, and whether it lacks columns.
 
-        Return None for a row that is left out. Raises `JobError` for one that does not say enough.
+        Return None for a row that is left out. Raises `StructureError` for one that does not say enough.
         """
         if self._filter is not None:
-            try:
-                kept = self._filter.row(operation, payload, lacks=lacks)
-            except ValueError as error:
-                raise JobError(
-                    f"a row of {_label(self._schema.table)} {error}, so that where cannot be decided for it: let the"
-                    f" source log whole rows ({WHOLE_ROWS})"
-                ) from None
+            kept = self._filter.row(operation, payload, lacks=lacks)
             if kept is None:
                 return None
             operation, payload, lacks = kept

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import Buffer
 from cdcavro.errors import shown
-from cdcavro.table.table_schema import SOURCE_FIELDS, attributes_of, avro_of, column_name, without_attributes
+from cdcavro.table.table_schema import attributes_of, avro_of, column_name, without_attributes
 from cdcavro.table.writing.table_writer import write_texts
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class RowCell:
         "size",
         "some_made",
         "text",
+        "value",
     )
 
     def __init__(self, declared: Mapping[str, Any], action: Action | None, made: Mapping[str, Any] | None) -> None:
@@ -76,7 +77,7 @@ class RowCell:
         self.action, self.mask = action, None if action is None else action.mask
         # The type of values in a word, and what makes a text of a value's bytes; the latter only if it is masked, too.
         self.kind = primitive if isinstance(primitive, str) else str(primitive["logicalType"])
-        self.read = value_text(avro_of(own))
+        self.read, self.value = value_text(avro_of(own)), value_of(avro_of(own))
         self.text = None if self.mask is None else self.read
         place = 0 if made is None else made["type"].index("null")
         self.null_made, self.some_made = bytes([place << 1]), bytes([(1 - place) << 1])
@@ -249,6 +250,42 @@ _LOGICAL: Final[dict[str, Callable[[Any, bytes], bytes]]] = {
     "local-timestamp-micros": lambda _, raw: _moment("", raw),
 }
 
+
+def value_of(avro: Any) -> Callable[[bytes], Any]:
+    """Return what turns the bytes of a value into Python's: a `Decimal`, a `date`, a `datetime`, a `str` and so on.
+
+    That raises `OverflowError` for a year that Python does not have.
+    """
+    kind = without_attributes(avro)
+    if isinstance(kind, dict):
+        return partial(_LOGICAL_VALUES[kind["logicalType"]], kind)
+    return _PRIMITIVE_VALUES[kind]
+
+
+def _instant(kind: Mapping[str, Any], raw: bytes) -> datetime:
+    micros = read_long(raw, 0)[0] * (1000 if kind["logicalType"].endswith("millis") else 1)
+    moment = _DATE + timedelta(microseconds=micros)
+    return moment.replace(tzinfo=None) if kind["logicalType"].startswith("local") else moment
+
+
+_PRIMITIVE_VALUES: Final[dict[str, Callable[[bytes], Any]]] = {
+    "string": lambda raw: _sized(raw).decode(),
+    "bytes": _sized,
+    "int": lambda raw: read_long(raw, 0)[0],
+    "long": lambda raw: read_long(raw, 0)[0],
+    "boolean": lambda raw: raw[0] != 0,
+    "float": lambda raw: unpack("<f", raw)[0],
+    "double": lambda raw: unpack("<d", raw)[0],
+}
+_LOGICAL_VALUES: Final[dict[str, Callable[[Any, bytes], Any]]] = {
+    "decimal": lambda kind, raw: Decimal(f"{int.from_bytes(_sized(raw), 'big', signed=True)}E-{kind.get('scale', 0)}"),
+    "date": lambda _, raw: (_DATE + timedelta(days=read_long(raw, 0)[0])).date(),
+    "time-micros": lambda _, raw: (_DATE + timedelta(microseconds=read_long(raw, 0)[0])).time(),
+    "timestamp-micros": _instant,
+    "timestamp-millis": _instant,
+    "local-timestamp-micros": _instant,
+}
+
 _CONDITION: Final = re.compile(
     r"""\s*(?:"(?P<quoted>[^"]+)"|(?P<name>[^\s<>=!"']+))\s*"""
     r"""(?P<op>is\s+not\s+null|is\s+null|<=|>=|<>|!=|=|<|>)\s*(?P<constant>.*?)\s*""",
@@ -318,95 +355,3 @@ class Condition(NamedTuple):
             number = Decimal(value.decode())
             return number.is_finite() and _COMPARE[self.op](number, self.constant)
         return _COMPARE[self.op](value, self.constant.encode())
-
-
-class RowState(NamedTuple):
-    """What is known of a row before or after a change."""
-
-    # Where its bytes begin and end; the same if there is no such row.
-    start: int
-    end: int
-    # Whether the condition holds for it; None if the row does not say so.
-    holds: bool | None
-    # Whether it lacks columns.
-    lacks: bool
-
-
-class RowFilter:
-    """Leaves out rows for which a condition does not hold; an update may move a row into them or out of them.
-
-    Made from the cells of a version's rows, and that of the condition's column, None if the version has none.
-    """
-
-    def __init__(self, condition: Condition, cells: Sequence[RowCell], cell: RowCell | None) -> None:
-        self._condition, self._cells, self._cell = condition, cells, cell
-
-    def row(self, operation: str, payload: bytes, *, lacks: bool) -> tuple[str, bytes, bool] | None:
-        """Return the operation of a row, its envelope, and whether it lacks columns; None for one that is left out.
-
-        Raises `ValueError` for a row that does not say enough.
-        """
-        if operation not in "crud":
-            return operation, payload, lacks
-        before, at = self._state(payload, 0)
-        after, at = self._state(payload, at)
-        if operation == "d":
-            return None if before.holds is False else (operation, payload, lacks)
-        if after.holds is None:
-            raise ValueError("does not say what it is after a change")
-        if operation != "u":
-            return (operation, payload, lacks) if after.holds else None
-        if after.holds and before.holds:
-            return operation, payload, lacks
-        if after.holds and after.lacks:
-            raise ValueError("lacks columns, and may come in by an update")
-        if after.holds and before.holds is None:
-            return operation, payload, lacks
-        if after.holds:
-            return (
-                "c",
-                b"".join([b"\0\2", payload[after.start : after.end], _with_operation(payload[at:], b"c")]),
-                False,
-            )
-        if before.holds is False:
-            return None
-        # Of the row before, nothing else than its key has to be known.
-        gone = before if before.end > before.start else after
-        return "d", b"".join([b"\2", payload[gone.start : gone.end], b"\0", _with_operation(payload[at:], b"d")]), False
-
-    def _state(self, raw: bytes, at: int) -> tuple[RowState, int]:
-        """Return the state of a row, and where its bytes end."""
-        if raw[at] == 0:
-            return RowState(at + 1, at + 1, None, lacks=False), at + 1
-        start = at = at + 1
-        value, is_there = None, False
-        for cell in self._cells:
-            first = at
-            at = cell.end(raw, at)
-            if cell is self._cell:
-                is_there = raw[first] != cell.null
-                value = cell.read(raw[first + 1 : at]) if is_there else None
-        misfits, at = read_texts(raw, at, 2)
-        absent, at = read_texts(raw, at, 1)
-        is_known = self._cell is not None and (is_there or self._cell.column not in {*misfits[::2], *absent})
-        holds = self._condition.holds(value) if is_known else None
-        return RowState(start, at, holds, lacks=bool(absent)), at
-
-
-def _with_operation(tail: bytes, operation: bytes) -> bytes:
-    """Return what stands behind the rows of an envelope, with another operation."""
-    at = 0
-    for _, declared, _ in SOURCE_FIELDS:
-        is_there, at = tail[at] != 0, at + 1
-        if not is_there:
-            continue
-        size, at = read_long(tail, at)
-        if declared == "string":
-            at += size
-        elif isinstance(declared, dict):
-            while size:
-                for _ in range(size):
-                    _, at = read_long(tail, at)
-                size, at = read_long(tail, at)
-    size, end = read_long(tail, at)
-    return b"".join([tail[:at], bytes([len(operation) << 1]), operation, tail[end + size :]])

@@ -365,6 +365,7 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     * `form`: the form of the current state, instead of what `[lake]` says.
     """
 
+    where: str | None = None
     key: tuple[str, ...] = ()
     properties: dict[str, str | int | bool] = field(default_factory=dict)
     partition: tuple[str, ...] = ()

@@ -255,6 +255,9 @@ class Settings:
                 'halves of updates wait with the bytes of their messages, which rejects_raw = "omit" keeps nowhere:'
                 " leave out halves_minutes"
             )
+        for rule in self.rules:
+            # A function that is named is imported before anything starts.
+            _ = rule.function
         self.tables()
 
     @property

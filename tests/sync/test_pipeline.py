@@ -186,6 +186,56 @@ def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
         replay(rejects, again)
 
 
+def test_a_message_for_which_where_cannot_be_decided_is_a_reject_that_is_read_again_at_its_place(job):
+    """Those around it are written. Under a rule that decides, all is as if it had never been a reject, or it is one again."""
+    made = job(is_changelog=True)
+    messages = [
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1),
+        canal("INSERT", [{"id": "2", "a": "many"}], id=2),
+        canal("UPDATE", [{"id": "2", "a": "7"}], id=3, old=[{"a": "many"}]),
+        canal("INSERT", [{"id": "3", "a": "lots"}], id=4),
+        canal("INSERT", [{"id": "4", "a": "0"}], id=5),
+        *[canal("INSERT", [{"id": str(i), "a": "1"}], id=i) for i in range(6, 9)],
+    ]
+    made.send(*messages)
+    (first,) = made.run(rules=(RowRule("d.t", where="a > 0"),))
+    assert [first.counts[name] for name in ("read", "written", "left out", "rejected")] == [8, 5, 1, 2]
+    assert made.rows("d.t", "id", "a") == [(1, 1), (2, 7), (6, 1), (7, 1), (8, 1)]
+    rejects, again = made.folder / "state" / "rejects", made.folder / "state" / "replay"
+    lines = [json.loads(line) for path in sorted(rejects.rglob("*.json")) for line in path.open()]
+    assert [(one["line"], b64decode(one["raw"])) for one in lines] == [(2, messages[1]), (4, messages[3])]
+    assert all("expected a value of the column a in a row of d.t" in one["reason"] for one in lines)
+    assert not any("many" in one["reason"] or "lots" in one["reason"] for one in lines)
+    replay(rejects, again)
+    (second,) = made.run(rules=(RowRule("d.t", where="a > 0"),))
+    assert [second.counts[name] for name in ("read", "written", "rejected")] == [2, 0, 2]
+    replay(rejects, again)
+    (third,) = made.run(rules=(RowRule("d.t", where="id > 0"),))
+    assert [third.counts[name] for name in ("read", "written", "rejected")] == [2, 2, 0]
+    assert made.rows("d.t", "id", "a") == [(1, 1), (2, 7), (3, None), (6, 1), (7, 1), (8, 1)]
+    log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", suffix="changes")
+    ids = [row[2] for row in log if row[1] != "b"]
+    assert ids == [1, 2, 2, 3, 6, 7, 8]
+
+
+def test_a_function_decides_which_rows_are_written_and_its_errors_are_rejects(job):
+    """It may be a lambda; a reject names it, and the exception."""
+    made = job(is_changelog=True)
+    made.send(
+        *[canal("INSERT", [{"id": str(i), "a": str(i % 2)}], id=i) for i in range(1, 5)],
+        canal("INSERT", [{"id": "5", "a": None}], id=5),
+        canal("UPDATE", [{"id": "1", "a": "0"}], id=6, old=[{"a": "1"}]),
+        canal("INSERT", [{"id": "6", "a": "many"}], id=7),
+    )
+    (report,) = made.run(rules=(RowRule("d.t", where=lambda row: row["a"] > 0),))
+    assert [report.counts[name] for name in ("read", "written", "left out", "rejected")] == [7, 3, 2, 2]
+    assert made.rows("d.t", "id", "a") == [(3, 1)]
+    lines = [json.loads(line) for path in (made.folder / "state" / "rejects").rglob("*.json") for line in path.open()]
+    reasons = {one["line"]: one["reason"] for one in lines}
+    assert "<lambda>, by which where decides for a row of d.t, got the exception TypeError" in reasons[5]
+    assert "a value of the column a in a row of d.t, by which where decides" in reasons[7]
+
+
 @pytest.mark.parametrize("has_state", [True, False])
 def test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state(job, *, has_state: bool):
     """Until somebody completes it: then it stands where it came in the order, and a changelog alone takes it as it is."""

@@ -232,7 +232,7 @@ def _assert_protected(tables: Tables, rows: list[TypedRow], left_out: set[str], 
     ]
     protection = Protection(rules)
     batch = rows_batch(list(enumerate(rows)))
-    made = protection.rows(batch, tables.tables)
+    made, _ = protection.rows(batch, tables.tables)
     public = protection.public(tables.tables[0])
     assert [schema.names for schema in public.versions] == [
         schema.names - left_out for schema in tables.tables[0].versions
@@ -493,7 +493,7 @@ def test_rules_do_not_change_while_rows_wait_that_others_made(job):
         ('leave_out = ["a"]\nsalt = "x"', "a salt is for a mask by sha256, and there is none"),
         (
             "",
-            "has leave_out, mask, where, key, properties, partition, include_statements or exclude_statements, or it",
+            "has leave_out, mask, where, key, properties, partition, include_statements, exclude_statements or form, or it",
         ),
         ('where = "a like b"', "where is a column, an operator and a constant"),
         ('where = "a = b"', "where compares with a number or with a text in single quotes, not with 'b'"),
@@ -554,7 +554,7 @@ def test_another_process_masks_alike(monkeypatch, tmp_path: Path):
     tables = Tables()
     typed = TypedRows(tables).of_batch([to_changes(message("INSERT", {"id": "1", "email": "a@canary"}, 1), "canal")])
     for protection in (settings.protection, sent):
-        made = protection.rows(rows_batch(list(enumerate(typed.rows))), tables.tables)
+        made, _ = protection.rows(rows_batch(list(enumerate(typed.rows))), tables.tables)
         schema = protection.public(tables.tables[0]).schema
         row = to_arrow(made.column("payload"), schema).to_pylist()[0]["after"]
         assert row["email"] == digest("a@canary")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -13,7 +15,6 @@ import pytest
 
 from cdcavro.arrow import to_arrow
 from cdcavro.change.model import Arrival, replace
-from cdcavro.errors import JobError
 from cdcavro.lake.placing import rows_batch
 from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.sync.batches import BatchReport
@@ -22,6 +23,7 @@ from cdcavro.sync.local import Pipeline
 from cdcavro.sync.protection import Protection, RowRule
 from cdcavro.sync.row_cells import Condition
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.table_writer import WHOLE_ROWS
 from cdcavro.transcoding.mapping import to_changes
 from support.local_pipelines import LocalJob, lake_section
 from support.messages import canal
@@ -174,29 +176,126 @@ def test_what_is_kept_as_text_of_rows_that_are_left_out_is_neither_counted_nor_s
     assert [report.unparsed.example for report in reports] == ["", "d.t.n: …"]
 
 
+OF_COLUMN = f"a value of the column {{}} in a row of d.t, by which where decides ({WHOLE_ROWS})"
+KINDS = "where can compare: a number is compared with a number, and anything else with a text"
+
+
 @pytest.mark.parametrize(
     ("where", "rows", "said"),
     [
-        ("state = 'paid'", [message("INSERT", {"id": "1", "n": "5"}, 1)], "does not say what it is after a change"),
-        ("n = 'x'", [message("INSERT", {"id": "1", "n": "5"}, 1)], "a number is compared with a number"),
-        ("state > 5", [message("INSERT", {"id": "1", "state": "x"}, 1)], "a number is compared with a number"),
-        ("n = 5", [message("INSERT", {"id": "1", "n": "five"}, 1)], "does not say what it is after a change"),
+        (
+            "state = 'paid'",
+            [message("INSERT", {"id": "1", "n": "5"}, 1)],
+            "the column state in d.t, by which where decides, got none",
+        ),
+        (
+            "n = 'x'",
+            [message("INSERT", {"id": "1", "n": "5"}, 1)],
+            f"a column n of d.t that {KINDS}, got one of type decimal",
+        ),
+        (
+            "state > 5",
+            [message("INSERT", {"id": "1", "state": "x"}, 1)],
+            f"a column state of d.t that {KINDS}, got one of type string",
+        ),
+        (
+            "n = 5",
+            [message("INSERT", {"id": "1", "n": "five"}, 1)],
+            f"{OF_COLUMN.format('n')}, got one that its type cannot carry",
+        ),
+        (
+            "state = 'paid'",
+            [
+                message("INSERT", {"id": "1", "n": "5", "state": "paid"}, 1),
+                message("UPDATE", {"id": "1", "n": "6"}, 2, old={"n": "5"}),
+            ],
+            f"{OF_COLUMN.format('state')}, got a row without it",
+        ),
         (
             "state = 'paid'",
             [
                 message("INSERT", {"id": "1", "n": "5", "state": "open"}, 1),
                 message("UPDATE", {"id": "1", "state": "paid"}, 2, old={"state": "open"}),
             ],
-            "lacks columns, and may come in by an update",
+            f"a whole row of d.t, as an update may bring it in by where on state ({WHOLE_ROWS}), got one that lacks columns",
         ),
     ],
 )
-def test_what_a_condition_cannot_be_decided_for_stops_the_pipeline(job, where: str, rows: list[bytes], said: str):
-    """Nothing is guessed."""
+def test_a_message_for_whose_row_a_condition_cannot_be_decided_is_a_reject(
+    job, where: str, rows: list[bytes], said: str
+):
+    """It has its bytes, and a reason that names the table and the column; nothing is guessed, and others are written."""
     made = job()
-    made.send(*rows)
-    with pytest.raises(JobError, match=said):
-        run(made, where)
+    made.send(*rows, message("INSERT", {"id": "9"}, 9, database="e"))
+    totals = run(made, where)
+    assert totals["read"] == totals["written"] + totals["left out"] + totals["rejected"] == len(rows) + 1
+    (reject,) = rejects(made)
+    assert b64decode(reject["raw"]) == rows[-1]
+    assert (reject["format"], reject["path"], reject["line"]) == ("canal", "$.after", len(rows))
+    assert reject["reason"] == f"canal: $.after: expected {said}"
+    assert made.rows("e.t", "id") == [(9,)]
+
+
+def rejects(made: LocalJob) -> list[dict[str, Any]]:
+    """Return the rejects of a job."""
+    files = sorted((made.folder / "state" / "rejects").rglob("*.json"))
+    return [json.loads(line) for path in files for line in path.open()]
+
+
+def test_reasons_of_undecided_messages_show_no_value_and_name_the_columns_of_protected_tables(job):
+    """Neither by the reject nor by the report."""
+    made, reports = job(), []
+    made.send(canal("INSERT", [{"id": "1", "n": "canary"}], id=1))
+    pipeline = made.pipeline()
+    rule = RowRule("d.t", ("n",), where="n > 5")
+    settings = dataclasses.replace(pipeline.settings, rules=(rule,), rejects_raw="omit")
+    dataclasses.replace(pipeline, settings=settings).run(once=True, say=reports.append)
+    (reject,) = rejects(made)
+    assert "a value of the column n in a row of d.t" in reject["reason"]
+    assert "canary" not in repr(reject) + repr(reports)
+
+
+@pytest.mark.parametrize("engine", ["", "off"])
+def test_messages_around_those_that_are_undecided_are_as_if_these_were_no_messages(job, monkeypatch, engine: str):
+    """Their orders, too: what becomes a reject does not move the clock of its lane. A message of many rows is one reject."""
+    monkeypatch.setenv("CDCAVRO_ENGINE", engine)
+    chance, messages, undecided = Random(7), list[bytes](), list[int]()
+    for i in range(60):
+        rows = [{"id": str(2 * i + more), "n": str(i)} for more in range(chance.randrange(1, 3))]
+        if i % 7 == 3:
+            undecided.append(i)
+            rows[-1]["n"] = "canary"
+        # Later than what follows, and it moves a row to another key.
+        time = {"es": 1_800_000_000_000, "old": [{"id": "1"} for _ in rows]} if i in undecided else {}
+        messages.append(canal("UPDATE" if time else "INSERT", rows, id=i, mysqlType={"id": "int", "n": "int"}, **time))
+    made, found = job(changelog=True), []
+    for some in (messages, [b"{" if i in undecided else one for i, one in enumerate(messages)]):
+        shutil.rmtree(made.folder, ignore_errors=True)
+        made.files = 0
+        made.send(*some)
+        totals = run(made, "n >= 9")
+        assert (totals["read"], totals["rejected"]) == (60, len(undecided))
+        assert [one["line"] for one in rejects(made)] == [i + 1 for i in undecided]
+        found.append(made.rows("d.t", "_cdc_order", "_cdc_op", "id", "n", suffix="changes"))
+    assert found[0] == found[1]
+    assert len(found[0]) > 40
+
+
+def test_deletes_of_which_nothing_is_known_and_truncates_are_written_whatever_the_condition(job):
+    """A delete deletes nothing if the row is not there; a TRUNCATE has no row, and ends those that are there."""
+    made = job()
+    made.send(
+        *[message("INSERT", {"id": str(i), "state": "paid"}, i) for i in range(1, 4)],
+        message("DELETE", {"id": "1"}, 5),
+    )
+    assert run(made, "state = 'paid'")["rejected"] == 0
+    assert made.rows("d.t", "id") == [(2,), (3,)]
+    made.send(
+        canal("TRUNCATE", [], id=6, isDdl=True, sql="TRUNCATE TABLE t"), message("INSERT", {"id": "7", "n": "1"}, 7)
+    )
+    totals = run(made, "state = 'paid'")
+    assert (totals["statements"], totals["rejected"]) == (1, 1)
+    assert made.rows("d.t", "id") == []
 
 
 @pytest.mark.parametrize(
@@ -225,7 +324,7 @@ def test_a_row_of_which_the_source_says_little_is_still_decided(before: Any, aft
     ]
     (_, row) = TypedRows(tables).of_batch(placed).rows
     protection = Protection([RowRule("t", where="state = 'paid'")])
-    made = protection.rows(rows_batch([(0, row)]), tables.tables)
+    made, _ = protection.rows(rows_batch([(0, row)]), tables.tables)
     assert protection.public(tables.tables[0]) is not None
     if wanted is None:
         assert made.num_rows == 0

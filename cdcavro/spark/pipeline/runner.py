@@ -16,10 +16,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from py4j.protocol import Py4JError
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
-from cdcavro.errors import CdcAvroError, JobError
+from cdcavro.errors import CdcAvroError, JobError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
 from cdcavro.files.streams import local_folder
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.config import Config
     from cdcavro.sync.outputs.writer import Writer
+    from cdcavro.sync.protection import RowRule
 
 # What writes to each kind of sink on Spark.
 SINKS: Final[Mapping[type, Callable[[Any], LakeSink | TopicSink | FileSink]]] = {
@@ -89,7 +91,10 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for halves, a form and a catalog of lake tables that Spark does not have."""
+        """Raise `ValueError` as other runners do, and for halves, a form and a catalog of lake tables that Spark does not have.
+
+        Also for a function as `where` that cannot be sent to Spark's workers.
+        """
         super().__post_init__()
         if self.settings.halves_minutes is not None:
             raise ValueError('Spark does not join halves of updates (halves_minutes): run = "local", or --local, does')
@@ -98,6 +103,8 @@ class Pipeline(pipeline.Pipeline):
         kept = self.sink.forms.kept if isinstance(self.sink, LakeSettings) else None
         if kept is not None:
             raise ValueError(f'Spark does not write lake tables with form = "{kept}": run = "local", or --local, does')
+        for rule in self.settings.rules:
+            _check_function(rule)
 
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
@@ -325,6 +332,17 @@ def _forget(context: Any) -> None:
     """Let streams log at the level of all again."""
     context.getConfiguration().removeLogger(_STREAMS)
     context.updateLoggers()
+
+
+def _check_function(rule: RowRule) -> None:
+    try:
+        dump: Callable[[object], bytes] = cloudpickle.dumps
+        dump(rule.where)
+    except Exception as error:  # what a function holds may raise anything
+        raise ValueError(
+            f"where of match = {shown(rule.match)} is the function {rule.where_text}, which cannot be pickled, as Spark's"
+            f" workers need it ({type(error).__name__}): let it hold nothing such as a connection or a lock"
+        ) from error
 
 
 _REJECT: Final = (

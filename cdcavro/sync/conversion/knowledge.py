@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from cdcavro.sync.protection import Protection
 from cdcavro.sync.settings import Chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.sync.conversion.outcome_rows import Fault, Message
@@ -60,6 +61,16 @@ class Knowledge:
     def of_tasks(self) -> Knowledge:
         """The same without the halves that the batch before left, which one more task joins."""
         return replace(self, halves=self.halves._replace(kept=())) if self.halves.kept else self
+
+    def copier(self) -> Callable[[], Knowledge]:
+        """Return what makes copies of the knowledge as it is now. Rules may have functions, which are not pickled."""
+        given, rules = pickle.dumps(replace(self, protection=Protection())), self.protection.rules
+
+        def copy() -> Knowledge:
+            known: Knowledge = pickle.loads(given)  # noqa: S301  it was dumped some lines above
+            return replace(known, protection=Protection(rules))
+
+        return copy
 
 
 class Questions:

@@ -25,7 +25,7 @@ from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from cdcavro.sync.conversion.outcome_rows import Message
     from cdcavro.sync.settings import Formats
@@ -70,6 +70,13 @@ class MessageRun:
         """How many of them are null, and say nothing."""
         is_null = pc.and_(self.batch.column("raw").is_null(), self.messages.column("message").is_null())
         return int(pc.sum(is_null).as_py() or 0)
+
+    def messages_without(self, indexes: Collection[int]) -> pa.RecordBatch:
+        """Return `messages` with empty texts instead of some, which the engine takes for none."""
+        if not indexes:
+            return self.messages
+        texts = pc.if_else(pa.array([i in indexes for i in range(self.count)]), _literal(b""), self.messages.column(0))
+        return self.messages.set_column(0, "message", texts)
 
     def raw(self, i: int) -> bytes | None:
         """Return a message as it came."""

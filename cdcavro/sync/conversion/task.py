@@ -7,7 +7,6 @@ what is new. If that is only new tables, the task has learned of them what the d
 from __future__ import annotations
 
 import json
-import pickle
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from functools import partial
@@ -115,8 +114,9 @@ def left_outcomes(knowledge: Knowledge, rows: Iterable[Mapping[str, Any]]) -> It
     """
     halves = [*knowledge.halves.kept, *knowledge.halves.waiting(rows)]
     # As each task has, this one has knowledge of its own.
-    own = pickle.loads(pickle.dumps(knowledge))  # noqa: S301  it was dumped right here
-    return converter(own)(half_batch(halves[i : i + MOST_ROWS]) for i in range(0, len(halves), MOST_ROWS))
+    return converter(knowledge.copier()())(
+        half_batch(halves[i : i + MOST_ROWS]) for i in range(0, len(halves), MOST_ROWS)
+    )
 
 
 class _Task:
@@ -134,6 +134,10 @@ class _Task:
         self._questions = Questions(knowledge)
         self._output = TaskOutput(knowledge, self._questions)
         self._exact: list[tuple[int, TypedRow]] = []
+        # Of the messages that are being converted: the index of the first one of the run, and the errors of those for
+        # which no condition on rows can be decided, by their indexes.
+        self._first = 0
+        self._undecided: dict[int, MessageError] = {}
         self._times = LaneTimes(knowledge.marks)
         self._halves = TaskHalves()
         # How many other messages are rows of a message, by its index: those of the other half.
@@ -162,17 +166,25 @@ class _Task:
     def _convert_and_learn(self, convert: Callable[[], None]) -> None:
         """Convert some messages, and learn what the driver is asked, so that it is not asked the same again.
 
-        If anything was new, more of the messages have a place, so they are converted once more.
+        If anything was new, more of the messages have a place, so they are converted once more. They are, too, without
+        those of which it turns out that no condition can be decided for their rows: these become rejects, with the time of
+        their lane before them, and must not move it.
         """
+        self._undecided.clear()
         while True:
             clock, lines, times = self._clock.copy(), dict(self._lines), self._times.copy()
             halves = self._halves.copy()
+            known = len(self._undecided)
             convert()
             is_new = self._questions.learn()
             if is_new:
-                # They were made for tables that learn nothing more.
+                # What was learned may decide.
+                self._undecided.clear()
+            is_again = (is_new or len(self._undecided) > known) and not self._questions.is_ahead
+            if is_new or is_again:
+                # They were made for tables that learn nothing more, and for another clock.
                 self._placings.clear()
-            if not is_new or self._questions.is_ahead:
+            if not is_again:
                 break
             self._clock, self._lines, self._times, self._halves = clock, lines, times, halves
             self._output.take_back()
@@ -186,6 +198,7 @@ class _Task:
 
     def _convert_runs(self, piece: pa.RecordBatch) -> None:
         for run in runs_of(piece, self._knowledge.formats, self._lines):
+            self._first = self._current.counts["read"]
             self._current.counts["read"] += run.count
             self._current.counts["tombstones"] += run.tombstones
             self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
@@ -199,7 +212,8 @@ class _Task:
     def _keep(self, rows: pa.RecordBatch, joined: Mapping[int, int] | None = None) -> None:
         if not self._questions.is_ahead:
             self._times.add(rows, self._knowledge.tables.tables)
-        self._output.keep(rows, joined or {})
+        undecided = self._output.keep(rows, joined or {})
+        self._undecided |= {self._first + i: error for i, error in undecided.items()}
 
     def _keep_exact(self) -> None:
         exact, self._exact = self._exact, []
@@ -209,15 +223,19 @@ class _Task:
 
     def _convert_run(self, run: MessageRun) -> None:
         """Convert messages of one lane and one format."""
-        placing = self._placing_of(run)
+        placing, stop = self._placing_of(run), self._first + run.count
+        refused = {i - self._first: error for i, error in self._undecided.items() if self._first <= i < stop}
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
             time, record = None if place is None else self._clock.get(lane_at(place)), run.record(i)
             alike = None if record is None else message
             own = Message(run.raw(i) or b"", run.key(i), place, run.format, time and time[1], alike)
+            if i in refused:
+                self._refuse_undecided(i, own, refused[i])
+                return
             self._take(placing, i, message if record is None else record, own, run.length(i))
 
-        for rows in placing.take(run.messages, left):
+        for rows in placing.take(run.messages_without(refused), left):
             self._keep(rows)
         self._keep_exact()
 
@@ -246,6 +264,7 @@ class _Task:
     def _replay(self, batch: pa.RecordBatch) -> None:
         """Convert messages that were rejected once, each at the time that its lane had then."""
         self._times.begin()
+        self._first = 0
         for i, row in enumerate(batch.to_pylist()):
             self._current.counts["read"] += 1
             place, clock = Arrival(**{name: row[name] for name in _PLACE}), Clock()
@@ -261,7 +280,11 @@ class _Task:
                 fields = error.fields if isinstance(error, MessageError) else {"message": str(error)}
                 self._refuse(i, own, fields)
                 continue
-            self._take(self._new_placing(format, clock), i, message, own._replace(format=format), len(own.raw))
+            own = own._replace(format=format)
+            if i in self._undecided:
+                self._refuse_undecided(i, own, self._undecided[i])
+                continue
+            self._take(self._new_placing(format, clock), i, message, own, len(own.raw))
         self._keep_exact()
         self._times.end()
 
@@ -404,6 +427,10 @@ class _Task:
         found = (faults.get(identity_of(change)) for change in changes if change.op in DDL)
         return next((fault for fault in found if fault is not None), None)
 
+    def _refuse_undecided(self, i: int, own: Message, error: MessageError) -> None:
+        error.format = own.format
+        self._refuse(i, own, error.fields)
+
     def _refuse(self, i: int, own: Message, error: Fault) -> None:
         self._times.reject(i)
         self._current.counts["rejected"] += 1
@@ -472,30 +499,33 @@ class TaskOutput:
         self._all.rows += current.rows
         self._all.others += current.others
 
-    def keep(self, rows: pa.RecordBatch, joined: Mapping[int, int]) -> None:
+    def keep(self, rows: pa.RecordBatch, joined: Mapping[int, int]) -> Mapping[int, MessageError]:
         """Keep rows of tables that are wanted, and count their messages.
 
-        `joined` has how many other messages a message stands for, by its index.
+        `joined` has how many other messages a message stands for, by its index. Return the errors of messages for which no
+        condition on their rows can be decided, by their indexes; then what became of the current messages is to be taken
+        back.
         """
         if self._questions.is_ahead:
-            return
+            return {}
         count = _count_messages(rows, joined)
         left_out = self._left_out()
         if left_out:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))
         try:
-            rows = self._knowledge.protection.rows(rows, self._knowledge.tables.tables)
+            rows, undecided = self._knowledge.protection.rows(rows, self._knowledge.tables.tables)
         except JobError:
             if self._knowledge.is_all:
                 raise
             # Another lane may have the statement that says where a column came from.
             self.current.counts["given up"] += 1
-            return
+            return {}
         wanted = _count_messages(rows, joined)
         self.current.counts["written"] += wanted
         self.current.counts["left out"] += count - wanted
         if rows.num_rows:
             self.current.rows.append(rows)
+        return undecided
 
     def note_misfits(self, count: int, rows: Sequence[TypedRow], changes: Sequence[Change]) -> None:
         """Note how many values of a message's changes are kept as text, and the first one in the task."""
@@ -522,10 +552,10 @@ class TaskOutput:
         if not knowledge.protection.rules or not wanted:
             return wanted
         try:
-            kept = knowledge.protection.rows(rows_batch(list(enumerate(wanted))), knowledge.tables.tables)
+            kept, undecided = knowledge.protection.rows(rows_batch(list(enumerate(wanted))), knowledge.tables.tables)
         except JobError:
             return []
-        return [wanted[i] for i in kept.column("message").to_pylist()]
+        return [] if undecided else [wanted[i] for i in kept.column("message").to_pylist()]
 
     def keep_statement(self, rows: Sequence[TypedRow]) -> None:
         """Keep the rows of a statement, each of which ends all rows of a table so far."""

@@ -6,7 +6,6 @@ A source says what there is and where a batch ends, and gives the lanes of a bat
 from __future__ import annotations
 
 import os
-import pickle
 import re
 import threading
 import time
@@ -97,7 +96,7 @@ class LocalBatch:
         store = LocalStore(self.spill, self.room)
         self.notes.clear()
         # As each task of Spark's has, a task has knowledge of its own, to which it adds what it learns.
-        given = pickle.dumps(knowledge.of_tasks)
+        copied = knowledge.of_tasks.copier()
         shares = _shares(self.lanes, self.threads)
 
         counts = [0] * len(shares)
@@ -110,7 +109,7 @@ class LocalBatch:
                     self.seen(sum(counts), is_all=False)
 
         def run(own: int) -> None:
-            convert = converter(pickle.loads(given))  # noqa: S301  it was dumped some lines above
+            convert = converter(copied())
             for outcomes in convert(batches(own)):
                 store.add(outcomes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.request import urlopen
 
@@ -19,6 +20,7 @@ from cdcavro.sync.conversion.rounds import Outcomes
 from cdcavro.sync.metrics import Metrics, MetricsConfig
 from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.outputs.writer import BatchRows
+from cdcavro.sync.protection import RowRule
 from cdcavro.sync.settings import Formats
 from cdcavro.sync.sources import Kafka
 from support.messages import canal
@@ -31,6 +33,8 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_damaged_packed_file_stops_the_stream,
     test_a_file_of_long_ago_is_read_too,
     test_a_file_that_changes_behind_its_reading_is_an_error,
+    test_a_function_decides_which_rows_are_written_and_its_errors_are_rejects,
+    test_a_message_for_which_where_cannot_be_decided_is_a_reject_that_is_read_again_at_its_place,
     test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on,
     test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state,
     test_a_run_goes_on_where_the_one_before_stopped,
@@ -81,6 +85,15 @@ def test_no_file_has_a_value_that_is_left_out_or_masked(job, kind: str):
     assert leaks(made.folder) + leaks(warehouse) == []
     assert made.rows("d.t", "id", "email", "n") == [(1, digest("b@canary"), "***"), (4, digest("a@canary"), "***")]
     assert len(made.rows("d.t", "email", suffix="changes")) == 10
+
+
+def test_a_function_that_cannot_be_sent_to_workers_is_refused_before_anything_starts(job):
+    """It holds what only this process has."""
+    lock = Lock()
+    with pytest.raises(
+        ValueError, match=r"where of match = 't' is the function .*<lambda>, which cannot be pickled, .*TypeError"
+    ):
+        job().run(rules=(RowRule("t", where=lambda row: lock.locked() or bool(row)),))
 
 
 def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(

@@ -1,0 +1,268 @@
+"""Filters of rows in payloads: a row is kept or left out by a condition on a column, or by a function of its values.
+
+An update may move a row into those that are kept, or out of them: then it becomes an insert, or a delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+
+from cdcavro.errors import StructureError, plain
+from cdcavro.sync.row_cells import RowCell, read_long, read_texts
+from cdcavro.table.table_schema import SOURCE_FIELDS
+from cdcavro.table.writing.table_writer import WHOLE_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cdcavro.sync.row_cells import Condition
+
+    # A cell of a row, and where it begins and ends.
+    Span = tuple[RowCell, int, int]
+
+RowFunction = Callable[[Mapping[str, Any]], bool]
+"""A function that says of a row, by the values of its columns, whether it is written."""
+
+# Where the row after a change stands in it.
+_AFTER: Final = "/after"
+
+
+class UnknownValueError(StructureError):
+    """A value by which a row is kept or left out, and which the row does not have."""
+
+
+class RowImage(Mapping[str, Any]):
+    """The values of a row before or after a change, by the names of their columns: what a function of a rule is given.
+
+    A column is in it if the row says what its value is, or null. Names match regardless of case, unless one has the
+    spelling. Raises `UnknownValueError` for a column of the table whose value the row does not say, also by `get`, and
+    `KeyError` for what is no column of the table.
+    """
+
+    def __init__(self, raw: bytes, spans: Mapping[str, Span], table: str, pointer: str) -> None:
+        self._raw, self._spans, self._table, self.pointer = raw, spans, table, pointer
+        # What the row has instead of values, by the names of their columns.
+        self._missing: dict[str, str] = {}
+
+    def miss(self, misfits: Sequence[str], absent: Sequence[str]) -> None:
+        """Note which columns have values that their types cannot carry, and which the row lacks."""
+        self._missing = dict.fromkeys(misfits, "one that its type cannot carry") | dict.fromkeys(
+            absent, "a row without it"
+        )
+
+    def text(self, column: str) -> bytes | None:
+        """Return the text of a value, as `value_text` has it; None for null."""
+        cell, first, end = self._span(column)
+        return None if self._raw[first] == cell.null else cell.read(self._raw[first + 1 : end])
+
+    def unknown(self, column: str, got: str) -> UnknownValueError:
+        """Return the error for a column whose value is not known."""
+        needed = (
+            f"a value of the column {plain(column)} in a row of {self._table}, by which where decides ({WHOLE_ROWS})"
+        )
+        return UnknownValueError(needed, got, pointer=self.pointer)
+
+    def __getitem__(self, column: str) -> Any:
+        cell, first, end = self._span(column)
+        if self._raw[first] == cell.null:
+            return None
+        try:
+            return cell.value(self._raw[first + 1 : end])
+        except OverflowError:
+            raise self.unknown(cell.column, "a year that Python does not have") from None
+
+    def __contains__(self, column: object) -> bool:
+        span = self._spans.get(self._name(column))
+        return span is not None and self._got(span) is None
+
+    def __iter__(self) -> Iterator[str]:
+        return (column for column, span in self._spans.items() if self._got(span) is None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self)})"
+
+    def _span(self, column: str) -> Span:
+        span = self._spans[self._name(column)]
+        got = self._got(span)
+        if got is not None:
+            raise self.unknown(span[0].column, got)
+        return span
+
+    def _name(self, column: object) -> str:
+        if column in self._spans or not isinstance(column, str):
+            return cast("str", column)
+        return next((name for name in self._spans if name.casefold() == column.casefold()), column)
+
+    def _got(self, span: Span) -> str | None:
+        """Return what the row has instead of a value, or null; None if it has that."""
+        cell, first, _ = span
+        return self._missing.get(cell.column) if self._raw[first] == cell.null else None
+
+
+class RowState(NamedTuple):
+    """What is known of a row before or after a change."""
+
+    # Where its bytes begin and end; the same if there is no such row.
+    start: int
+    end: int
+    # Whether it is to be kept; None if the row does not say so, and why.
+    holds: bool | None
+    error: StructureError | None = None
+    # Whether it lacks columns.
+    lacks: bool = False
+
+
+class RowFilter:
+    """Leaves out rows by what decides for them; an update may move a row into those that are kept, or out of them.
+
+    `table` is the name of the table, for errors, and `cells` are those of a version's rows.
+    """
+
+    def __init__(self, decision: Decision, table: str, cells: Sequence[RowCell]) -> None:
+        self._decision, self._table, self._cells = decision, table, cells
+
+    def row(self, operation: str, payload: bytes, *, lacks: bool) -> tuple[str, bytes, bool] | None:
+        """Return the operation of a row, its envelope, and whether it lacks columns; None for one that is left out.
+
+        Raises `StructureError`, which shows no value, for a row that does not say enough.
+        """
+        if operation not in "crud":
+            return operation, payload, lacks
+        before, at = self._state(payload, 0, "/before")
+        after, at = self._state(payload, at, _AFTER)
+        if operation == "d":
+            return None if before.holds is False else (operation, payload, lacks)
+        if after.holds is None:
+            raise after.error or StructureError(f"a row of {self._table} after a change", "none", pointer=_AFTER)
+        if operation != "u":
+            return (operation, payload, lacks) if after.holds else None
+        if after.holds and before.holds:
+            return operation, payload, lacks
+        if after.holds and after.lacks:
+            expected = (
+                f"a whole row of {self._table}, as an update may bring it in by {self._decision.name} ({WHOLE_ROWS})"
+            )
+            raise StructureError(expected, "one that lacks columns", pointer=_AFTER)
+        if after.holds and before.holds is None:
+            return operation, payload, lacks
+        if after.holds:
+            return (
+                "c",
+                b"".join([b"\0\2", payload[after.start : after.end], _with_operation(payload[at:], b"c")]),
+                False,
+            )
+        if before.holds is False:
+            return None
+        # Of the row before, nothing else than its key has to be known.
+        gone = before if before.end > before.start else after
+        return "d", b"".join([b"\2", payload[gone.start : gone.end], b"\0", _with_operation(payload[at:], b"d")]), False
+
+    def _state(self, raw: bytes, at: int, pointer: str) -> tuple[RowState, int]:
+        """Return the state of a row, and where its bytes end."""
+        if raw[at] == 0:
+            return RowState(at + 1, at + 1, None), at + 1
+        start = at = at + 1
+        spans: dict[str, Span] = {}
+        for cell in self._cells:
+            first = at
+            at = cell.end(raw, at)
+            if cell.is_written:
+                spans[cell.column] = cell, first, at
+        misfits, at = read_texts(raw, at, 2)
+        absent, at = read_texts(raw, at, 1)
+        image = RowImage(raw, spans, self._table, pointer)
+        image.miss(misfits[::2], absent)
+        try:
+            return RowState(start, at, self._decision.holds(image), lacks=bool(absent)), at
+        except UnknownValueError as error:
+            return RowState(start, at, None, error, lacks=bool(absent)), at
+
+
+class Decision(Protocol):
+    """Decides which rows of a version of a table are kept."""
+
+    @property
+    def name(self) -> str:
+        """What decides, in errors."""
+
+    def holds(self, image: RowImage) -> bool:
+        """Return whether a row is kept.
+
+        Raises `UnknownValueError` if the row does not say so, and another `StructureError` if its message is to be rejected
+        in any case.
+        """
+
+
+class ColumnDecision:
+    """Keeps rows for which a condition holds; made from the cell of its column, None if the version has none."""
+
+    def __init__(self, condition: Condition, table: str, cell: RowCell | None) -> None:
+        self._condition, self._table, self._cell = condition, table, cell
+        self._mismatch = None if cell is None else condition.mismatch(cell.kind)
+
+    @property
+    def name(self) -> str:
+        """What decides, in errors."""
+        return f"where on {plain(self._condition.column)}"
+
+    def holds(self, image: RowImage) -> bool:
+        """Return whether a row is kept. Raises `UnknownValueError`."""
+        column = plain(self._condition.column)
+        if self._cell is None:
+            expected = f"the column {column} in {self._table}, by which where decides"
+            raise UnknownValueError(expected, "none", pointer=_AFTER)
+        if self._mismatch is not None:
+            expected = f"a column {column} of {self._table} that where can compare: {self._mismatch}"
+            raise UnknownValueError(expected, f"one of type {self._cell.kind}", pointer=_AFTER)
+        return self._condition.holds(image.text(self._cell.column))
+
+
+class FunctionDecision:
+    """Keeps rows for which a function returns True; `label` is the function's name."""
+
+    def __init__(self, function: RowFunction, label: str, table: str) -> None:
+        self._function, self._label, self._table = function, label, table
+
+    @property
+    def name(self) -> str:
+        """What decides, in errors."""
+        return f"the function {self._label}"
+
+    def holds(self, image: RowImage) -> bool:
+        """Return whether a row is kept. Raises `UnknownValueError`, and `StructureError` for what the function raises."""
+        try:
+            found: object = self._function(image)
+        except UnknownValueError:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a function of the user's raises is a reject
+            raise self._error(image, f"the exception {plain(type(error).__name__)}") from None
+        if not isinstance(found, bool):
+            raise self._error(image, f"a value of type {plain(type(found).__name__)}")
+        return found
+
+    def _error(self, image: RowImage, got: str) -> StructureError:
+        expected = f"True or False of {self.name}, by which where decides for a row of {self._table}"
+        return StructureError(expected, got, pointer=image.pointer)
+
+
+def _with_operation(tail: bytes, operation: bytes) -> bytes:
+    """Return what stands behind the rows of an envelope, with another operation."""
+    at = 0
+    for _, declared, _ in SOURCE_FIELDS:
+        is_there, at = tail[at] != 0, at + 1
+        if not is_there:
+            continue
+        size, at = read_long(tail, at)
+        if declared == "string":
+            at += size
+        elif isinstance(declared, dict):
+            while size:
+                for _ in range(size):
+                    _, at = read_long(tail, at)
+                size, at = read_long(tail, at)
+    size, end = read_long(tail, at)
+    return b"".join([tail[:at], bytes([len(operation) << 1]), operation, tail[end + size :]])
