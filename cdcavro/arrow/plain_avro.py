@@ -3,7 +3,7 @@
 The envelope of a change has records within it, a map, an array, and a type that is used again by its name, and each of
 these is refused by some reader. A plain record has columns only, each of them null or a value of a primitive type:
 
-* the columns of the row after the change, called as their Avro fields are;
+* the columns of the row after the change, called as their Avro fields are, and never the same but for letter case;
 * `_cdc_op`, `_cdc_ts_ms`, `_cdc_ts_us` and `_cdc_source_…`, which are what the envelope says of the change;
 * `_cdc_before_…`, the columns of the row before it;
 * `_cdc_unparsed` and `_cdc_absent`, those before the change too, and the source's position, as texts of JSON. Where a
@@ -16,6 +16,7 @@ numbers below them. A local time, which Avro has since 1.10, is a text: as a num
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
 
 PLAIN: Final = "Change"
 _OWN: Final = "_cdc_"
-_IMAGES: Final = {"after": "", "before": "before_"}
-_KEPT: Final = ("doc", "aliases", ATTRIBUTE)
+# What stands before the names of what is beside the columns of a row, and of all of the row before the change.
+_IMAGES: Final = {"after": _OWN, "before": f"{_OWN}before_"}
+_KEPT: Final = ("doc", ATTRIBUTE)
+_LETTER: Final = re.compile("[A-Za-z]")
 # How many rows are Python objects at a time.
 _ROWS: Final = 1000
 # The years that a text of four digits can have repeat themselves in this many days.
@@ -142,26 +145,39 @@ def _form_of(schema: TableSchema) -> _Form:
 
 def _fields(schema: TableSchema) -> Iterator[tuple[dict[str, Any], pa.DataType]]:
     """Yield what a plain field has of its field, and its type in Arrow, in the order of `_flatten`."""
+    names = _names(schema)
     for part in _in_order(arrow_schema(schema)):
         if part.name in _IMAGES:
             for field, arrow in zip(schema.record["fields"], part.type, strict=True):
-                yield _field_of_row(field, _IMAGES[part.name]), arrow.type
+                start = _IMAGES[part.name] if part.name == "before" or not is_column(field) else ""
+                kept = {key: field[key] for key in _KEPT if key in field}
+                aliases = [start + _apart(name) for name in field.get("aliases", ())]
+                yield (
+                    kept | {"name": start + names[field["name"]]} | ({"aliases": aliases} if aliases else {}),
+                    arrow.type,
+                )
         elif pa.types.is_struct(part.type):
             yield from (({"name": f"{_OWN}{part.name}_{one.name}"}, one.type) for one in part.type)
         else:
             yield {"name": f"{_OWN}{part.name}"}, part.type
 
 
-def _field_of_row(field: dict[str, Any], before: str) -> dict[str, Any]:
-    kept = {key: field[key] for key in _KEPT if key in field}
-    if before or not is_column(field):
-        start = f"{_OWN}{before}"
-        return kept | {"name": start + field["name"]} | _aliases(field, lambda name: start + name)
-    return kept | {"name": _apart(field["name"])} | _aliases(field, _apart)
+def _names(schema: TableSchema) -> dict[str, str]:
+    """Return what the fields of a row are called, by their names: in no two ways that differ in letter case only.
 
-
-def _aliases(field: dict[str, Any], called: Callable[[str], str]) -> dict[str, Any]:
-    return {"aliases": [called(name) for name in field["aliases"]]} if "aliases" in field else {}
+    DuckDB refuses a file with such names. The first one keeps its own, and letters of the others are escaped as other
+    characters are in names of fields.
+    """
+    fields = schema.record["fields"]
+    found = {field["name"]: field["name"] for field in fields if not is_column(field)}
+    taken = {name.casefold() for name in found}
+    for name in [field["name"] for field in fields if field["name"] not in found]:
+        own = _apart(name)
+        if own.casefold() in taken:
+            own = _LETTER.sub(lambda letter: f"_x{ord(letter[0]):x}_", name)
+        taken.add(own.casefold())
+        found[name] = own
+    return found
 
 
 def _apart(name: str) -> str:

@@ -47,14 +47,12 @@ def rows(path):
 
 def nested(row, schema):
     """Return a plain row as the change that it is of, each image as the list of its values."""
-    fields = [field["name"] for field in schema.record["fields"]]
+    fields = list(row)
+    count = len(schema.record["fields"])
     source = {name[12:]: value for name, value in row.items() if name.startswith("_cdc_source_")}
     found = {name: row[f"_cdc_{name}"] for name in ("op", "ts_ms", "ts_us")}
     found["source"] = source | {"position": json.loads(source["position"] or "null")}
-    names = {
-        "after": [*fields[:-2], "_cdc_unparsed", "_cdc_absent"],
-        "before": [f"_cdc_before_{one}" for one in fields],
-    }
+    names = {"after": fields[:count], "before": fields[-count:]}
     for image, columns in names.items():
         *values, unparsed, absent = [row[name] for name in columns]
         if absent is None:
@@ -117,21 +115,23 @@ def test_there_is_nothing_in_it_that_a_reader_refuses():
 
 
 def test_columns_of_any_name_stand_beside_what_is_said_of_the_change(tmp_path):
-    """One called as that is, is escaped; `unparsed` and `absent` of a table are its own."""
-    row = {"id": "1", "_cdc_op": "x", "_CDC_OP": "y", "unparsed": "z", "absent": "w", "c c": "v", "_x5f_cdc_op": "u"}
+    """One called as that is, or as another but for letter case, is escaped; the attribute has the true name."""
+    names = ["_cdc_op", "_CDC_OP", "unparsed", "absent", "UNPARSED", "a", "A", "c c", "_x5f_cdc_op", "_x41_"]
+    row = {"id": "1"} | {name: f"v{i}" for i, name in enumerate(names)}
     done = run(tmp_path, "--plain", messages=inserts(dict.fromkeys(row, "varchar(9)"), row))
     assert done.exit_code == 0, done.output
     (path,) = (tmp_path / "out" / "d.t").glob("*.avro")
     (found,) = rows(path)
     with path.open("rb") as stream:
         fields = fastavro.reader(stream).writer_schema["fields"]
-    called = {
-        field["cdc"]["column"]: field["name"] for field in fields if "cdc" in field and "_before_" not in field["name"]
-    }
+    columns = [(field["cdc"]["column"], field["name"]) for field in fields if "cdc" in field]
+    called, before = dict(columns[: len(row)]), dict(columns[len(row) :])
     assert {name: found[field] for name, field in called.items()} == row
-    assert called["_cdc_op"] == "_x5f_cdc_op"
-    assert found["_cdc_op"] == "c"
-    assert (found["_cdc_unparsed"], found["_cdc_absent"]) == ("{}", "[]")
+    assert before == {name: f"_cdc_before_{field}" for name, field in called.items()}
+    assert len({name.casefold() for name in found}) == len(found)
+    escaped = {"_cdc_op": "_x5f_cdc_op", "unparsed": "unparsed_x_2", "a": "a", "A": "_x41_", "_x41_": "_x5f_x41_"}
+    assert {name: called[name] for name in escaped} == escaped
+    assert (found["_cdc_op"], found["_cdc_unparsed"], found["_cdc_absent"]) == ("c", "{}", "[]")
 
 
 def test_what_does_not_fit_and_what_is_not_there_is_told_from_null(tmp_path):

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.pipeline import AvroFiles, Formats, avro_files
+from cdcavro.sync.sections import AvroConfig
 from cdcavro.table.tables import Tables
 from support.messages import canal
 from support.pipelines import Job
@@ -158,3 +159,18 @@ def test_payloads_of_any_size_go_into_files_as_they_are(job):
     rows = [one["after"] for path in files(made) for one in read(made.folder / "out" / path)]
     assert [row["id"] for row in rows] == list(range(1, 41))
     assert {row["a"] for row in rows} == {padding}
+
+
+def test_plain_files_have_records_of_columns_only(job):
+    """The tasks of Spark write them as the local runner does, with the settings that a configuration has."""
+    made = job()
+    made.out = AvroConfig(str(made.folder / "out"), plain=True).sink("sync.toml")
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.send(canal("UPDATE", [{"id": "2", "a": "5"}], id=2, old=[{"id": "1"}]))
+    assert [report.counts["written"] for report in made.run(formats=FORMAT)] == [1, 1]
+    rows = [
+        (one["_cdc_op"], one["_cdc_before_id"], one["id"])
+        for name in files(made)
+        for one in read(made.folder / "out" / name)
+    ]
+    assert rows == [("c", None, 1), ("d", 1, None), ("c", None, 2)]
