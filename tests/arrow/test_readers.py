@@ -106,6 +106,16 @@ def test_polars_reads_no_avro_with_what_every_envelope_has(tmp_path, column):
         assert found is is_read
 
 
+def test_duckdb_reads_plain_columns_whose_names_differ_in_letter_case_only(tmp_path):
+    """It refuses two such columns in an Avro file, and so one has another name."""
+    (tmp_path / "in.jsonl").write_text(
+        '{"type":"INSERT","database":"s","table":"t","id":1,"es":1,"mysqlType":{"a":"int","A":"int"},"data":[{"a":"1","A":"2"}]}'
+    )
+    done = CliRunner().invoke(main, ["tables", str(tmp_path / "in.jsonl"), "--plain", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert duckdb_rows(tmp_path / "out" / "s.t" / "v1.avro", "a, _x41_") == [(1, 2)]
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_reader_makes_of_the_messages_of_a_format_what_the_page_says(tmp_path, format):
     """All messages, or nothing, since the reader refuses the file."""
