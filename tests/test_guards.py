@@ -86,6 +86,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "confluent_kafka": ("sync/local/", "sync/reading/"),
     "certifi": "registry/",
     "prometheus_client": "sync/metrics.py",
+    "cryptography": "sync/outputs/reject_cipher.py",
     "httpx2": "registry/",
     "httpx": "nowhere",
     "requests": "nowhere",

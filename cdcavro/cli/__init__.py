@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "run": "cdcavro.cli.commands.run",
     "sync": "cdcavro.cli.commands.sync",
     "replay": "cdcavro.cli.commands.pipeline_state",
+    "decrypt": "cdcavro.cli.commands.pipeline_state",
     "maintain": "cdcavro.cli.commands.pipeline_state",
     "doctor": "cdcavro.cli.commands.doctor",
     "formats": "cdcavro.cli.commands.formats",

@@ -29,9 +29,11 @@ from cdcavro.errors import FileError, shown
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.metrics import MetricsConfig  # noqa: TC001  msgspec looks for it
+from cdcavro.sync.outputs.reject_cipher import PEM
 from cdcavro.sync.outputs.routes import Route  # noqa: TC001  msgspec looks for it
 from cdcavro.sync.pipeline import Pipeline
 from cdcavro.sync.secrets import (
+    FromVariable,
     Redaction,
     check_addresses,
     fill_variables,
@@ -108,7 +110,10 @@ class Config(Struct, forbid_unknown_fields=True):
     * `rejects_table`: a table of the lake where rejects go besides.
     * `rejects_topic`: a topic of Kafka where rejects go besides.
     * `schema_changes_table`: a table of the lake that has what was decided for each statement.
-    * `rejects_raw`: whether rejects `keep` the bytes of their messages, or `omit` them; with `[[table]]` it must be said.
+    * `rejects_raw`: whether rejects `keep` the bytes of their messages, `omit` or `encrypt` them; with `[[table]]` it must
+      be said.
+    * `rejects_public_key`: the key for which rejects are encrypted, one of X25519 in PEM, or the path of its file.
+    * `rejects_private_key`: the key by which encrypted rejects are read again: the path of its file, or a variable.
     * `rejects_hold`: whether rejects hold back up to when the tables of their topic are said to be complete.
     * `halves_minutes`: for how many minutes half an update, sent in two messages, waits for the other; by default none does.
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
@@ -134,6 +139,8 @@ class Config(Struct, forbid_unknown_fields=True):
     rejects_topic: str | None = None
     schema_changes_table: str | None = None
     rejects_raw: str | None = None
+    rejects_public_key: str | None = None
+    rejects_private_key: str | None = None
     rejects_hold: bool = True
     halves_minutes: float | None = None
     # What is written of the rows of tables, and the shape of these.
@@ -154,6 +161,10 @@ class Config(Struct, forbid_unknown_fields=True):
             raise ValueError(f"run is {' or '.join(RUNNERS)}, not {shown(self.run)}")
         if self.memory < 1:
             raise ValueError(f"memory is a number of MiB, at least 1, not {self.memory}")
+        if PEM in (key := self.rejects_private_key or "") and not isinstance(key, FromVariable):
+            raise ValueError(
+                "rejects_private_key is the path of a file or comes from a variable, and stands in no file itself"
+            )
         if _EVERY.fullmatch(self.every) is None or not _IS_LONG.search(self.every):
             raise ValueError(f'every is a time such as "10 seconds", not {shown(self.every)}')
 
@@ -201,6 +212,8 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects_hold,
                 self.schema_changes_table,
                 self.halves_minutes,
+                self.rejects_public_key,
+                self.rejects_private_key,
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
         except (ValueError, LookupError) as error:

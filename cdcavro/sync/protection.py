@@ -26,6 +26,7 @@ from msgspec import Struct
 from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.errors import DdlError, JobError, StructureError, plain, shown
 from cdcavro.sync.conversion.row_filters import ColumnDecision, FunctionDecision, RowFilter
+from cdcavro.sync.outputs.reject_cipher import RAW, RECORD_KEY
 from cdcavro.sync.outputs.reject_places import GOT, SHOWN_VALUE
 from cdcavro.sync.row_cells import Action, Condition, RowCell, put_absent, put_cells, value_text
 from cdcavro.table.ddl.tokens import dialect_of, tokenize
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cdcavro.sync.conversion.row_filters import RowFunction
+    from cdcavro.sync.outputs.reject_cipher import RejectCipher
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
@@ -57,8 +59,8 @@ if TYPE_CHECKING:
 SHA256: Final = "sha256"
 HMAC: Final = "hmac-sha256"
 METHODS: Final = (SHA256, HMAC)
-KEEP, OMIT = "keep", "omit"
-REJECTS_RAW: Final = (KEEP, OMIT)
+KEEP, OMIT, ENCRYPT = "keep", "omit", "encrypt"
+REJECTS_RAW: Final = (KEEP, OMIT, ENCRYPT)
 HIDDEN: Final = "…"
 # The name of a function: no condition is one, as each has an operator.
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -310,13 +312,26 @@ class Protection:
             rows = rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
         return rows, errors
 
-    def outcomes(self, rows: Sequence[dict[str, Any]], *, has_raw: bool) -> list[dict[str, Any]]:
-        """Return outcomes of messages that show no value; without `has_raw`, no bytes of messages either."""
-        if not self.is_protecting and has_raw:
+    def outcomes(
+        self, rows: Sequence[dict[str, Any]], *, has_raw: bool, cipher: RejectCipher | None = None
+    ) -> list[dict[str, Any]]:
+        """Return outcomes of messages that show no value; without `has_raw`, no bytes of messages either.
+
+        A cipher that is one encrypts these bytes.
+        """
+        is_encrypting = cipher is not None and cipher.is_encrypting
+        if not self.is_protecting and has_raw and not is_encrypting:
             return list(rows)
-        omitted = {} if has_raw else {"raw": None, "record_key": None}
+
+        def hidden(part: str, value: bytes | None) -> bytes | None:
+            return None if not has_raw else value if cipher is None else cipher.encrypt(value, part)
+
         return [
-            {**row, **omitted, "reason": without_values(row["reason"]) if self.is_protecting else row["reason"]}
+            {
+                **row,
+                **{part: hidden(part, row[part]) for part in (RAW, RECORD_KEY)},
+                "reason": without_values(row["reason"]) if self.is_protecting else row["reason"],
+            }
             if "reason" in row
             else row
             for row in rows

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
 from msgspec import NODEFAULT, Struct
@@ -25,8 +26,9 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT, FRAMINGS, HEADERS
 from cdcavro.registry.subjects import STRATEGIES, parse_level
+from cdcavro.sync.outputs.reject_cipher import PUBLIC_KEY, RejectCipher
 from cdcavro.sync.outputs.routes import Route, Routes
-from cdcavro.sync.protection import KEEP, REJECTS_RAW, Protection, RowRule
+from cdcavro.sync.protection import ENCRYPT, OMIT, REJECTS_RAW, Protection, RowRule
 from cdcavro.table.columns.column_type import ALL
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.table_names import fits, spelled_as
@@ -205,8 +207,8 @@ class Settings:
     * `rejects_table` and `rejects_topic` (str or None): a lake table, `database.table`, and a topic of Kafka where
       rejects go besides.
     * `rules` (tuple[RowRule, ...]): which columns are left out or masked; the first rule that fits a table counts.
-    * `rejects_raw` (str or None): whether rejects "keep" or "omit" the bytes of their messages, "keep" if there are no
-      `rules`, which need it to be said.
+    * `rejects_raw` (str or None): whether rejects "keep", "omit" or "encrypt" the bytes of their messages, "keep" if there
+      are no `rules`, which need it to be said.
     * `shapes` (tuple[TableShape, ...]): keys of tables, and properties of their lake tables; the first shape that fits a
       table counts.
     * `routed` (tuple[Route, ...]): what tables are called where they are written; the first route that fits a table counts.
@@ -214,6 +216,8 @@ class Settings:
     * `schema_changes_table` (str or None): a lake table, `database.table`, of what was decided for each statement.
     * `halves_minutes` (float or None): for how many minutes the half of an update waits for the other one, before it is a
       reject; if it is None, halves are not joined.
+    * `rejects_public_key` and `rejects_private_key` (str or None): keys in PEM, or the paths of their files: that for which
+      rejects are encrypted, and that by which encrypted rejects are read again.
     """
 
     formats: Formats = Formats()
@@ -233,6 +237,8 @@ class Settings:
     rejects_hold: bool = True
     schema_changes_table: str | None = None
     halves_minutes: float | None = None
+    rejects_public_key: str | None = field(default=None, repr=False)
+    rejects_private_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""
@@ -242,19 +248,22 @@ class Settings:
             )
         check_word(self.unavailable)
         if self.rejects_raw not in (None, *REJECTS_RAW):
-            raise ValueError(f"rejects_raw is {' or '.join(REJECTS_RAW)}, not {shown(self.rejects_raw or '')}")
+            raise ValueError(f"rejects_raw is {', '.join(REJECTS_RAW)}, not {shown(self.rejects_raw or '')}")
+        if (self.rejects_raw == ENCRYPT) != (self.rejects_public_key is not None):
+            raise ValueError(f'rejects_raw = "{ENCRYPT}" needs a {PUBLIC_KEY}, which is for nothing else')
         if self.rejects_raw is None and any(rule.is_protecting for rule in self.rules):
             raise ValueError(
                 'rejects have the bytes of messages, which no mask covers: say rejects_raw = "omit", after which a reject'
-                ' cannot be read again, or rejects_raw = "keep"'
+                ' cannot be read again, or rejects_raw = "keep", or "encrypt" with a rejects_public_key'
             )
         if self.halves_minutes is not None and not self.halves_minutes > 0:
             raise ValueError(f"halves_minutes is a number of minutes above 0, not {self.halves_minutes}")
-        if self.halves_minutes is not None and not self.has_raw:
+        if self.halves_minutes is not None and (self.rejects_raw or "keep") != "keep":
             raise ValueError(
-                'halves of updates wait with the bytes of their messages, which rejects_raw = "omit" keeps nowhere:'
+                f'halves of updates wait with the bytes of their messages, as rejects_raw = "{self.rejects_raw}" keeps none:'
                 " leave out halves_minutes"
             )
+        _ = self.cipher
         for rule in self.rules:
             # A function that is named is imported before anything starts.
             _ = rule.function
@@ -276,8 +285,13 @@ class Settings:
 
     @property
     def has_raw(self) -> bool:
-        """Whether rejects have the bytes of their messages."""
-        return (self.rejects_raw or KEEP) == KEEP
+        """Whether rejects have the bytes of their messages, be it encrypted."""
+        return self.rejects_raw != OMIT
+
+    @cached_property
+    def cipher(self) -> RejectCipher | None:
+        """What encrypts and decrypts the bytes of rejects. Raises `ValueError` and `SetupError`."""
+        return RejectCipher.of(self.rejects_public_key, self.rejects_private_key)
 
     @property
     def has_id_headers(self) -> bool:

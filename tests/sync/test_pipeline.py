@@ -31,6 +31,7 @@ from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.native.delta_lake import NativeDeltaTable
 from cdcavro.sync.native.native_tables import NativeTables
+from cdcavro.sync.outputs.reject_cipher import RAW, RejectCipher
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings, StatementRules, excluded_kinds
 from cdcavro.sync.outputs.table_rows import WaitingRows
@@ -43,6 +44,7 @@ from support.messages import canal
 from support.moved_keys import moving
 from support.roundtrip import error_of
 from support.shop_tables import MESSAGES
+from sync.outputs.test_reject_cipher import PRIVATE, PUBLIC
 
 
 def test_the_state_of_a_pipeline_is_not_that_of_one_into_another_lake(tmp_path: Path):
@@ -234,6 +236,29 @@ def test_a_function_decides_which_rows_are_written_and_its_errors_are_rejects(jo
     reasons = {one["line"]: one["reason"] for one in lines}
     assert "<lambda>, by which where decides for a row of d.t, got the exception TypeError" in reasons[5]
     assert "a value of the column a in a row of d.t, by which where decides" in reasons[7]
+
+
+def test_encrypted_rejects_are_read_again_with_the_key(job):
+    """And are rejects again without it, whose bytes are not lost."""
+    made = job()
+    bad, own = (
+        canal("INSERT", [{"id": "1", "a": "canary"}], id=1),
+        {"rejects_raw": "encrypt", "rejects_public_key": PUBLIC},
+    )
+    made.send(bad, canal("INSERT", [{"id": "2", "a": "5"}], id=2))
+    (first,) = made.run(**own, options={"on_misfit": "reject"})
+    assert (first.counts["written"], first.counts["rejected"]) == (1, 1)
+    rejects, again = made.folder / "state" / "rejects", made.folder / "state" / "replay"
+    (line,) = [json.loads(line) for path in rejects.rglob("*.json") for line in path.open()]
+    assert RejectCipher.of_private(PRIVATE).decrypt(b64decode(line["raw"]), RAW) == bad
+    replay(rejects, again)
+    (second,) = made.run(**own)
+    assert (second.counts["read"], second.counts["rejected"]) == (1, 1)
+    assert "expected rejects_private_key, the key by which" in second.rejects[0].example
+    replay(rejects, again)
+    (third,) = made.run(**own, rejects_private_key=PRIVATE)
+    assert (third.counts["written"], third.counts["rejected"]) == (1, 0)
+    assert made.rows("d.t", "id", "a") == [(1, None), (2, 5)]
 
 
 @pytest.mark.parametrize("has_state", [True, False])

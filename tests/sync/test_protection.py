@@ -531,8 +531,8 @@ def test_secrets_of_rules_are_shown_nowhere_and_rejects_need_a_word(tmp_path: Pa
     path.write_text(head.format("") + rule)
     with pytest.raises(FileError, match='say rejects_raw = "omit"'):
         read_config(path).pipeline("x")
-    with pytest.raises(ValueError, match="rejects_raw is keep or omit, not 'encrypt'"):
-        Settings(rejects_raw="encrypt")
+    with pytest.raises(ValueError, match="rejects_raw is keep, omit, encrypt, not 'encrpyt'"):
+        Settings(rejects_raw="encrpyt")
 
 
 def test_sentences_show_no_values():

@@ -1,7 +1,12 @@
-"""State of a pipeline, without running it: `show`, `status`, `pause`, `resume` and `reset` of `sync`, `maintain`, and `replay`, which lets it read its rejects again."""
+"""State of a pipeline, without running it: `show`, `status`, `pause`, `resume` and `reset` of `sync`, and `maintain`.
+
+`replay` lets it read its rejects again, and `decrypt` shows those that are encrypted.
+"""
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode, b64encode
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,16 +16,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 import msgspec
 
-from cdcavro.cli.console import table
+from cdcavro.cli.console import say, table
 from cdcavro.cli.group import REJECTED, example
-from cdcavro.errors import FileError, SetupError, number_of, plain
-from cdcavro.files.streams import local_folder
+from cdcavro.cli.options import OUTPUT, check_files, force_option, inputs_argument
+from cdcavro.errors import FileError, MessageError, SetupError, StructureError, number_of, plain
+from cdcavro.exact.jsontext import parse
+from cdcavro.files.streams import STANDARD, local_folder, open_output, shown_name
+from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from cdcavro.files.inputs import Inputs
     from cdcavro.sync.config import Config
+    from cdcavro.sync.outputs.reject_cipher import RejectCipher
     from cdcavro.sync.status import LaneStatus, Status, TableStatus
 
 # How many tables and lanes are listed.
@@ -240,7 +250,7 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
     from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
     from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
-    from cdcavro.sync.protection import OMIT  # noqa: PLC0415
+    from cdcavro.sync.protection import ENCRYPT, OMIT  # noqa: PLC0415
 
     read = None if config is None else read_config(Path(config))
     folder = state or (None if read is None else read.state)
@@ -248,6 +258,9 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
         raise click.UsageError("either --state or --config must be given")
     if read is not None and read.rejects_raw == OMIT:
         raise FileError(str(config), "rejects with the bytes of their messages", 'none, by rejects_raw = "omit"')
+    if read is not None and read.rejects_raw == ENCRYPT and read.rejects_private_key is None:
+        expected = "rejects_private_key, by which the next batch reads the encrypted rejects"
+        raise FileError(str(config), expected, "none: give it for as long as they are read")
     stated = str(Path(folder) / "rejects") if read is None or read.rejects is None else read.rejects
     with nullcontext() if read is None else read.redaction.errors():
         rejects, again = local_folder(stated), Path(folder) / REPLAY
@@ -255,6 +268,65 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
             raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
         count = len(replay_batches(rejects, again, batches))
     click.echo(f"the rejects of {number_of(count, 'batch/batches')} will be read again")
+
+
+@click.command(epilog=example("cdcavro decrypt state/rejects --key rejects.pem"))
+@inputs_argument
+@click.option(
+    "--key",
+    type=click.Path(exists=True, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The private key, in PEM.",
+)
+@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@force_option
+def decrypt(*, inputs: Inputs, key: str, out: str, force: bool) -> None:
+    """Decrypt the bytes of a pipeline's rejects, which rejects_raw = "encrypt" has encrypted.
+
+    What is written are the same lines of JSON, with `raw` and `record_key` as they would be without encryption. A line
+    that cannot be decrypted, or is no reject, is written as it is, and told.
+    """
+    from cdcavro.sync.outputs.reject_cipher import RejectCipher  # noqa: PLC0415  as above
+
+    check_files(inputs, out)
+    try:
+        cipher = RejectCipher.of_private(key)
+    except ValueError as error:
+        raise FileError(key, "a private key of X25519 in PEM without a password", "something else") from error
+    read = failed = 0
+    with open_output(out, force=force) as stream:
+        for line in (line for file in inputs.files for line in inputs.lines(file, lambda _: None, MIXED)):
+            read += 1
+            try:
+                stream.write(_decrypted_line(line.message(), cipher) + b"\n")
+            except MessageError as error:
+                failed += 1
+                file, number = inputs.place(line.number)
+                say(f"{shown_name(file)}:{number}: {error.reason}")
+                stream.write(line.raw + b"\n")
+    say(f"read {read:,} = decrypted {read - failed:,} + not decrypted {failed:,}")
+    click.get_current_context().exit(REJECTED if failed else 0)
+
+
+def _decrypted_line(line: bytes, cipher: RejectCipher) -> bytes:
+    """Return the line of a reject with its bytes decrypted, as far as they are encrypted. Raises `MessageError`."""
+    from cdcavro.sync.outputs.reject_cipher import RAW, RECORD_KEY, is_encrypted  # noqa: PLC0415  as above
+
+    parse(line)
+    reject = json.loads(line)
+    if not isinstance(reject, dict) or RAW not in reject:
+        raise StructureError("a reject of a pipeline", "something else")
+    for part in (RAW, RECORD_KEY):
+        if isinstance(text := reject.get(part), str):
+            try:
+                value = b64decode(text, validate=True)
+            except ValueError:
+                raise StructureError(f"{part} in base64", "something else") from None
+            while is_encrypted(value):
+                value = cipher.decrypt(value, part)
+            reject[part] = b64encode(value).decode()
+    return json.dumps(reject, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 @click.command(epilog=example("cdcavro maintain --config sync.toml"))

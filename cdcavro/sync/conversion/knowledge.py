@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.sync.conversion.outcome_rows import Fault, Message
+    from cdcavro.sync.outputs.reject_cipher import RejectCipher
     from cdcavro.sync.settings import Formats, RegistrySettings
     from cdcavro.table.tables import Tables
 
@@ -49,9 +50,10 @@ class Knowledge:
     has_states: bool = False
     # As in `Settings`.
     framed: RegistrySettings | None = None
-    # What is written of rows, and whether rejects have the bytes of their messages.
+    # What is written of rows, whether rejects have the bytes of their messages, and what encrypts and decrypts these.
     protection: Protection = field(default_factory=Protection)
     has_raw: bool = True
+    cipher: RejectCipher | None = None
     # As in `LaneTimes`.
     marks: Mapping[int, int] = field(default_factory=dict)
     # How halves of updates are joined.

@@ -117,6 +117,7 @@ def _knowledge(
         framed=settings.framed,
         protection=settings.protection,
         has_raw=settings.has_raw,
+        cipher=settings.cipher,
         marks=marks or {},
         halves=halves or JoinedHalves(),
     )

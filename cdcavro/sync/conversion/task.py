@@ -55,6 +55,7 @@ from cdcavro.sync.conversion.outcome_rows import (
 )
 from cdcavro.sync.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
 from cdcavro.sync.conversion.waiting_halves import Half, TaskHalves, alone, half_batch
+from cdcavro.sync.outputs.reject_cipher import check_decrypted
 from cdcavro.sync.protection import HIDDEN
 from cdcavro.sync.reading.message_columns import MOST_ROWS
 from cdcavro.table.writing.table_writer import text_of
@@ -104,7 +105,9 @@ def converter(
         yield from task.rows()
         yield task.summary()
 
-    return convert if knowledge.framed is None else open_framed(convert, knowledge.framed, knowledge.formats)
+    opened = convert if knowledge.framed is None else open_framed(convert, knowledge.framed, knowledge.formats)
+    cipher = knowledge.cipher
+    return opened if cipher is None else lambda batches: opened(map(cipher.decrypted, batches))
 
 
 def left_outcomes(knowledge: Knowledge, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -271,6 +274,7 @@ class _Task:
             self._times.read_again(i, place)
             own = Message(row["raw"], row["key"], place, None)
             try:
+                check_decrypted(own.raw, self._knowledge.cipher)
                 time = _time_of(row["clock"])
                 if time is not None:
                     clock.put(lane_at(place), place_before(place), time)
@@ -569,7 +573,8 @@ class TaskOutput:
         """Yield what is handed over now: rows only if there are many."""
         others, self._all.others = self._all.others, []
         if others:
-            others = self._knowledge.protection.outcomes(others, has_raw=self._knowledge.has_raw)
+            own = self._knowledge
+            others = own.protection.outcomes(others, has_raw=own.has_raw, cipher=own.cipher)
             batch = pa.RecordBatch.from_pylist(others, schema=SCHEMA)
             self.size += batch.nbytes
             yield batch

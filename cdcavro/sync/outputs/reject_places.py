@@ -46,8 +46,8 @@ COLUMNS: Final = {
     "time": "timestamp",
     "batch": "bigint",
 }
-# What identifies a reject; the first one bounds what is looked at.
-IDENTITY: Final = ("batch", "topic", "partition", "offset", "file", "line", "raw")
+# What identifies a reject; the first one bounds what is looked at. Bytes that are encrypted again are other ones.
+IDENTITY: Final = ("batch", "topic", "partition", "offset", "file", "line")
 _PARTS: Final = 2
 _PREFIX: Final = "kafka."
 # The largest request that Kafka's client sends by default, and room in it for headers and what stands around a record.

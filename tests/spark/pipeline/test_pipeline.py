@@ -40,6 +40,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_run_goes_on_where_the_one_before_stopped,
     test_a_table_that_is_reset_has_what_is_read_from_then_on_alone,
     test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it,
+    test_encrypted_rejects_are_read_again_with_the_key,
     test_packed_files_and_byte_order_marks_are_read_as_elsewhere,
     test_rejects_are_read_again_once_at_their_place_in_the_order,
     test_statements_that_are_excluded_are_not_followed_and_rows_go_on,
