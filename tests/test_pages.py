@@ -41,6 +41,7 @@ TOOLS = {
     "docker",
     "git",
     "kubectl",
+    "openssl",
     "pip",
     "pre-commit",
     "pytest",

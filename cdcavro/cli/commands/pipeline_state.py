@@ -311,7 +311,7 @@ def decrypt(*, inputs: Inputs, key: str, out: str, force: bool) -> None:
 
 def _decrypted_line(line: bytes, cipher: RejectCipher) -> bytes:
     """Return the line of a reject with its bytes decrypted, as far as they are encrypted. Raises `MessageError`."""
-    from cdcavro.sync.outputs.reject_cipher import RAW, RECORD_KEY, is_encrypted  # noqa: PLC0415  as above
+    from cdcavro.sync.outputs.reject_cipher import LAYERS, RAW, RECORD_KEY, is_encrypted  # noqa: PLC0415  as above
 
     parse(line)
     reject = json.loads(line)
@@ -323,8 +323,8 @@ def _decrypted_line(line: bytes, cipher: RejectCipher) -> bytes:
                 value = b64decode(text, validate=True)
             except ValueError:
                 raise StructureError(f"{part} in base64", "something else") from None
-            while is_encrypted(value):
-                value = cipher.decrypt(value, part)
+            for _ in range(LAYERS):
+                value = cipher.decrypt(value, part) if is_encrypted(value) else value
             reject[part] = b64encode(value).decode()
     return json.dumps(reject, ensure_ascii=False, separators=(",", ":")).encode()
 

@@ -9,6 +9,7 @@ and `raw` or `record_key` are authenticated besides.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,8 @@ PUBLIC_KEY, PRIVATE_KEY = "rejects_public_key", "rejects_private_key"
 PEM: Final = "-----BEGIN"
 _INFO: Final = "cdcavro reject "
 _POINT, _NONCE, _SIZE = 32, 12, 32
+# How often a value may have been encrypted: once more with each time that it is read again without the key.
+LAYERS: Final = 32
 _HEAD: Final = len(MAGIC) + _POINT + _NONCE
 
 
@@ -130,14 +133,13 @@ class RejectCipher:
 
     def _opened(self, raw: bytes, key: bytes | None) -> tuple[bytes, bytes | None]:
         """Return the bytes of a reject: one that was refused for want of a key was encrypted once more."""
-        try:
-            while is_encrypted(raw):
-                opened = self.decrypt(raw, RAW)
-                key = self.decrypt(key, RECORD_KEY) if key is not None and is_encrypted(key) else key
-                raw = opened
-        except PayloadError:
-            # The layer that cannot be opened is told of where the message is converted.
-            return raw, key
+        # The layer that cannot be opened is told of where the message is converted.
+        with suppress(PayloadError):
+            for _ in range(LAYERS):
+                if is_encrypted(raw):
+                    opened = self.decrypt(raw, RAW)
+                    key = self.decrypt(key, RECORD_KEY) if key is not None and is_encrypted(key) else key
+                    raw = opened
         return raw, key
 
 
@@ -151,6 +153,7 @@ def check_decrypted(raw: bytes, cipher: RejectCipher | None) -> None:
     """Raise `PayloadError`, which says what is missing, for the bytes of a reject that are still encrypted."""
     if is_encrypted(raw):
         (cipher or RejectCipher(None, None)).decrypt(raw, RAW)
+        raise PayloadError(f"bytes of a reject that were encrypted at most {LAYERS} times", "more")
 
 
 def _key(name: str, stated: str) -> bytes:

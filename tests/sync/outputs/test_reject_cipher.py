@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cdcavro.cli import main
 from cdcavro.errors import FileError, PayloadError, SetupError
 from cdcavro.sync.config import read_config
-from cdcavro.sync.outputs.reject_cipher import MAGIC, RejectCipher, is_encrypted
+from cdcavro.sync.outputs.reject_cipher import LAYERS, MAGIC, RejectCipher, check_decrypted, is_encrypted
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.settings import Settings
 from support.local_pipelines import LocalJob, lake_section
@@ -198,6 +198,13 @@ def test_messages_that_are_read_again_are_decrypted_with_their_keys():
     )
     found = [tuple(row.values()) for row in CIPHER.decrypted(batch).to_pylist()]
     assert found == [(b"value", 5, b"key", "null"), rows[1], rows[2], (b"value", 5, None, "null")]
+    deep: bytes | None = b"deep"
+    for _ in range(LAYERS + 1):
+        deep = CIPHER.encrypt(deep, "raw")
+    (left,) = CIPHER.decrypted(pa.RecordBatch.from_pylist([{"raw": deep, "clock": "null"}], batch.schema)).to_pylist()
+    assert is_encrypted(left["raw"])
+    with pytest.raises(PayloadError, match=f"encrypted at most {LAYERS} times, got more"):
+        check_decrypted(left["raw"], CIPHER)
     assert RejectCipher.of(PUBLIC, None).decrypted(batch) is batch  # type: ignore[union-attr]
 
 
