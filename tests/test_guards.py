@@ -85,6 +85,8 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "sqlglot": "table/ddl/tokens.py",
     "confluent_kafka": ("sync/local/", "sync/reading/"),
     "certifi": "registry/",
+    "openlineage": "sync/outputs/lineage.py",
+    "opentelemetry": "sync/outputs/telemetry.py",
     "prometheus_client": "sync/metrics.py",
     "cryptography": "sync/outputs/reject_cipher.py",
     "httpx2": "registry/",

@@ -17,6 +17,8 @@ from cdcavro.errors import number_of, plain
 from cdcavro.files.rejects import is_all_rejected
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cdcavro.lake.account import Unparsed
     from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.metrics import Metrics
@@ -57,8 +59,9 @@ class BatchLines:
         self._unparsed: Unparsed | None = None
         self._look: str | None = None
         self._last: int | None = None
-        # What is told of each batch as well, None if nothing is.
+        # What is told of each batch as well: metrics, None if there are none, and what takes reports.
         self.metrics: Metrics | None = None
+        self.listeners: list[Callable[[BatchReport], None]] = []
 
     @property
     def is_all_rejected(self) -> bool:
@@ -69,6 +72,8 @@ class BatchLines:
         """Add a batch, and say what it did."""
         if self.metrics is not None:
             self.metrics.add(report)
+        for listener in self.listeners:
+            listener(report)
         with self._lock:
             if self._is_over:
                 return

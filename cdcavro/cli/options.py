@@ -351,7 +351,9 @@ def stated_settings(flags: dict[str, Any]) -> dict[str, Any]:
     for section, setting in (("avro", "folder"), ("registry", "url"), ("metrics", "listen")):
         if flags[section]:
             sections[section] = {setting: flags[section]}
-    top = {name: flags[name] for name in ("format", "state", "max_rejects") if flags[name]}
+    if flags.get("opentelemetry"):
+        sections.setdefault("metrics", {})["opentelemetry"] = True
+    top = {name: flags[name] for name in ("format", "state", "max_rejects", "openlineage") if flags[name]}
     return top | sections | ({"run": LOCAL} if flags.get("local") else {})
 
 

@@ -15,6 +15,7 @@ from cdcavro.errors import FileError, JobError, SchemaError, number_of, plain
 from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.account import BatchFacts, NewVersions, Unparsed
 from cdcavro.lake.lakes import Attempt
+from cdcavro.lake.merge import changelog_reason
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.conversion.waiting_halves import HALVES, JoinedHalves, KeptHalves, WaitingHalf
 from cdcavro.sync.outputs.completeness import Completeness, instant_text, partitions_of
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from cdcavro.sync.outputs.schema_changes import SchemaChange, SchemaChanges
     from cdcavro.sync.outputs.writer import Writer, WriteResult
     from cdcavro.sync.settings import Formats, Settings
+    from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
+    from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import Tables
 
 # What the account has of a report.
@@ -92,6 +95,17 @@ def _has_more(latest: dict[str, dict[str, int]], end: dict[str, dict[str, int]])
     )
 
 
+class WrittenTable(NamedTuple):
+    """A table whose rows were written."""
+
+    # What it is called in the lake.
+    name: TableName
+    # The newest version, as it is written.
+    schema: TableSchema
+    # Whether it has a current state, in a lake that keeps them.
+    has_key: bool
+
+
 @dataclass
 class BatchReport:
     """What a batch did.
@@ -113,6 +127,9 @@ class BatchReport:
     * `versions` (dict[str, int]): the newest version of each table that was ever written.
     * `complete` (dict[str, int]): up to when all changes of a table are in, in microseconds since 1970, if that is known.
     * `late` (dict[str, int]): how many changes of a table came behind what it was said to be complete up to.
+    * `topics` (list[str]): those of its messages.
+    * `written` (list[WrittenTable]): the tables of which all rows were written.
+    * `began` and `ended` (float or None): when the batch began and was written, in seconds since 1970.
     """
 
     number: int
@@ -131,6 +148,10 @@ class BatchReport:
     versions: dict[str, int] = field(default_factory=dict)
     complete: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
+    topics: list[str] = field(default_factory=list)
+    written: list[WrittenTable] = field(default_factory=list)
+    began: float | None = None
+    ended: float | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -233,7 +254,7 @@ class Batches:
             with _measure_time(seconds, "write"):
                 written = self._rows.write(outcomes, number, tables, self._names, since, self._complete.goals)
             self._tell(report, written, tables, number)
-            self._tell_late(report, outcomes)
+            self._tell_of_messages(report, outcomes)
             self._totals, self._next, self._kept = facts["totals"], number + 1, tuple(kept)
             report.operations = {name: dict(operations) for name, operations in rows.items()}
             self._note(report, began, maker.tables, learned)
@@ -398,7 +419,7 @@ class Batches:
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
         """Add a batch that is written completely to the account."""
-        now = time.time()
+        report.began, report.ended = began, (now := time.time())
         versions = self._versions.find(
             tables, learned, report.number, now, self._names.label, self._settings.chosen.has
         )
@@ -432,6 +453,10 @@ class Batches:
             report.steps += [f"{name}: {step}" for step in dict.fromkeys(one.steps)]
             if one.error is not None:
                 self._refused[name] = one.error
+            else:
+                own = self._protection.public(tables[one.number])
+                has_key = changelog_reason(own.versions) is None
+                report.written.append(WrittenTable(self._names.names[one.number], own.schema, has_key))
         report.waiting = dict(self._refused)
         pending: Counter[str] = Counter()
         waiting = self._rows.waiting.counts()
@@ -445,8 +470,9 @@ class Batches:
         newest = self._newest_versions(tables)
         report.versions = {self._names.label(tables[one]): version for one, version in newest}
 
-    def _tell_late(self, report: BatchReport, outcomes: Outcomes) -> None:
-        """Say which changes came though their table was said to be complete up to a later time."""
+    def _tell_of_messages(self, report: BatchReport, outcomes: Outcomes) -> None:
+        """Say of which topics they were, and which changes came though their table was said to be complete up to a later time."""
+        report.topics = sorted({topic for topic, *_ in outcomes.lanes if topic is not None})
         for number, facts in sorted(outcomes.tables.items()):
             late = facts["late"]
             if late:

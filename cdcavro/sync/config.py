@@ -121,6 +121,7 @@ class Config(Struct, forbid_unknown_fields=True):
     * `merge_every`: with how many batches tables are written; until then their rows wait in the state.
     * `run`: what runs the pipeline: `spark`, or `local`, which is this process.
     * `memory`: how many MiB of a batch's rows a local run holds before they go to files.
+    * `openlineage`: the name of the job on which OpenLineage's events are sent, as variables `OPENLINEAGE_*` say.
     * `spark`: settings of Spark's, which a local run passes over.
     """
 
@@ -152,6 +153,7 @@ class Config(Struct, forbid_unknown_fields=True):
     merge_every: int = 1
     run: str = "spark"
     memory: int = 256
+    openlineage: str | None = None
     spark: dict[str, str] = {}
 
     def __post_init__(self) -> None:
@@ -165,6 +167,8 @@ class Config(Struct, forbid_unknown_fields=True):
             raise ValueError(
                 "rejects_private_key is the path of a file or comes from a variable, and stands in no file itself"
             )
+        if self.openlineage is not None and not self.openlineage.strip():
+            raise ValueError("openlineage is the name of a job, which is not empty")
         if _EVERY.fullmatch(self.every) is None or not _IS_LONG.search(self.every):
             raise ValueError(f'every is a time such as "10 seconds", not {shown(self.every)}')
 

@@ -1,4 +1,4 @@
-"""Metrics of a pipeline and its health, which are served over HTTP while it runs.
+"""Metrics of a pipeline and its health, which are served over HTTP while it runs, or sent by OpenTelemetry.
 
 Metrics count from the start of the process on, as Prometheus expects it; what became of all messages since the first
 batch is in the account. Names of tables and reasons of rejects come from messages, so their number and their length are
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from socket import AF_INET, AF_INET6
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from cdcavro.errors import SetupError, number_of, shown
 from cdcavro.lake.account import bounded_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cdcavro.sync.batches import BatchReport, Lag
     from cdcavro.sync.status import Status
@@ -39,20 +39,28 @@ _SLOW: Final = 10
 _PREFIX: Final = "cdcavro"
 
 
+# How many operations of rows there can be, which is more than there are.
+_OPERATIONS: Final = 10
+
+
 class MetricsConfig(Struct, forbid_unknown_fields=True):
-    """Metrics and health of the pipeline over HTTP, while it runs.
+    """Metrics and health of the pipeline over HTTP, while it runs; metrics also by OpenTelemetry.
 
     * `listen`: `host:port` where they are served, `/metrics` and `/healthz`; whoever reaches it reads names of tables.
+    * `opentelemetry`: whether metrics, and a span for each batch, are sent by OpenTelemetry, as variables `OTEL_*` say.
     * `tables`: how many tables have metrics of their own; the others are counted together.
     * `patience`: how many seconds a batch may take, or no batch be looked for, before the pipeline is not healthy.
     """
 
-    listen: str
+    listen: str | None = None
+    opentelemetry: bool = False
     tables: int = 1000
     patience: float = 600
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address that is none, and for bounds below 1."""
+        """Raise `ValueError` for an address that is none, for bounds below 1, and if metrics go nowhere."""
+        if self.listen is None and not self.opentelemetry:
+            raise ValueError("[metrics] needs listen, opentelemetry = true, or both")
         _ = self.address
         if self.tables < 1:
             raise ValueError(f"tables in [metrics] is a number of tables, at least 1, not {self.tables}")
@@ -60,14 +68,30 @@ class MetricsConfig(Struct, forbid_unknown_fields=True):
             raise ValueError(f"patience in [metrics] is a number of seconds, at least 1, not {self.patience:g}")
 
     @property
-    def address(self) -> tuple[str, int]:
-        """The host and the port."""
+    def address(self) -> tuple[str, int] | None:
+        """The host and the port; None if nothing is served."""
+        if self.listen is None:
+            return None
         host, colon, port = self.listen.rpartition(":")
         host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         is_port = port.isascii() and port.isdecimal() and len(port) <= len(str(_HIGHEST)) and int(port) <= _HIGHEST
         if not (host and colon and is_port) or (":" in host and not self.listen.startswith("[")):
             raise ValueError(f'metrics are served at host:port, such as "127.0.0.1:9400", not {shown(self.listen)}')
         return host, int(port)
+
+
+class Measurement(NamedTuple):
+    """What is measured, by the values of its labels."""
+
+    # Its name, without what stands before and behind it where it is shown.
+    name: str
+    text: str
+    # What a value is a number of, as OpenTelemetry writes it: `s`, or a noun such as `{message}`.
+    unit: str
+    # Whether it only grows.
+    is_counter: bool
+    labels: tuple[str, ...]
+    values: Sequence[tuple[tuple[str, ...], float]]
 
 
 class Metrics:
@@ -176,41 +200,53 @@ class Metrics:
             silent = time.monotonic() - self._sign
             return f"no batch was done for {silent:.0f} s" if silent > self._config.patience else None
 
-    def collect(self) -> Iterable[Any]:
-        """Return the metrics as prometheus_client's families; it is its protocol of a collector."""
+    @property
+    def most(self) -> int:
+        """How many values a measurement has at most."""
+        return _OPERATIONS * (self._config.tables + 1) + _REASONS
+
+    def measure(self) -> list[Measurement]:
+        """Return all measurements as they are now."""
         with self._lock:
             return [*self._counters(), *self._gauges()]
 
-    def _counters(self) -> Iterator[Any]:
-        from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415  only who is asked for metrics needs it
+    def collect(self) -> Iterable[Any]:
+        """Return the metrics as prometheus_client's families; it is its protocol of a collector."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415  only it needs them
 
+        families: list[Any] = []
+        for one in self.measure():
+            kind: Any = CounterMetricFamily if one.is_counter else GaugeMetricFamily
+            created = {"created": self._created} if one.is_counter else {}
+            family = kind(f"{_PREFIX}_{one.name}", one.text, labels=one.labels)
+            for own, value in one.values:
+                family.add_metric(own, value, **created)
+            families.append(family)
+        return families
+
+    def _counters(self) -> Iterator[Measurement]:
         def counter(
-            name: str, text: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
-        ) -> Any:
-            family = CounterMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
-            for own, value in values:
-                family.add_metric(own, value, created=self._created)
-            return family
+            name: str, text: str, unit: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
+        ) -> Measurement:
+            return Measurement(name, text, unit, True, labels, [*values])  # noqa: FBT003  a tuple has no keywords
 
         of_messages = [((name.replace(" ", "_"),), count) for name, count in self._messages.items()]
-        yield counter("messages", "Messages by what became of them.", ("result",), of_messages)
-        yield counter("rows", "Rows by table and operation.", ("table", "operation"), self._rows.items())
+        yield counter("messages", "Messages by what became of them.", "{message}", ("result",), of_messages)
+        text = "Rows by table and operation."
+        yield counter("rows", text, "{row}", ("table", "operation"), self._rows.items())
         late = [((name,), count) for name, count in self._late.items()]
-        yield counter("late_changes", "Changes of times up to which their table was complete.", ("table",), late)
-        yield counter("rejects", "Rejected messages by format and reason.", ("format", "reason"), self._rejects.items())
+        text = "Changes of times up to which their table was complete."
+        yield counter("late_changes", text, "{change}", ("table",), late)
+        text = "Rejected messages by format and reason."
+        yield counter("rejects", text, "{message}", ("format", "reason"), self._rejects.items())
         parts = [((part,), seconds) for part, seconds in self._seconds.items()]
-        yield counter("batch_seconds", "How long the parts of batches took, in all.", ("part",), parts)
-        yield counter("batches", "Batches that are done.", (), [((), self._batches)])
+        yield counter("batch_seconds", "How long the parts of batches took, in all.", "s", ("part",), parts)
+        yield counter("batches", "Batches that are done.", "{batch}", (), [((), self._batches)])
 
-    def _gauges(self) -> Iterator[Any]:
-        from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415  only who is asked for metrics needs it
-
-        def gauge(name: str, text: str, *values: tuple[tuple[str, ...], float | None]) -> Any:
-            family = GaugeMetricFamily(f"{_PREFIX}_{name}", text, labels=("table",) if name in of_tables else ())
-            for own, value in values:
-                if value is not None:
-                    family.add_metric(own, value)
-            return family
+    def _gauges(self) -> Iterator[Measurement]:
+        def gauge(name: str, text: str, unit: str, *values: tuple[tuple[str, ...], float | None]) -> Measurement:
+            known = [(own, value) for own, value in values if value is not None]
+            return Measurement(name, text, unit, False, ("table",) if name in of_tables else (), known)  # noqa: FBT003
 
         of_tables = ("pending_rows", "table_version", "complete_until_timestamp_seconds")
         complete = [((name,), until) for name, until in self._complete.items()]
@@ -218,17 +254,18 @@ class Metrics:
         versions = [((name,), version) for name, version in self._versions.items()]
         since = None if self._lag_since is None else max(0.0, time.time() - self._lag_since)
         is_caught_up = self._lag is not None and self._lag.unit == "messages" and not self._lag.left
-        yield gauge("pending_rows", "Rows that wait in the state to be written.", *pending)
-        yield gauge("table_version", "The newest version of a table.", *versions)
+        yield gauge("pending_rows", "Rows that wait in the state to be written.", "{row}", *pending)
+        yield gauge("table_version", "The newest version of a table.", "{version}", *versions)
         text = "Up to when all changes of a table are in, by the clock of its source."
-        yield gauge("complete_until_timestamp_seconds", text, *complete)
-        yield gauge("stopped_tables", "Tables that refused their rows.", ((), self._stopped_count))
-        yield gauge("last_batch_timestamp_seconds", "When the last batch was done.", ((), self._last))
+        yield gauge("complete_until_timestamp_seconds", text, "s", *complete)
+        yield gauge("stopped_tables", "Tables that refused their rows.", "{table}", ((), self._stopped_count))
+        yield gauge("last_batch_timestamp_seconds", "When the last batch was done.", "s", ((), self._last))
         for unit in ("messages", "files"):
             left = self._lag.left if self._lag is not None and self._lag.unit == unit else None
-            yield gauge(f"lag_{unit}", f"How many {unit} were left to read after the last batch.", ((), left))
+            text = f"How many {unit} were left to read after the last batch."
+            yield gauge(f"lag_{unit}", text, f"{{{unit.removesuffix('s')}}}", ((), left))
         seconds = 0.0 if is_caught_up else since
-        yield gauge("lag_seconds", "How long ago the oldest message that is left was first seen.", ((), seconds))
+        yield gauge("lag_seconds", "How long ago the oldest message that is left was first seen.", "s", ((), seconds))
 
     @contextmanager
     def served(self) -> Iterator[str]:
@@ -242,6 +279,8 @@ class Metrics:
             raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[metrics]'") from error
         registry = CollectorRegistry(auto_describe=False)
         registry.register(cast("Any", self))
+        if self._config.address is None:
+            raise SetupError("metrics are served where listen says, which is not stated")
         host, port = self._config.address
         kind = type("Server", (_Server,), {"address_family": AF_INET6 if ":" in host else AF_INET})
         try:

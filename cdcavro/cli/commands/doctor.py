@@ -37,11 +37,20 @@ PURPOSES: Final = {
     "generate": "generated pydantic classes",
     "local": "sync --local: lake tables and topics without Java",
     "metrics": "sync --metrics: metrics and health over HTTP",
+    "openlineage": "sync --openlineage: events on runs and lake tables",
+    "opentelemetry": "sync --opentelemetry: metrics and spans by OTLP",
     "registry": "a schema registry at an address",
     "spark": "Spark: run and sync on it, Columns",
 }
 # What a distribution is imported as, where that is another name.
-_MODULES: Final = {"confluent-kafka": "confluent_kafka", "pydatahub": "datahub"}
+_MODULES: Final = {
+    "confluent-kafka": "confluent_kafka",
+    "openlineage-python": "openlineage.client",
+    "opentelemetry-exporter-otlp-proto-grpc": "opentelemetry.exporter.otlp.proto.grpc",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter.otlp.proto.http",
+    "opentelemetry-sdk": "opentelemetry.sdk",
+    "pydatahub": "datahub",
+}
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*?)\s*(?:;\s*extra == ['\"]([a-z]+)['\"])?")
 _BOUND: Final = re.compile(r"(>=|<=|==|<|>)\s*([0-9][0-9.]*)")
 _NUMBERS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -143,7 +152,11 @@ def _module(name: str) -> str:
 
 
 def _is_there(name: str) -> bool:
-    return util.find_spec(_module(name)) is not None
+    try:
+        return util.find_spec(_module(name)) is not None
+    except ModuleNotFoundError:
+        # It would be within a module that is not there.
+        return False
 
 
 def fits(version: str, bounds: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +69,14 @@ _BEAT: Final = 0.5
     "--metrics",
     metavar="HOST:PORT",
     help="Serve metrics at /metrics and the health at /healthz here while it runs, e.g. 127.0.0.1:9400.",
+)
+@click.option(
+    "--opentelemetry", is_flag=True, help="Send metrics, and a span for each batch, as variables OTEL_* say it."
+)
+@click.option(
+    "--openlineage",
+    metavar="JOB",
+    help="Send OpenLineage's events on a job of this name, as variables OPENLINEAGE_* say.",
 )
 @init_option
 @local_option
@@ -155,7 +163,7 @@ def _run(config: Config, runner: Callable[..., Pipeline | None], progress: Batch
 
 @contextmanager
 def _served(config: Config, progress: BatchLines) -> Iterator[None]:
-    """Serve metrics, if that is configured, from before anything is started."""
+    """Serve and send metrics, as it is configured, from before anything is started."""
     if config.metrics is None:
         yield
         return
@@ -166,8 +174,32 @@ def _served(config: Config, progress: BatchLines) -> Iterator[None]:
     # A new pipeline has no state, and whatever else is wrong with one is told when it is opened.
     with suppress(FileError):
         progress.metrics.resume(read_status(config.state))
-    with progress.metrics.served() as address:
-        progress.note(f"metrics are at {address}")
+    with ExitStack() as stack:
+        if config.metrics.listen is not None:
+            progress.note(f"metrics are at {stack.enter_context(progress.metrics.served())}")
+        if config.metrics.opentelemetry:
+            from cdcavro.sync.outputs.telemetry import Telemetry  # noqa: PLC0415  as above
+
+            telemetry = Telemetry(progress.metrics)
+            progress.listeners.append(telemetry.add)
+            stack.enter_context(telemetry.sending(say))
+        yield
+
+
+@contextmanager
+def _lineage(config: Config, pipeline: Pipeline, progress: BatchLines, *, is_once: bool) -> Iterator[None]:
+    """Send events on a run, if that is configured."""
+    if config.openlineage is None:
+        yield
+        return
+    from cdcavro.sync.outputs.lineage import Lineage  # noqa: PLC0415  only pipelines need it
+    from cdcavro.sync.status import read_status  # noqa: PLC0415  as above
+
+    lineage = Lineage(config.openlineage, pipeline, is_once=is_once)
+    with suppress(FileError):
+        lineage.resume(read_status(config.state))
+    progress.listeners.append(lineage.add)
+    with lineage.sending(say):
         yield
 
 
@@ -195,7 +227,8 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
         with _account(config, pipeline, progress):
             room = config.memory << 20
             run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see, idle=progress.idle)
-            run(once=once, every=config.every, room=room)
+            with _lineage(config, pipeline, progress, is_once=once):
+                run(once=once, every=config.every, room=room)
     return pipeline
 
 
@@ -219,7 +252,8 @@ def _run_on_spark(
             return None
         with _account(config, pipeline, progress):
             run = partial(pipeline.run, spark, say=progress.add, begin=progress.begin, idle=progress.idle)
-            in_thread(partial(run, once=once, every=config.every))
+            with _lineage(config, pipeline, progress, is_once=once):
+                in_thread(partial(run, once=once, every=config.every))
     return pipeline
 
 

@@ -38,6 +38,7 @@ every = "30 seconds"
 merge_every = 10
 run = "local"
 memory = 512
+openlineage = "shop"
 spark = { "spark.sql.shuffle.partitions" = "16" }
 
 [source]
@@ -102,6 +103,7 @@ patience = 300
 
 [metrics]
 listen = "127.0.0.1:9400"
+opentelemetry = true
 tables = 5000
 patience = 1800
 
@@ -145,7 +147,7 @@ PAGES: Final = {
     "kafka": "[Topics of Kafka](../how-to/sync-beside-a-lake.md#topics-of-kafka)",
     "avro": "[Avro files](../how-to/sync-beside-a-lake.md#avro-files)",
     "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
-    "metrics": "[Metrics](../how-to/pipeline-health.md#metrics) and [health](../how-to/pipeline-health.md#health-over-http)",
+    "metrics": "[Metrics](../how-to/pipeline-health.md#metrics), [OpenTelemetry](../how-to/pipeline-health.md#opentelemetry) and [health](../how-to/pipeline-health.md#health-over-http)",
     "table": "[Keep personal data out of the lake](../how-to/personal-data.md), [partition a table, give it a key](../how-to/table-shape.md) and [which statements are followed](../how-to/lake-tables.md#statements-that-are-not-followed)",
     "route": "[Write tables under other names](../how-to/routes.md)",
     "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",

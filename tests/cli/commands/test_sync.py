@@ -7,7 +7,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import tomllib
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -238,13 +241,58 @@ def test_a_library_that_is_missing_is_a_sentence(made: LocalJob, library: str):
     assert "Traceback" not in done.stderr
 
 
-def test_metrics_without_their_library_are_a_sentence(made: LocalJob):
-    """They are an extra of their own."""
-    flags = [*FLAGS, "--once", "--metrics", "127.0.0.1:0"]
-    command = [sys.executable, "-c", _WITHOUT, "prometheus_client", "sync", *flags]
+@pytest.mark.parametrize(
+    ("library", "extra", "flags"),
+    [
+        ("prometheus_client", "metrics", ("--metrics", "127.0.0.1:0")),
+        ("opentelemetry", "opentelemetry", ("--opentelemetry",)),
+        ("openlineage", "openlineage", ("--openlineage", "shop")),
+    ],
+)
+def test_metrics_and_events_without_their_library_are_a_sentence(
+    made: LocalJob, library: str, extra: str, flags: tuple[str, ...]
+):
+    """Each is an extra of its own, of which nothing is read before."""
+    command = [sys.executable, "-c", _WITHOUT, library, "sync", *FLAGS, "--once", *flags]
     done = subprocess.run(command, capture_output=True, text=True, cwd=made.folder, check=False)
-    said = "Error: prometheus_client is not installed: pip install 'cdcavro[metrics]'\n"
-    assert (done.returncode, done.stderr) == (2, said)
+    assert (done.returncode, f"is not installed: pip install 'cdcavro[{extra}]'\n" in done.stderr) == (2, True)
+    assert done.stderr.startswith(f"Error: {library}")
+    assert not (made.folder / "lake").exists()
+
+
+@pytest.mark.slow
+def test_telemetry_and_events_are_sent_while_it_runs(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
+    """By flags, in one run; also if it is interrupted."""
+    paths: list[str] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            paths.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    monkeypatch.setenv("OPENLINEAGE_URL", address)
+    flags = [*FLAGS, "--opentelemetry", "--openlineage", "shop"]
+    try:
+        with running([*COMMAND, *flags], cwd=made.folder, stdout=-1, stderr=-1, text=True) as process:
+            while "batch 0: read 3" not in process.stderr.readline():
+                pass
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (process.returncode, "OpenTelemetry" in said, "OpenLineage" in said) == (INTERRUPTED, False, False)
+    assert Counter(paths) == {"/v1/metrics": 1, "/v1/traces": 1, "/api/v1/lineage": 3}
 
 
 def _uncommented(text: str) -> str:
