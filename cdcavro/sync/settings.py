@@ -458,10 +458,19 @@ def _template_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[s
         name = one.encode_name
         if name in stated or name in _ALWAYS:
             said = stated.get(name) or {}
-            is_set = bool(said) or all(each.required is False for each in fields(section))
+            is_set = bool(said) or _stands_alone(section)
             header = f"[[{name}]]" if get_origin(one.type) is list else f"[{name}]"
             yield from ("", header if is_set else f"# {header}")
             yield from _setting_lines(section, said)
+
+
+def _stands_alone(section: type[Struct]) -> bool:
+    """Return whether a section may stand without any setting."""
+    try:
+        section()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _setting_lines(kind: type[Struct], stated: Mapping[str, Any]) -> Iterator[str]:
