@@ -265,7 +265,7 @@ class ImageReader:
 
 
 class ProtobufReader(ImageReader):
-    """The reader of messages of protobuf, which leaves all of them."""
+    """The reader of messages of protobuf, which leaves all of them; its `column` returns rows as lines."""
 
     __slots__ = ()
 
@@ -291,6 +291,7 @@ class RowEngine:
         zone: bytes = b"",
         is_ordered: bool = False,  # noqa: FBT001, FBT002
         of_changes: bool = False,  # noqa: FBT001, FBT002
+        of_lines: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
         """Take a program, the texts of values that the source did not give, and a zone, which nothing uses here."""
 

@@ -194,7 +194,7 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
     cdef const PlaceValue *place = o.place
     cdef bint is_place, is_by_place
     cdef int numbers = t.number_count if t.number_count > 0 else 0
-    o.row = 0
+    o.row = t.line_row
     o.lane = NULL
     o.head.size = 0
     if _find_place(t, p, &is_place) or (t.number_count < 0 and not is_place) or _put(o.head, p.phase):

@@ -10,7 +10,7 @@ cdef enum:  # Part: which part of a typed row a member is, as `PARTS` in `wire/a
 
 cdef enum:  # Position: how the numbers of one are told, as `POSITIONS` in `wire/attributes.py` has it
     NO_POSITION, COUNTS, SEQUENCE, WHOLE_NUMBER, SEQUENCE_ID, BINLOG, LOG_SEQUENCE, SCN, REDO, NUMBERS, COMMIT
-    FILE_OFFSET, TRAIL, TIME
+    FILE_OFFSET, TRAIL, TIME, LOG_PLACE
 
 cdef enum:
     MOST_NUMBERS = 34

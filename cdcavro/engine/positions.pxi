@@ -130,8 +130,8 @@ cdef int _take_numbers(Typing *t, int rule) noexcept nogil:
         if t.number_count == 0:
             t.number_count = -1
         return OK
-    if rule == BINLOG:
-        return _binlog(t, slots)
+    if rule == BINLOG or rule == LOG_PLACE:
+        return _binlog(t, slots) if rule == BINLOG else _log_place(t, slots)
     if rule == LOG_SEQUENCE:
         return _lsn(t, t.slots + POSITION_4)
     if rule == SCN:
@@ -229,13 +229,27 @@ cdef int _sequence(Typing *t, const Slot *slot) noexcept nogil:
 
 cdef int _binlog(Typing *t, const Slot *slots) noexcept nogil:
     """Take the number of a binlog file, the offset in it and the row of the event."""
-    cdef const uint8_t *start
-    cdef const uint8_t *end
-    cdef const uint8_t *at
     cdef int i
     for i in range(3):
         if slots[i].start == NULL:
             return OK
+    return _numbers_in_file(t, slots, 3, 3)
+
+
+cdef int _log_place(Typing *t, const Slot *slots) noexcept nogil:
+    """Take the number of a log's file and the offset in it, which is 0 if it is not stated."""
+    if slots[0].start == NULL:
+        return OK
+    t.numbers[1] = 0
+    return _numbers_in_file(t, slots, 1 if slots[1].start == NULL else 2, 2)
+
+
+cdef int _numbers_in_file(Typing *t, const Slot *slots, int stated, int count) noexcept nogil:
+    """Take the number at the end of a file's name and those in it as far as they are stated; none if it has none."""
+    cdef const uint8_t *start
+    cdef const uint8_t *end
+    cdef const uint8_t *at
+    cdef int i
     if _text_at(t.run, slots, &start, &end):
         return LEFT
     at = end
@@ -243,14 +257,14 @@ cdef int _binlog(Typing *t, const Slot *slots) noexcept nogil:
         at -= 1
     if at == end:
         return OK
-    for i in range(1, 3):
+    for i in range(1, stated):
         if _long_at(t.run, slots + i, t.numbers + i):
             return LEFT
         if t.numbers[i] < 0:
             return OK
     if not cdcavro_counted(at, end, t.numbers):
         return LEFT
-    t.number_count = 3
+    t.number_count = count
     return OK
 
 

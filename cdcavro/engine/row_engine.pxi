@@ -2,6 +2,10 @@
 # version together.
 
 
+cdef enum:
+    COMMON_OF_MARK = 600  # more than any change of MOST_MARK bytes repeats in rows
+
+
 cdef class RowEngine(Engine):
     """Turns messages of one format into typed rows, of the patterns that it was given. One thread at a time uses it.
 
@@ -9,6 +13,7 @@ cdef class RowEngine(Engine):
     (array of int) the pieces of the source's time zone: when each begins and ends in local time, and how far it is
     ahead of UTC, in microseconds. With `is_ordered`, rows have order values, and a message that has none is left. With
     `of_changes`, messages are payloads of `change.avsc`, whose program it is, and say themselves where they arrived.
+    With `of_lines`, a message is the lines of its rows, as `ProtobufReader.column` returns them.
     """
 
     cdef Typing typing
@@ -21,9 +26,10 @@ cdef class RowEngine(Engine):
     cdef bytes zone
     cdef bint is_busy
 
-    def __cinit__(self, program, tuple words=(), zone=b"", bint is_ordered=False, bint of_changes=False):
+    def __cinit__(self, program, tuple words=(), zone=b"", bint is_ordered=False, bint of_changes=False,
+                  bint of_lines=False):
         cdef Typing *t = &self.typing
-        t.is_change = of_changes
+        t.is_change, t.is_lined = of_changes, of_lines
         ends, size = array("i"), 0
         for word in words:
             size += len(word)
@@ -140,14 +146,48 @@ cdef class RowEngine(Engine):
     cdef int _take(self, const uint8_t *start, Py_ssize_t size, int32_t number) noexcept nogil:
         """Append the rows of a message, or none if it is left."""
         cdef Typing *t = &self.typing
-        cdef Pattern *p
         cdef Py_ssize_t keys = t.keys.size, payloads = t.payloads.size, made = t.made_count, orders = t.order.made.size
-        if _gather_message(t, start, size) == OK:
-            p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
-            if p != NULL and _type_message(t, p, number) == OK:
+        cdef int64_t count
+        t.most_absent = 0
+        if (self._take_lines(start, size, number) if t.is_lined else self._take_one(start, size, number)) == OK:
+            count = t.line_row if t.is_lined else t.made_count - made
+            if t.made_count > made and (count == 1 or count * t.most_absent <= MOST_ABSENT):
                 return OK
         t.keys.size, t.payloads.size, t.made_count, t.order.made.size = keys, payloads, made, orders
         return LEFT
+
+    cdef int _take_one(self, const uint8_t *start, Py_ssize_t size, int32_t number) noexcept nogil:
+        cdef Typing *t = &self.typing
+        cdef Pattern *p
+        if _gather_message(t, start, size):
+            return LEFT
+        p = _find(self.patterns, self.pattern_room, t.fixed.out, t.fixed.size)
+        if p == NULL:
+            return LEFT
+        t.common = p.weight + t.loose + 1
+        return _type_message(t, p, number)
+
+    cdef int _take_lines(self, const uint8_t *start, Py_ssize_t size, int32_t number) noexcept nogil:
+        """Append the rows of all lines; stop where they may be too many for what each repeats of the first change."""
+        cdef Typing *t = &self.typing
+        cdef const uint8_t *at = start
+        cdef const uint8_t *end = start + size
+        cdef const uint8_t *stop
+        cdef Py_ssize_t common = 0, made
+        t.line_row = 0
+        while at < end:
+            stop = <const uint8_t *>memchr(at, NEWLINE, end - at)
+            if stop == NULL:
+                return LEFT
+            made, t.common = t.made_count, COMMON_OF_MARK
+            if stop > at and self._take_one(at, stop - at, number):
+                return LEFT
+            common = t.common if at == start else common
+            t.line_row += t.made_count - made if stop > at else 1
+            at = stop + 1
+        if t.line_row > MOST_ROWS or (t.line_row > 1 and t.line_row > (4 << 20) // common):
+            return LEFT
+        return OK
 
     def survey(self, bytes message, dict rules):
         """Return the pattern of a message, its position's numbers, and the names of the columns in its rows.

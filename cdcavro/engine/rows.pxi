@@ -13,6 +13,10 @@ cdef struct MadeRow:
 cdef struct Typing:  # the state of turning messages into rows
     Run *run
     bint is_change  # messages are payloads of changes, each of one row
+    bint is_lined  # a message is several in lines, and an empty line a change without rows
+    int64_t line_row  # the number of the first row of the line in its message
+    Py_ssize_t common  # bytes that each row of the last message or line repeats
+    Py_ssize_t most_absent  # bytes of the names of columns that a row of the message does not have, at most
     int64_t number  # of a change's row in its message, and how many this has
     int64_t count
     Run *fixed
@@ -169,6 +173,7 @@ cdef int _put_image(
 cdef int _put_absent(Typing *t, const Pattern *p, const Token *tokens, int absent) noexcept nogil:
     """Put out that no value is kept as text, and the names of the columns that a row does not have."""
     cdef Run *o = t.payloads
+    cdef Py_ssize_t size = o.size
     cdef int i
     t.order.lacks = absent > 0
     if _put(o, 0):
@@ -180,6 +185,8 @@ cdef int _put_absent(Typing *t, const Pattern *p, const Token *tokens, int absen
             if p.cells[i].op != OP_GONE and tokens[i].row != t.row:
                 if _put_long(o, p.cells[i].size) or _put_bytes(o, p.facts.texts + p.cells[i].name, p.cells[i].size):
                     return LEFT
+        # The lengths before names may take more bytes than the exact way counts.
+        t.most_absent = max(t.most_absent, o.size - size)
     return _put(o, 0)
 
 
@@ -429,7 +436,9 @@ cdef int _type_rows(Typing *t, Pattern *p, int32_t message) noexcept nogil:
         has_old = False
         if i < left and _take_old(t, p, &old, values, &has_old):
             return LEFT
-        if _put_row(t, p, values, i, p.before == ROWS or has_old, p.before != ROWS) or _note_row(t, p, message):
+        if _put_row(t, p, values, t.line_row + i, p.before == ROWS or has_old, p.before != ROWS):
+            return LEFT
+        if _note_row(t, p, message):
             return LEFT
     return OK
 

@@ -11,10 +11,12 @@ Source: Canal, `CanalProtocol.proto` and `EntryProtocol.proto`; Protocol Buffers
 
 from __future__ import annotations
 
+import json
 from array import array
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import ProtobufReader
 from cdcavro.engine.program import Program
 from cdcavro.errors import StructureError, TextError, shown
@@ -326,6 +328,62 @@ def _write_varint(out: bytearray, value: int) -> None:
 # Bytes to text by the engine.
 
 
+# What the fields of messages are of rows. A packet's entries are a line each: one with rows, or one of a mark, which is
+# empty. Rows of one entry that state the same of their columns are typed alike; all else is left.
+_PARTS: Final = {
+    ("Messages", "entries"): "line",
+    **{("Header", name): "fact" for name in ("logfileName", "logfileOffset", "executeTime", "sourceType")},
+    **{("Header", name): "fact" for name in ("schemaName", "tableName", "gtid")},
+    ("RowChange", "eventType"): "fact",
+    ("RowChange", "isDdl"): "statement",
+    ("RowChange", "sql"): "statement",
+    ("RowChange", "rowDatas"): "rows",
+    ("RowData", "beforeColumns"): "before",
+    ("RowData", "afterColumns"): "after",
+    ("Column", "sqlType"): "code",
+    ("Column", "name"): "name",
+    ("Column", "isKey"): "key",
+    ("Column", "isNull"): "null",
+    ("Column", "value"): "value",
+    ("Column", "mysqlType"): "type",
+}
+# Entries without rows whose value is kept as bytes. A heartbeat says a time, so it is none of them.
+_MARKS: Final = ("GTIDLOG",)
+
+
+def _optional(name: str, type: Any, **rule: str) -> Value:
+    return {"name": name, "type": ["null", type], "json": {"missing": "absent", **rule}}
+
+
+def _held(name: str, holds: str) -> Value:
+    return {"type": "record", "name": name, "fields": [{"name": "text", "type": "string"}], "json": {"holds": holds}}
+
+
+_VALUE: Final = ["null", "boolean", "long", "double", "string", _held("Number", "number"), _held("Text", "text")]
+_OLD: Final = [*_VALUE[:5], "Number", "Text"]
+# A line as the engine types it. `columns` is all that its rows state of their columns.
+_LINE: Final = {
+    "type": "record",
+    "name": "PacketLine",
+    "json": {"position": "log place"},
+    "fields": [
+        _optional("logfileName", "string", part="position_1"),
+        _optional("logfileOffset", "long", part="position_2"),
+        _optional("executeTime", "long", part="event_time", unit="ms"),
+        _optional("sourceType", "string"),
+        _optional("schemaName", "string"),
+        _optional("tableName", "string"),
+        _optional("gtid", "string", part="transaction"),
+        _optional("eventType", "string"),
+        _optional("columns", "string"),
+        _optional("isDelete", "boolean"),
+        _optional("data", {"type": "array", "items": ["null", {"type": "map", "values": _VALUE}]}, part="rows"),
+        _optional("old", {"type": "array", "items": ["null", {"type": "map", "values": _OLD}]}, part="old"),
+        {"name": "extras", "type": {"type": "map", "values": "string"}, "json": {"members": "extras"}},
+    ],
+}
+
+
 def _too_many() -> TextError:
     return TextError(f"at most {MAX_MESSAGES} messages in a packet of Canal", "more")
 
@@ -349,25 +407,25 @@ def _reader() -> ProtobufReader:
     def number(enum: str, name: str) -> int:
         return next(number for number, known in _ENUMS[enum].items() if known == name)
 
-    fields = [
-        [(i, *of(kind, one), one.is_repeated, render(one.name) + b":") for i, one in _MESSAGES[kind].items()]
-        for kind in kinds
-    ]
+    def facts(kind: str, i: int, field: _Field) -> tuple[Any, ...]:
+        return i, *of(kind, field), field.is_repeated, render(field.name) + b":", _PARTS.get((kind, field.name), "")
+
+    fields = [[facts(kind, i, field) for i, field in _MESSAGES[kind].items()] for kind in kinds]
     plain = [i for i, name in _ENUMS["Compression"].items() if name in PLAIN_COMPRESSIONS]
     stored = {
         number("EntryType", type): (render(member) + b":", kinds.index(kind))
         for type, (member, kind) in _STORED.items()
     }
     messages = {number("PacketType", "MESSAGES"): (b"", kinds.index("Messages"))}
-    facts = [
+    held = [
         (3, -1, 4, plain, messages, 2, b',"entries":[]'),
         (2, number("EntryType", "ROWDATA"), 0, (), stored, 0, b""),
     ]
     program = Program(-1, array("i"), array("i"), array("i"), b"", (0, 0, MAX_LENGTH))
+    names = [symbols(enum) for enum in enums]
+    tail, marks = b',"binary":true}', [number("EntryType", mark) for mark in _MARKS]
     # A packet is a message, too.
-    return ProtobufReader(
-        program, fields, [symbols(enum) for enum in enums], facts, 3, b',"binary":true}', MAX_MESSAGES + 1
-    )
+    return ProtobufReader(program, fields, names, held, 3, tail, MAX_MESSAGES + 1, kinds.index("RowChange"), marks)
 
 
 _READER: Final = _reader()
@@ -386,4 +444,4 @@ def _read(raw: bytes) -> Value:
     return read_packet(raw) | {BINARY: True} if text is None else loads(text)
 
 
-CODEC: Final = Codec(_read, write_packet, _text, _READER.column)
+CODEC: Final = Codec(_read, write_packet, _text, _READER.column, parse_schema(json.dumps(_LINE)))

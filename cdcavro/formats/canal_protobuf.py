@@ -5,6 +5,7 @@ Source: Canal, `CanalProtocol.proto` and `EntryProtocol.proto`, and the class `C
 * A message is bytes; `canal_codec` turns them into JSON and back, as with `dts_avro`.
 * A packet holds a batch: entries of several tables, statements and marks of transactions, each of which is a change or
   several. They are one message, and numbered through.
+* An entry with rows is a line to the engine (`canal_codec`), which types a packet once it knows lines like all of its own.
 * The order is the number of the binlog's file and the offset in it; rows of one entry share them, in their order.
 * Values are those of Canal's flat messages, by the type that each column states. A null says `isNull`; a value that is
   absent without it is an empty text.

@@ -104,7 +104,7 @@ _TIMES: Final = frozenset({"event time", "system time", "checkpoint time"})
 WHOLE_ROW: Final = "whole row"
 POSITIONS: Final = (
     *("none", "counts", "sequence", "whole number", "sequence id", "binlog", "log sequence", "scn", "redo", "numbers"),
-    *("commit", "file offset", "trail", "time"),
+    *("commit", "file offset", "trail", "time", "log place"),
 )
 MEANINGS: Final = {
     **dict.fromkeys(("database", "schema", "table", "full name", "db type", "db version", "tenant"), ""),

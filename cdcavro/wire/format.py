@@ -66,6 +66,9 @@ class Codec(NamedTuple):
     text: Callable[[bytes], bytes | None]
     # Returns the texts of a column's messages, up to one that is left to `text`: without what no row has.
     column: Batch
+    # The wire schema of the lines that `column` returns, if it returns the rows of messages as lines, which are no JSON
+    # of the format: only the engine types them. A line that is empty stands for a change without rows.
+    lines: Schema | None = None
 
 
 CODECS: Final[dict[str, Codec]] = {}

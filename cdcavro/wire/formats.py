@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from cdcavro.avro.types import Record, is_same_name
 from cdcavro.errors import UnknownFormatError
 from cdcavro.wire.attributes import FormatRule
-from cdcavro.wire.format import Format
+from cdcavro.wire.format import CODECS, Format
 
 if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
@@ -52,6 +52,16 @@ def get_format(name: str) -> Format:
     if format is None:
         raise UnknownFormatError(name, REGISTRY)
     return format
+
+
+@cache
+def row_format(name: str) -> Format:
+    """Return the format of what the engine types of messages: their own, or that of the lines which a codec makes.
+
+    Raises `UnknownFormatError`.
+    """
+    format, codec = get_format(name), CODECS.get(name)
+    return format if codec is None or codec.lines is None else Format(name, codec.lines)
 
 
 def rule_of(name: str | None) -> FormatRule:

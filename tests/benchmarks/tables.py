@@ -8,7 +8,8 @@ envelope. It checks nothing. Each figure is the median of rounds in which the tw
 
 The last rows are Debezium's messages in Kafka Connect's Avro, and records of Alibaba DTS, of 8 columns: to JSON, from
 JSON to typed rows, and both, a column at a time. Beside them is fastavro, which only reads the same bytes as dicts.
-Packets of Canal become JSON by the column and typed rows one by one, beside protobuf, which only reads them as objects.
+Packets of Canal become JSON one by one, and lines and typed rows by the column, beside protobuf, which only reads them
+as objects.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ from support.wire import field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cdcavro.table.tables import TypedChange
 
 ROUNDS = 15
 # The declared type of each column, and the text of its value, in which {i} is the number of the message.
@@ -362,30 +365,58 @@ def binary_rows(name: str, ours: Binary) -> list[str]:
 def canal_rows(count: int) -> list[str]:
     """Measure packets of Canal with a row each, and return their rows of the table."""
     packets = [packet(_entry(i)) for i in range(count)]
-    format, typer = get_format("canal_protobuf"), MessageTyper("canal_protobuf", cdcavro.Tables(zone=UTC))
-    ours = Binary(None, packets, format.name, format.text_of, CODECS[format.name].column)
+    name = "canal_protobuf"
+    typer, exact = (MessageTyper(name, cdcavro.Tables(zone=UTC)) for _ in range(2))
+    for one in packets[:6]:
+        typer.add(one)
     size = sum(map(len, packets)) // count
     lines = []
     for step, mine in (
-        ("packets to JSON", partial(ours.take, types=False)),
-        ("packets to payloads", partial(timed, typer.add, packets)),
+        ("packets to JSON", partial(timed, get_format(name).text_of, packets)),
+        ("packets to lines", partial(_packet_lines, packets)),
+        ("packets to payloads", partial(_packet_rows, typer, packets)),
+        ("by way of changes", partial(timed, partial(_exact_rows, exact), packets[:100])),
     ):
         own, other = paired(mine, partial(timed, _by_protobuf, packets))
         lines.append(f"{8:>7}{size:>7}  {step:20}{own:>8.1f}{other:>9.1f}{other / own:>7.2f}")
     return lines
 
 
+def _packet_lines(packets: list[bytes]) -> float:
+    """Return the microseconds per packet of a column that becomes lines of rows."""
+    column = column_of(packets)
+    start = time.process_time()
+    CODECS["canal_protobuf"].column(column, 0, 0, 1 << 30)
+    return (time.process_time() - start) / len(packets) * 1e6
+
+
+def _packet_rows(typer: MessageTyper, packets: list[bytes]) -> float:
+    """Return the microseconds per packet of a column that becomes columns of keys and payloads."""
+    column = column_of(packets)
+    start = time.process_time()
+    taken, _ = typer.take_column(column, None, 0, 1 << 30)
+    typer.pop_rows()
+    if taken != len(packets):
+        raise SystemExit("nothing is compiled, so columns go message by message")
+    return (time.process_time() - start) / len(packets) * 1e6
+
+
+def _exact_rows(typer: MessageTyper, raw: bytes) -> list[TypedChange]:
+    """Return the rows of a packet by way of its changes."""
+    return [typed for change in typer.changes(raw) for typed in typer._tables.add(change)]
+
+
 def _entry(i: int) -> Any:
     """Return an update of one row, or an insert."""
-    sides = {"afterColumns": _columns(i), **({"beforeColumns": _columns(i - 1)} if i % 3 else {})}
+    sides = {"afterColumns": _columns(i, i), **({"beforeColumns": _columns(i, i - 1)} if i % 3 else {})}
     return rows_entry("UPDATE" if i % 3 else "INSERT", made("RowData", **sides), offset=4567 + i)
 
 
-def _columns(i: int) -> list[Any]:
-    """Return the first columns of `COLUMNS` with their values."""
+def _columns(key: int, i: int) -> list[Any]:
+    """Return the first columns of `COLUMNS` with their values, the first of which is the key."""
     found = list(COLUMNS.items())[:8]
     return [
-        column(k, name, text and text.format(i=10 + i % 18), type, isKey=k == 0, updated=k > 0)
+        column(k, name, text and text.format(i=10 + (i if k else key) % 18), type, isKey=k == 0, updated=k > 0)
         for k, (name, (type, text)) in enumerate(found)
     ]
 

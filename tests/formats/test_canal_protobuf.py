@@ -26,9 +26,11 @@ from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.wire.formats import get_format
+from support import packet_trial
 from support.canal_packets import CLASSES, UPDATE, column, entry, made, packet, rows
 from support.messages import shop_canal
 from support.roundtrip import assert_golden, error_of, exact, golden_cases
+from support.rows_trial import BY_ENGINE, LEFT, Pair
 from support.task_batches import batch_of, converted
 from support.typed import read
 
@@ -259,15 +261,109 @@ def exact_text(raw: bytes) -> bytes | None:
 
 
 @compiled
-def test_a_column_of_packets_becomes_texts():
-    """Up to what may be a text, and to what the exact way is for."""
-    values = [BATCH, None, packet(UPDATE), b64encode(BATCH), BATCH[:-3], b""]
+def test_a_column_of_packets_becomes_lines():
+    """A line for each entry, up to what may be a text, has no rows, or is for the exact way."""
+    values = [
+        packet(BEGIN, INSERT, UPDATE, DELETE, END),
+        None,
+        packet(UPDATE),
+        b64encode(BATCH),
+        BATCH,
+        packet(BEGIN),
+        b"",
+    ]
     column = slices_of(pa.array(values, pa.binary()))
-    texts, ends, stop = CODEC.column(column, 0, 5, 1 << 30)
-    assert (stop, texts) == (3, CODEC.text(values[0]) + CODEC.text(values[2]))
-    assert [*memoryview(ends).cast("i")] == [len(CODEC.text(BATCH)) + 5] * 2 + [len(texts) + 5]
-    assert [CODEC.column(column, i, 0, 1 << 30)[2] for i in range(3, 6)] == [3, 4, 5]
-    assert CODEC.column(column, 0, 0, len(texts) - 1)[2] == 2
+    lines, ends, stop = CODEC.column(column, 0, 5, 1 << 30)
+    assert (stop, lines.count(b"\n")) == (3, 6)
+    first, insert, update, delete, last, again = lines.split(b"\n")[:-1]
+    assert (first, last, again) == (b"", b"", update)
+    common = {"logfileName": "mysql-bin.000003", "executeTime": 1_700_000_000_000, "sourceType": "MYSQL"}
+    columns = "2:id3:int#12k4:note11:varchar(10)#12;"
+    rows = [{"id": "7", "note": None}, {"id": "8", "note": ""}]
+    common |= {"schemaName": "shop", "tableName": "t", "logfileOffset": 4500}
+    assert json.loads(insert) == {**common, "eventType": "INSERT", "columns": columns, "data": rows}
+    assert json.loads(update)["old"] == [{"price": "1.20"}]
+    assert json.loads(delete)["isDelete"] is True
+    size = len(packet_lines := lines[: len(lines) - len(again) - 1])
+    assert [*memoryview(ends).cast("i")] == [size + 5, size + 5, len(lines) + 5]
+    assert packet_lines.endswith(b"\n\n")
+    assert [CODEC.column(column, i, 0, 1 << 30)[2] for i in range(3, 7)] == [3, 4, 5, 6]
+    assert CODEC.column(column, 0, 0, len(lines) - 1)[2] == 2
+
+
+@compiled
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+def test_packets_have_the_rows_and_the_order_of_the_exact_way(seed):
+    """Of one entry or several, of any tables, as they are, changed, and damaged."""
+    outcomes = packet_trial.trial(100 if seed == 0 else 2_000, seed)
+    assert outcomes["by the engine"] > 150
+
+
+@compiled
+def test_a_packet_of_several_tables_is_typed_by_the_engine_once_its_lines_are_known():
+    """Each row has its number among all changes of the packet; marks count, and have no rows."""
+    typer = MessageTyper("canal_protobuf", Tables())
+    note = made("RowData", afterColumns=[column(0, "id", "7", "int", isKey=True), column(1, "note", None)])
+    batch = packet(BEGIN, rows("INSERT", note, note, table="v"), UPDATE, DELETE, END)
+    first, again = typer.add(batch), typer.add(batch)
+    assert typer.taken == 1
+    assert again == first
+    sources = [read(row.payload, row.schema.envelope)["source"] for row in again]
+    numbers = [(row.table.schema.table.table, one["message_row"]) for row, one in zip(again, sources, strict=True)]
+    assert numbers == [("v", 1), ("v", 2), ("t", 3), ("u", 4)]
+    assert [row.op for row in typer.add(packet(DELETE, BEGIN, UPDATE))] == ["DELETE", "UPDATE"]
+    assert typer.taken == 2
+
+
+@compiled
+@pytest.mark.parametrize("was", [None, "", "a"])
+@pytest.mark.parametrize("now", [None, "", "a"])
+def test_null_before_or_after_an_update_is_no_empty_text(was, now):
+    """A column that did not change is not sent twice to the engine, and null and an empty text are not the same."""
+
+    def update(before: str | None, after: str | None) -> bytes:
+        sides = (("beforeColumns", before, "1"), ("afterColumns", after, "2"))
+        key = column(0, "id", "7", "int", isKey=True)
+        lists = {side: [key, column(1, "v", one), column(2, "w", other)] for side, one, other in sides}
+        return packet(rows("UPDATE", made("RowData", **lists)))
+
+    pair = Pair("canal_protobuf", None)
+    assert [pair.take(one) for one in (update("x", "y"), update(was, now))] == [LEFT, BY_ENGINE]
+
+
+@compiled
+def test_lines_that_come_as_a_message_are_refused():
+    """They are no packet of Canal, though the engine types them."""
+    column = slices_of(pa.array([packet(UPDATE)], pa.binary()))
+    lines = CODEC.column(column, 0, 0, 1 << 30)[0]
+    typer = MessageTyper("canal_protobuf", Tables())
+    typer.add(packet(UPDATE))
+    assert typer.type_by_pattern(packet(UPDATE)) is not None
+    for text in (lines, lines.rstrip()):
+        assert typer.type_by_pattern(text) is None
+        assert "expected" in error_of(typer.add, text)
+
+
+@compiled
+def test_rows_of_a_packet_repeat_a_bounded_part_of_its_first_change():
+    """The exact way refuses more, and so the engine leaves it."""
+    typer = MessageTyper("canal_protobuf", Tables())
+    found = [made("RowData", afterColumns=[column(0, "id", str(i), "int", isKey=True)]) for i in range(300)]
+    few, some, many = (packet(rows("INSERT", *found[:count], gtid="g" * 20_000)) for count in (2, 220, 300))
+    assert [len(typer.add(one)) for one in (few, few, some)] == [2, 2, 220]
+    assert typer.taken == 1
+    assert "what 300 rows have in common" in error_of(typer.add, many)
+
+
+@compiled
+def test_a_binary_value_has_the_zeros_that_pad_it_as_in_flat_messages():
+    """Canal sends BINARY(4) without them."""
+    found = made("RowData", afterColumns=[column(0, "id", "7", "int", isKey=True), column(1, "b", "a", "binary(4)")])
+    typer = MessageTyper("canal_protobuf", Tables())
+    for _ in range(2):
+        (row,) = typer.add(packet(rows("INSERT", found)))
+        assert read(row.payload, row.schema.envelope)["after"]["b"] == b"a\0\0\0"
+    assert typer.taken == 1
 
 
 def test_an_entry_has_as_many_rows_as_any_message(monkeypatch):

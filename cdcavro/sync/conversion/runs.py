@@ -251,8 +251,11 @@ def _texts(part: pa.RecordBatch, topic: str | None, format: str, *, is_told: boo
 
 
 def _as_json(texts: pa.Array, format: str) -> pa.Array:
-    """Return messages as JSON, which the engine types; those of formats that are bytes become it, if they can be read."""
-    if format not in CODECS:
+    """Return messages as JSON, which the engine types; those of formats that are bytes become it, if they can be read.
+
+    Packets stay as they are, as the engine types them otherwise.
+    """
+    if format not in CODECS or CODECS[format].lines is not None:
         return texts
     return convert_values(texts, partial(_text_of, get_format(format)), batch=CODECS[format].column)
 

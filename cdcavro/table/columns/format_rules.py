@@ -161,6 +161,7 @@ RULES: Final[dict[str, FormatRules]] = {
     "canal": FormatRules(
         binary_is_text=True, has_types_in_part=True, conversion=_canal_conversion, sent=_sent_by_canal
     ),
+    "canal_protobuf": FormatRules(binary_is_text=True, conversion=_canal_conversion, sent=_sent_by_canal),
     "datahub_blob": FormatRules(
         words={
             "BOOLEAN": type_names.BOOLEAN,

@@ -5,6 +5,8 @@ types of columns may stand in any order.
 What the exact way found out about one of them (its table, version, operation, and what becomes of each column) holds
 for all, until a table is edited. So each pattern is learned from a message that went the exact way, and only if the
 engine makes the same rows of that message.
+
+Of a message that is a packet of changes of any tables, each group of rows is a line, which has a pattern.
 """
 
 from __future__ import annotations
@@ -17,26 +19,28 @@ from msgspec import structs
 from cdcavro.change.model import DML, Change, replace
 from cdcavro.change.order_value import common_order, order_value
 from cdcavro.change.rows import common_size
+from cdcavro.engine.arrow_column import MAX_BYTES, Slices, pack
 from cdcavro.engine.machine import RowEngine
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_stretches
-from cdcavro.exact.jsontext import to_bytes
+from cdcavro.exact.jsontext import loads, to_bytes
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG
 from cdcavro.table.tables import TypedPayload
 from cdcavro.table.writing.table_writer import NOWHERE, OPERATIONS, encoded_place
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, placeholders, to_changes
 from cdcavro.wire.attributes import PARTS
-from cdcavro.wire.formats import change_format, get_format
+from cdcavro.wire.format import CODECS
+from cdcavro.wire.formats import change_format, row_format
 from cdcavro.wire.message_program import row_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
     from cdcavro.change.clock import Clock
     from cdcavro.change.model import Arrival
-    from cdcavro.engine.arrow_column import Slices
+    from cdcavro.engine.arrow_column import Batch
     from cdcavro.engine.row_program import RowProgram
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
@@ -72,7 +76,14 @@ def row_engine(
     pieces = pieces_of(zone)
     if pieces is None:
         return None
-    return RowEngine(get_format(format).program, placeholders(format, unavailable), pieces, is_ordered)
+    program, words = row_format(format).program, placeholders(format, unavailable)
+    return RowEngine(program, words, pieces, is_ordered, False, _lines_of(format) is not None)  # noqa: FBT003
+
+
+def _lines_of(format: str) -> Batch | None:
+    """Return what makes lines of a format's messages, None if the engine types these themselves."""
+    codec = CODECS.get(format)
+    return None if codec is None or codec.lines is None else codec.column
 
 
 def pieces_of(zone: tzinfo | None) -> bytes | None:
@@ -81,6 +92,26 @@ def pieces_of(zone: tzinfo | None) -> bytes | None:
     if zone is not None and not pieces:
         return None
     return array("q", [number for piece in pieces for number in piece]).tobytes()
+
+
+def _column_of(message: bytes) -> Slices:
+    """Return a column of one message."""
+    return Slices(message, array("i", [0, len(message)]).tobytes(), None, 0, 1)
+
+
+def _typed_lines(
+    lines: bytes, changes: Sequence[Change], typed: Sequence[TypedChange]
+) -> Iterator[tuple[int, bytes, Sequence[Change], Sequence[TypedChange]]]:
+    """Yield the number of the first row of each line, the line, its changes and its rows; none if these do not match."""
+    each = lines.split(b"\n")[:-1]
+    counts = [len(loads(line)["data"]) if line else 0 for line in each]
+    if len(typed) != sum(counts) or len(changes) != sum(count or 1 for count in counts):
+        return
+    number = first = 0
+    for line, count in zip(each, counts, strict=True):
+        if count:
+            yield number, line, changes[number : number + count], typed[first : first + count]
+        number, first = number + (count or 1), first + count
 
 
 class MessageTyper:
@@ -111,6 +142,9 @@ class MessageTyper:
     ) -> None:
         self._is_of_one_topic = is_of_one_topic
         self._format, self._tables, self._unavailable = self._format_of(format), tables, unavailable
+        self._lines = _lines_of(format)
+        # The column that was taken last, and its lines.
+        self._column: tuple[Slices, Slices] | None = None
         self._parts = row_parts(self._format.envelope)
         self._is_all_learned, self.clock = is_all_learned, clock
         self._has_engine = self._make_engine() is not None
@@ -165,6 +199,8 @@ class MessageTyper:
         if self._edits != self._tables.edits:
             self._forget()
         is_named, turn = self._is_named_by_topic(place), self._turn
+        if self._lines is not None:
+            message = self._lines(_column_of(message), 0, 0, MAX_BYTES)[0]
         rows = None if is_named else self._engine.rows(message, NOWHERE if place is None else encoded_place(place))
         if rows is None:
             return None
@@ -180,8 +216,25 @@ class MessageTyper:
     ) -> bool:
         """Learn the pattern of a message that went the exact way, and return whether it is known now.
 
-        `changes` are what `to_changes` made of the message, and `typed` what `Tables.add` made of these at `place`.
+        `changes` are what `to_changes` made of the message, and `typed` what `Tables.add` made of these at `place`. Of
+        a message that is a packet, the patterns of its lines are learned, and it is not said whether all are known.
         """
+        if self._lines is None:
+            return self._learn(message, message, changes, typed, place)
+        lines = self._lines(_column_of(message), 0, 0, MAX_BYTES)[0]
+        for number, line, own, rows in _typed_lines(lines, changes, typed):
+            self._learn(line, b"\n" * number + line + b"\n", own, rows, place)
+        return False
+
+    def _learn(
+        self,
+        line: bytes,
+        message: bytes,
+        changes: Sequence[Change],
+        typed: Sequence[TypedChange],
+        place: Arrival | None,
+    ) -> bool:
+        """Learn the pattern of a line, which is a message or stands in one."""
         if self._edits != self._tables.edits:
             self._forget()
         is_row = len(typed) == len(changes) > 0 and changes[0].op in DML and changes[0].half is None
@@ -191,14 +244,14 @@ class MessageTyper:
             or self._tried > _PATIENCE + self.taken // _SHARE
         ):
             return False
-        fixed = self._engine.pattern(message)
+        fixed = self._engine.pattern(line)
         if fixed is None or self._engine.has(fixed):
             return False
         self._tried += 1
         first = changes[0]
         if self._is_of_one_topic:
             first = replace(first, place=merge_places(first.place, place))
-        program = self._program(message, first)
+        program = self._program(line, first)
         if program is None:
             return False
         # Odd while a pattern is not known to be right; it counts on, so that no other thread misses that.
@@ -226,7 +279,16 @@ class MessageTyper:
 
         Where a topic names tables, `places` have none. The tables must have learned all.
         """
-        return self._engine.take_column(messages, places, first, most, self.clock)
+        if self._lines is None:
+            return self._engine.take_column(messages, places, first, most, self.clock)
+        if self._column is None or self._column[0] is not messages:
+            packed = pack(messages, lambda _: b"", batch=self._lines)
+            validity = packed.validity if packed.nulls else None
+            self._column = messages, Slices(packed.data, packed.offsets, validity, 0, messages.count)
+        end, is_full = self._engine.take_column(self._column[1], places, first, most, self.clock)
+        if end + 1 >= messages.count:
+            self._column = None
+        return end, is_full
 
     def pop_rows(self) -> tuple[list[tuple[Table, TableSchema, str]], RowBuffers]:
         """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken`."""
@@ -250,7 +312,7 @@ class MessageTyper:
 
     @staticmethod
     def _format_of(name: str) -> Format:
-        return get_format(name)
+        return row_format(name)
 
     @property
     def journal(self) -> Journal:
