@@ -26,6 +26,7 @@ TO: Final = f"{OWN}to"
 END: Final = f"{OWN}end"
 AGAIN: Final = f"{OWN}again"
 IS_DELETED: Final = f"{OWN}is_deleted"
+GONE: Final = f"{OWN}gone"
 DELETED_AT: Final = f"{OWN}deleted_at"
 # The operation of the row before an update, in a changelog.
 BEFORE: Final = "b"
@@ -238,6 +239,23 @@ def merge_state(
             update,
             f"WHEN NOT MATCHED{is_there} THEN INSERT ({', '.join(map(quote, inserted))})",
             f"VALUES ({', '.join(quote('s', name) for name in inserted)})",
+        ]
+    )
+
+
+def replace_rows(identifier: str, source: str, columns: Sequence[str]) -> str:
+    """Return the statement that removes the rows with some keys and inserts others, which may be run again.
+
+    `source` has all columns of the table, `columns`, and `_cdc_gone`: true of one row for each key whose rows are removed,
+    false of those that are inserted.
+    """
+    is_gone, into = quote("s", GONE), ", ".join(map(quote, columns))
+    return "\n".join(
+        [
+            f"MERGE INTO {identifier} t USING {source} s ON {quote('t', KEY)} = {quote('s', KEY)} AND {is_gone}",
+            "WHEN MATCHED THEN DELETE",
+            f"WHEN NOT MATCHED AND NOT {is_gone} THEN INSERT ({into})",
+            f"VALUES ({', '.join(quote('s', name) for name in columns)})",
         ]
     )
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.lakes import SUFFIXES
+from cdcavro.lake.lakes import CURRENT, SUFFIXES
 from cdcavro.lake.sql_statements import AT
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.sinks import Sink, properties_of
@@ -147,16 +147,17 @@ TABLES = [*[TableName("d", None, name) for name in "tkg"], TableName("d", "publi
 
 
 class BothRunners:
-    """A pipeline in a folder; `lake` is that of its lake, and `warehouse` Iceberg's."""
+    """A pipeline in a folder; `lake` is that of its lake, whose current states have a form."""
 
-    def __init__(self, spark: SparkSession, folder: Path, kind: str, lake: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, kind: str, lake: Path, form: str = CURRENT) -> None:
         self.spark, self.folder, self.kind = spark, folder, kind
         self.sink: Sink = Delta(str(lake)) if kind == DELTA else Iceberg("ice")
         section: dict[str, Any] = {"delta": str(lake)}
         if kind != DELTA:
             section = lake_section(kind, folder, spark.conf.get("spark.sql.catalog.ice.warehouse"))
-        self.local = LocalJob(folder, {**section, "changelog": True, "parallel": 1}, {"format": "mixed"})
-        self.on_spark = Job(folder, self.sink, {"is_changelog": True, "parallel": 1}, spark=spark)
+        own = {"form": form, "parallel": 1}
+        self.local = LocalJob(folder, {**section, "changelog": True, **own}, {"format": "mixed"})
+        self.on_spark = Job(folder, self.sink, {"is_changelog": True, **own}, spark=spark)
 
     def run(self, runner: str, *, is_killed: bool = False) -> None:
         """Send the messages of the next batch, unless they are, and let a runner run it, or die within it."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 from pyspark.errors import (
@@ -26,6 +26,7 @@ from cdcavro.lake.catalogs import spark_catalog
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lakes import (
     COMPLETE,
+    CURRENT,
     NAME,
     OWNER,
     SCHEME,
@@ -53,13 +54,18 @@ from cdcavro.spark.lake.sinks import (
     put_properties,
     retry,
 )
+from cdcavro.spark.lake.spark_tables import SparkLake, collect_arrow
 from cdcavro.spark.session import first_line, session_of
+from cdcavro.sync.local.local_outcomes import ROWS
 from cdcavro.sync.local.local_sinks import native_tables
+from cdcavro.sync.native.native_state import NativeCache
+from cdcavro.sync.native.native_tables import followed_rows
+from cdcavro.sync.native.native_versions import NativeVersions
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -67,6 +73,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.sync.native.native_table import NativeLake
     from cdcavro.sync.native.native_tables import NativeTables
     from cdcavro.sync.outputs.sink_settings import Job, LakeSettings
     from cdcavro.sync.outputs.writer import Rows, Waiting, Writer
@@ -85,6 +92,8 @@ _REFUSALS: Final = (
 _ROWS: Final = "version int, operation string, `order` binary, key binary, payload binary"
 # Up to how many bytes of a batch are collected and written by this process, where it can do that.
 COLLECTED: Final = 128 << 20
+# How many bytes a row takes beside its payload, about: Python looks at its key, its order and its time.
+_ROW_SIZE: Final = 1_000
 
 
 def spark_lake(lake: DeltaLake | IcebergLake) -> Sink:
@@ -116,8 +125,8 @@ class LakeSink:
         return spark_lake(self.settings.lake)
 
     def identity(self, spark: SparkSession) -> str:  # noqa: ARG002  as that of topics
-        """Return what identifies the lake."""
-        return str(self.settings.sink.name)
+        """Return what identifies the lake, and the form of its tables."""
+        return self.settings.identity
 
     def connect(self, spark: SparkSession) -> None:
         """Tell a session the properties of the lake's catalog, if it has any.
@@ -205,6 +214,7 @@ class LakeTables:
     _reasons: dict[TableName, str | None] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
     _known: dict[TableName, LakeTableCache] = field(default_factory=dict)
+    _kept: dict[TableName, NativeCache] = field(default_factory=dict)
     _completion: CompletionTimes = field(init=False)
     _readings: dict[TableName, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
 
@@ -215,7 +225,7 @@ class LakeTables:
     @property
     def has_changes(self) -> bool:
         """Whether every change is wanted, and not only the last of each key."""
-        return self.settings.is_changelog
+        return self.settings.is_changelog or self.settings.forms.kept is not None
 
     @property
     def has_states(self) -> bool:
@@ -240,7 +250,7 @@ class LakeTables:
         self._claim_all(spark, own)
         for _, name, _ in tables:
             # The other writer changes the table.
-            native.forget(name) if name in frames else self._known.pop(name, None)
+            native.forget(name) if name in frames else self._forget(name)
         collected = [one for one in tables if one[1] not in frames]
         written = [WriteResult(*one) for one in native.write(collected)] if collected else []
         # What the library cannot write, Spark may; what it refuses for the table's sake, Spark refuses as well.
@@ -250,6 +260,11 @@ class LakeTables:
         for _, name, _ in again:
             native.forget(name)
         return [one for one in written if one.error is None] + self._write_frames(spark, own + again)
+
+    def _forget(self, name: TableName) -> None:
+        """Forget what is known of a table, which another writer changes."""
+        self._known.pop(name, None)
+        self._kept.pop(name, None)
 
     def _claim_all(self, spark: SparkSession, tables: Sequence[Rows]) -> None:
         """Find the lake tables of tables, before anything is written."""
@@ -290,11 +305,17 @@ class LakeTables:
         try:
             reason = changelog_reason(table.versions)
             if self.settings.is_current and reason is None:
-                known = self._known.setdefault(name, LakeTableCache())
-                own = self.settings
-                state = CurrentState(sink, name, behavior, own.guard, known, own.change_columns, excluded)
-                retry(lambda: self._merge(spark, state, table, waiting, steps))
-                written.append(state.identifier)
+                own, form = self.settings, self.settings.forms.of(table)
+                how, chosen = (name, behavior, own.guard), (own.change_columns, excluded)
+                if form == CURRENT:
+                    state = CurrentState(sink, *how, self._known.setdefault(name, LakeTableCache()), *chosen)
+                    retry(lambda: self._merge(spark, state, table, waiting, steps))
+                else:
+                    # It has what versions need of a lake.
+                    lake = cast("NativeLake", SparkLake(spark, sink))
+                    kept = NativeVersions(lake, *how, self._kept.setdefault(name, NativeCache()), *chosen, form=form)
+                    retry(lambda: self._merge_versions(kept, table, waiting, steps))
+                written.append(sink.identifier(name))
             if self.settings.is_changelog or reason is not None:
                 log = Changelog(sink, name, behavior, self.settings.change_columns, excluded)
                 if self.settings.is_current and self._reasons.get(name) != reason:
@@ -304,7 +325,7 @@ class LakeTables:
                 written.append(log.identifier)
         except _REFUSALS as error:
             # Somebody may mend the lake table.
-            self._known.pop(name, None)
+            self._forget(name)
             return WriteResult(table.number, steps, first_line(error))
         try:
             self._tell(spark, written, name, waiting)
@@ -338,6 +359,17 @@ class LakeTables:
             if self._forgotten.get(state.table) != today:
                 state.forget_deletes(spark)
                 self._forgotten[state.table] = today
+
+    def _merge_versions(self, state: NativeVersions, table: Table, waiting: Waiting, steps: list[str]) -> None:
+        """Merge all changes of rows in this process, some keys at a time: they make the same versions however they come."""
+        facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
+        self._prepare(
+            "state", state.table, table, lambda: steps.extend(map(str, state.prepare(table.versions, facts=facts)))
+        )
+        if facts is not None:
+            for piece in (one for part in waiting for one in pieces_of(part.rows)):
+                rows, own = followed_rows(piece, facts, state.excluded)
+                state.merge(rows, table.versions, facts=own)
 
     def _append(self, spark: SparkSession, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
         self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
@@ -437,6 +469,19 @@ def floor_of(rows: DataFrame, facts: RowFacts, excluded: Collection[str]) -> byt
     is_floor = sf.col("operation").isin(ends) | (sf.col("order").isin(resets) if resets else sf.lit(False))  # noqa: FBT003
     found = rows.where(is_floor).agg(sf.max("order").alias("floor")).collect()[0]["floor"]
     return None if found is None else bytes(found)
+
+
+def pieces_of(rows: DataFrame | pa.Table) -> Iterator[pa.Table]:
+    """Yield rows of a table as Arrow has them, those of a key together, about `COLLECTED` bytes of them at a time."""
+    if isinstance(rows, pa.Table):
+        yield rows
+        return
+    size = sf.coalesce(sf.sum(sf.coalesce(sf.octet_length("payload"), sf.lit(0)) + sf.lit(_ROW_SIZE)), sf.lit(0))
+    count = rows.agg(size.alias("size")).collect()[0]["size"] // COLLECTED + 1
+    typed = rows.select(*ROWS.names)
+    for number in range(count):
+        is_chosen = sf.pmod(sf.xxhash64("key"), sf.lit(count)) == number
+        yield collect_arrow(typed.where(is_chosen) if count > 1 else typed).cast(ROWS)
 
 
 def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:

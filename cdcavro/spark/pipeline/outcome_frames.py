@@ -20,6 +20,7 @@ from cdcavro.change.model import Change
 from cdcavro.errors import FileError, JobError
 from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
+from cdcavro.spark.lake.spark_tables import collect_arrow
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
 from cdcavro.spark.source.line_frame import marked_files, unpack_lines
@@ -94,14 +95,9 @@ class FrameBatch:
 def _collect(outcomes: DataFrame) -> LocalStore:
     """Return outcomes in the memory of this process."""
     store = LocalStore()
-    for batch in _as_arrow(outcomes).cast(SCHEMA).to_batches():
+    for batch in collect_arrow(outcomes).cast(SCHEMA).to_batches():
         store.add(batch)
     return store
-
-
-def _as_arrow(frame: DataFrame) -> pa.Table:
-    # Before 4.0 the method has no public name.
-    return frame.toArrow() if hasattr(frame, "toArrow") else pa.Table.from_batches(frame._collect_as_arrow())  # type: ignore[operator]  # noqa: SLF001
 
 
 @dataclass
@@ -133,7 +129,7 @@ class FrameStore:
         size = int(count * self.row_size)
         if size < min(self.room, self.left):
             self.left -= size
-            return _as_arrow(own).cast(ROWS)
+            return collect_arrow(own).cast(ROWS)
         # A task and a file cost more than a few rows.
         return own.coalesce(-(-count // _ROWS_OF_TASK))
 

@@ -91,7 +91,7 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for halves, a form and a catalog of lake tables that Spark does not have.
+        """Raise `ValueError` as other runners do, and for halves and a catalog of lake tables that Spark does not have.
 
         Also for a function as `where` that cannot be sent to Spark's workers.
         """
@@ -100,9 +100,6 @@ class Pipeline(pipeline.Pipeline):
             raise ValueError('Spark does not join halves of updates (halves_minutes): run = "local", or --local, does')
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
-        kept = self.sink.forms.kept if isinstance(self.sink, LakeSettings) else None
-        if kept is not None:
-            raise ValueError(f'Spark does not write lake tables with form = "{kept}": run = "local", or --local, does')
         for rule in self.settings.rules:
             _check_function(rule)
 

@@ -444,12 +444,14 @@ class NativeDeltaTable:
         if len(keys) or rows.num_rows:
             self._retry(write)
 
-    def read(self, names: Sequence[str]) -> pa.Table:
-        """Return columns of all rows."""
+    def read(self, names: Sequence[str], filled: Sequence[str] = ()) -> pa.Table:
+        """Return columns of all rows, or of those in which any of the columns `filled` is not null."""
         with self._errors():
             table = self._open_plain()
             schema = arrow_schema(schema_of(table))
-            return pa.Table.from_batches(_scan(table, schema, list(names)), _part(schema, list(names)))
+            batches = _scan(table, schema, list(names))
+            found = (file_changes.filled_rows(batch, filled) for batch in batches)
+            return pa.Table.from_batches(found, _part(schema, list(names)))
 
     def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
         """Delete the rows whose value in a column is not above a bound."""

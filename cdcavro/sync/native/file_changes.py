@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 F = TypeVar("F")
+R = TypeVar("R", pa.Table, pa.RecordBatch)
 # So many files of less than so many bytes are put together by the next change that is no append.
 _MANY: Final = 24
 _SMALL: Final = 1 << 20
@@ -232,6 +233,15 @@ class _Merge(Generic[F]):
         is_new = pc.and_(pc.invert(pc.is_in(numbers, value_set=met)), pc.is_valid(self._rows.column(ORDER)))
         inserted = [name for name in self._rows.schema.names if name in {*self._put, KEY}]
         return self._rows.select(inserted).filter(is_new)
+
+
+def filled_rows(rows: R, names: Sequence[str]) -> R:
+    """Return the rows in which any of these columns is not null; all rows for no columns."""
+    if not names:
+        return rows
+    is_filled = reduce(pc.or_, [pc.is_valid(rows.column(name)) for name in names])
+    kept: R = rows.filter(is_filled)
+    return kept
 
 
 def cast_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -323,12 +323,13 @@ class NativeIcebergTable:
         """Remove the rows with these keys, and add rows, in one commit."""
         self._try(lambda files: file_changes.replace(files, keys, rows))
 
-    def read(self, names: Sequence[str]) -> pa.Table:
-        """Return columns of all rows."""
+    def read(self, names: Sequence[str], filled: Sequence[str] = ()) -> pa.Table:
+        """Return columns of all rows, or of those in which any of the columns `filled` is not null."""
         with self._as_own_errors():
             files = IcebergFiles(self._load())
             schema = pa.schema([files.schema.field(name) for name in names])
-            return pa.concat_tables([schema.empty_table(), *[files.read(file, names) for file in files.files]])
+            found = [file_changes.filled_rows(files.read(file, names), filled) for file in files.files]
+            return pa.concat_tables([schema.empty_table(), *found])
 
     def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
         """Delete the rows whose value in a column is not above a bound."""

@@ -83,8 +83,8 @@ class NativeTable(Protocol):
     def replace(self, keys: pa.Array, rows: pa.Table) -> None:
         """Remove the rows with these keys, and add rows, which have all columns of the table, in one commit."""
 
-    def read(self, names: Sequence[str]) -> pa.Table:
-        """Return columns of all rows."""
+    def read(self, names: Sequence[str], filled: Sequence[str] = ()) -> pa.Table:
+        """Return columns of all rows, or of those in which any of the columns `filled`, which are among them, is not null."""
 
     def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
         """Delete the rows whose value in a column is not above a bound."""

@@ -102,8 +102,9 @@ class NativeVersions(NativeState):
         touched = batch.upsert_keys | ends.new_keys
         if ends.new_floors and not is_empty:
             closing = _Closing(ends.new_floors)
+            names = [name for name in (KEY, ORDER, OLDER, AGAIN) if name in kinds.names]
+            touched |= closing.broken(table.read(names, [name for name in (OLDER, AGAIN) if name in names]))
             table.rewrite(closing.close)
-            touched |= closing.broken
         if touched:
             self._put(table, columns, batch, ends, touched, is_empty=is_empty)
         ends.append()
@@ -270,19 +271,14 @@ def _sorted(ends: Mapping[bytes, int | None]) -> list[End]:
 
 
 class _Closing:
-    """Ends all rows that stand before a TRUNCATE or DROP, some at a time.
-
-    * `broken` (set[bytes]): the keys of rows of which a part is before one, and a part behind it.
-    """
+    """Ends all rows that stand before a TRUNCATE or DROP, some at a time, whichever process it is in."""
 
     def __init__(self, floors: Sequence[End]) -> None:
         self._floors = floors
-        self.broken: set[bytes] = set()
 
     def close(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as they are behind all floors."""
         held = dict(zip(rows.schema.names, rows.columns, strict=True))
-        self._look(held)
         names = [name for name in (TO, DELETED_AT) if name in held]
         for floor in reversed(self._floors):
             order = pa.scalar(floor.order, pa.binary())
@@ -293,14 +289,16 @@ class _Closing:
             held |= {name: pc.if_else(is_ended, value, held[name]) for name, value in put.items()}
         return pa.RecordBatch.from_arrays([held[name] for name in rows.schema.names], schema=rows.schema)
 
-    def _look(self, held: Mapping[str, pa.Array]) -> None:
-        again = held.get(AGAIN, pa.nulls(len(held[KEY])))
-        is_mixed = pc.or_(held[OLDER].is_valid(), again.is_valid())
-        mixed = pa.table({KEY: held[KEY], ORDER: held[ORDER], OLDER: held[OLDER], AGAIN: again}).filter(is_mixed)
-        for key, order, older, later in _facts(mixed, KEY, ORDER, OLDER, AGAIN):
+    def broken(self, mixed: pa.Table) -> set[bytes]:
+        """Return the keys of rows of which a part is before a floor, and a part behind it; they consist of several changes."""
+        found = set()
+        names = [name for name in (KEY, ORDER, OLDER, AGAIN) if name in mixed.column_names]
+        for key, order, older, *more in _facts(mixed, *names):
+            later = more[0] if more else ()
             pairs = [(since, order) for _, since in older or () if since] + [(order, one) for one in later or ()]
             if any(first <= floor.order < last for floor in self._floors for first, last in pairs):
-                self.broken.add(key)
+                found.add(key)
+        return found
 
 
 class _Held(NamedTuple):

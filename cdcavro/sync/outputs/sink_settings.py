@@ -148,7 +148,7 @@ class LakeSettings:
       `sql_statements.CHANGE_COLUMNS`, such as `time`.
     * `statements` (StatementRules): which statements of which tables are not followed.
     * `form` (str): the form of current states: `current`, `soft` with the rows that were deleted, or `history` with all
-      versions of rows. Spark writes the first only.
+      versions of rows.
     * `table_forms` (tuple[tuple[str, str], ...]): patterns of the names of tables that have another form, as in
       `TableForms`.
     * `complete_minutes` (float): how many minutes apart lake tables are told up to when they are complete, each by a

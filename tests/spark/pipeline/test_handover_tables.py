@@ -7,7 +7,7 @@ read again, and rows that wait; also if a runner dies within a batch that the ot
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdcavro.errors import SetupError
-from cdcavro.lake.lakes import IcebergLake
+from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, IcebergLake
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
 from support.jobs import LocalJob
 from support.local_pipelines import DELTA, ICEBERG
@@ -36,9 +36,22 @@ ALONE: dict[str, set[int]] = {
 @pytest.mark.parametrize("kind", [DELTA, ICEBERG])
 def test_tables_and_state_are_those_of_one_runner_alone(spark: SparkSession, tmp_path: Path, kind: str):
     """Names, columns, comments, properties, orders, marks, floors and deletes."""
+    check_turns(spark, tmp_path, kind, {**ALONE, **TURNS})
+
+
+@pytest.mark.parametrize(("kind", "form"), [(DELTA, HISTORY), (ICEBERG, SOFT)])
+def test_versions_of_rows_are_those_of_one_runner_alone(spark: SparkSession, tmp_path: Path, kind: str, form: str):
+    """From the local runner to Spark and back, and to Spark's driver, on the same tables."""
+    check_turns(spark, tmp_path, kind, {**ALONE, "LSLSSLDS": {1, 4}}, form)
+
+
+def check_turns(
+    spark: SparkSession, tmp_path: Path, kind: str, every: Mapping[str, set[int]], form: str = CURRENT
+) -> None:
+    """Check that tables of a form are the same whoever takes turns at them."""
     found = {}
-    for i, (turns, deaths) in enumerate({**ALONE, **TURNS}.items()):
-        both = BothRunners(spark, tmp_path / "run", kind, tmp_path / f"lake{i}")
+    for i, (turns, deaths) in enumerate(every.items()):
+        both = BothRunners(spark, tmp_path / "run", kind, tmp_path / f"lake{i}", form)
         for number, turn in enumerate(turns):
             both.run(RUNNERS[turn], is_killed=number in deaths)
             if number in deaths:

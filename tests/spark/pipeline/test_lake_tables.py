@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from cdcavro import to_changes
 from cdcavro.errors import FileError, SchemaError
@@ -20,7 +21,7 @@ from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
-from cdcavro.spark.pipeline import LakeSettings
+from cdcavro.spark.pipeline import LakeSettings, lake_tables
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.sync.outputs.sink_settings import Job as PipelineId
 from cdcavro.sync.outputs.writer import BatchRows
@@ -28,6 +29,7 @@ from cdcavro.sync.settings import Chosen
 from cdcavro.table import TableName
 from cdcavro.table.table_names import parse_table_name
 from cdcavro.table.tables import Tables
+from support.jobs import DELTA, ICEBERG
 from support.messages import canal
 from support.pipelines import Job
 from support.shop_lake import frame_of
@@ -211,3 +213,43 @@ def test_a_lake_table_that_says_nobodys_name_is_its_states(job: Callable[..., Jo
     shutil.rmtree(made.folder / "state")
     with pytest.raises(FileError, match="got one of another pipeline"):
         made.run()
+
+
+@pytest.mark.parametrize("kind", [DELTA, ICEBERG])
+def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
+    job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """A TRUNCATE is in one piece, and what it ends in others; a table has the form of its rule, and its changelog."""
+    collected: list[DataFrame] = []
+    collect = lake_tables.collect_arrow
+
+    def counted(frame: DataFrame) -> pa.Table:
+        collected.append(frame)
+        return collect(frame)
+
+    monkeypatch.setattr(lake_tables, "COLLECTED", 20_000)
+    monkeypatch.setattr(lake_tables, "collect_arrow", counted)
+    own = job(kind, is_changelog=True, table_forms=(("D.T", "history"), ("d.s", "soft")))
+    messages = []
+    for table in ("t", "s", "u"):
+        messages += [canal("INSERT", [{"id": str(i), "a": "1"}], id=i, es=1000, table=table) for i in range(1, 21)]
+        messages += [
+            canal("UPDATE", [{"id": str(i), "a": "2"}], id=20 + i, es=2000, table=table, old=[{"a": "1"}])
+            for i in range(1, 11)
+        ]
+        sql = f"TRUNCATE TABLE {table}"
+        messages.append(canal("TRUNCATE", [], id=40, es=3000, isDdl=True, table=table, sql=sql))
+        messages += [canal("INSERT", [{"id": str(i), "a": "3"}], id=40 + i, es=4000, table=table) for i in range(1, 4)]
+    own.send(*messages)
+    own.send(canal("DELETE", [{"id": "2", "a": "3"}], id=50, es=5000))
+    own.run()
+    assert len(collected) == 2 + 2 + 1
+    times = ("CAST(_cdc_from AS long)", "CAST(_cdc_to AS long)")
+    updated = [(i, a, since, to) for i in range(1, 11) for a, since, to in ((1, 1, 2), (2, 2, 3))]
+    other = [(i, 1, 1, 3) for i in range(11, 21)]
+    back = [(1, 3, 4, None), (2, 3, 4, 5), (3, 3, 4, None)]
+    assert own.rows("d.t", "id", "a", *times) == sorted([*updated, *other, *back], key=lambda row: row[:3])
+    flagged = [(i, 3, False) if i < 4 else (i, 2 if i < 11 else 1, True) for i in range(1, 21)]
+    assert own.rows("d.s", "id", "a", "_cdc_is_deleted") == flagged
+    assert own.rows("d.u", "id", "a") == [(i, 3) for i in range(1, 4)]
+    assert len(own.rows("d.t", "id", suffix="changes")) == 20 + 20 + 1 + 3 + 1

@@ -62,14 +62,6 @@ def packages(settings: dict[str, str]) -> list[str]:
     return [package.split(":")[1].split("_")[0] for package in settings["spark.jars.packages"].split(",")]
 
 
-def test_forms_that_keep_versions_are_refused_before_a_session_starts(tmp_path: Path):
-    """The sentence says what writes them."""
-    path = written(tmp_path, 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\nform = "history"\n')
-    wanted = 'Spark does not write lake tables with form = "history": run = "local", or --local, does'
-    with pytest.raises(FileError, match=re.escape(wanted)):
-        read_config(path).pipeline(str(path), Pipeline)
-
-
 def test_halves_are_not_joined_on_spark(tmp_path: Path):
     """Which is said before a session starts; what the local runner left waiting is not passed over."""
     path = written(tmp_path, 'state = "s"\nhalves_minutes = 5\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n')

@@ -1,0 +1,213 @@
+"""Tables of Spark's as the replay of versions takes them: Arrow comes and goes, and Spark finds, merges and writes the rows.
+
+So a current state that keeps versions of rows is the same code on both runners, and is written wherever Spark reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as sf
+
+from cdcavro.lake.escaped_names import quote
+from cdcavro.lake.lake_columns import arrow_type, spark_name
+from cdcavro.lake.sql_statements import GONE, KEY, alter_table, create_table, replace_rows
+from cdcavro.spark.arrow_udf import in_worker
+from cdcavro.spark.lake.sinks import (
+    Delta,
+    present_columns,
+    properties_of,
+    put_properties,
+    repartition,
+    with_view,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.lake.table_shape import Partition, TableShape
+    from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.table.ddl.steps import TableName
+
+# How many rows, at most, and about how many bytes one task unpacks.
+_ROWS: Final = 10_000
+_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True)
+class SparkLake:
+    """The lake of a sink, with what `NativeVersions` asks of a `NativeLake`."""
+
+    spark: SparkSession
+    sink: Sink
+
+    @property
+    def name(self) -> str:
+        """What the lake is called in messages."""
+        return self.sink.name
+
+    def table(self, name: TableName, suffix: str = "") -> SparkTable:
+        """Return a lake table of a table."""
+        return SparkTable(self.spark, self.sink, name, suffix)
+
+    def properties(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return what a table with columns of such names is created with."""
+        return self.sink.properties(names)
+
+    def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
+        """Return the properties that a table needs for steps."""
+        return self.sink.properties_for(steps)
+
+    def shape_of(self, table: TableName) -> TableShape:
+        """Return what is said of the shape of a table."""
+        return self.sink.shape_of(table)
+
+    def can_widen(self, old: str, new: str) -> bool:
+        """Return whether a column of a type can become one of another, as Spark spells types."""
+        return self.sink.can_widen(old, new)
+
+    def make_room(self, table: TableName) -> None:
+        """Prepare the place of a table. Raises `SchemaError` as `check_separate` does."""
+        self.sink.make_room(self.spark, table)
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """One lake table, with what `NativeVersions` asks of a `NativeTable`. A change of rows is one commit."""
+
+    spark: SparkSession
+    sink: Sink
+    table: TableName
+    suffix: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """The name of the table in SQL."""
+        return self.sink.identifier(self.table, self.suffix)
+
+    @property
+    def _frame(self) -> DataFrame:
+        return self.spark.table(self.identifier)
+
+    def properties(self) -> dict[str, str] | None:
+        """Return the properties of the table; None if there is no table."""
+        is_there = self.sink.is_there(self.spark, self.table, self.suffix)
+        return properties_of(self.spark, self.identifier) if is_there else None
+
+    def columns(self) -> list[LakeColumn]:
+        """Return the columns, without this project's own."""
+        return present_columns(self._frame)
+
+    def schema(self) -> pa.Schema:
+        """Return the names and types of all columns, this project's own among them, in the table's order."""
+        return pa.schema([(one.name, arrow_type(one.dataType.simpleString())) for one in self._frame.schema])
+
+    def create(
+        self,
+        columns: Sequence[LakeColumn],
+        own: Mapping[str, str],
+        properties: Mapping[str, str],
+        partition: Sequence[Partition] = (),
+    ) -> None:
+        """Create the table unless there is one."""
+        parts = [one.sql for one in partition]
+        self.spark.sql(create_table(self.identifier, columns, own, self.sink.using, properties, parts))
+
+    def repartition(self, partition: Sequence[Partition]) -> list[str]:
+        """Let the table be partitioned so from now on; return what was done."""
+        return repartition(self.spark, self.identifier, partition)
+
+    def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
+        """Set properties, and take steps, in order; each is a commit."""
+        put_properties(self.spark, self.identifier, properties)
+        for step in steps:
+            self.spark.sql(alter_table(self.identifier, step))
+
+    def append(self, rows: pa.Table) -> None:
+        """Append rows."""
+        frame_of(self.spark, rows.cast(self.schema())).writeTo(self.identifier).append()
+
+    def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows that have one of these keys; `names` are the columns, by default all."""
+        wanted = frame_of(self.spark, pa.table({KEY: keys.cast(pa.binary()).unique()}))
+        return self._collect(self._frame.join(sf.broadcast(wanted), KEY, "left_semi"), names)
+
+    def replace(self, keys: pa.Array, rows: pa.Table) -> None:
+        """Remove the rows with these keys, and add rows, which have all columns of the table, in one commit."""
+        kinds, removed = self.schema(), keys.cast(pa.binary()).unique()
+        gone = pa.table(
+            [removed if one.name == KEY else pa.nulls(len(removed), one.type) for one in kinds], schema=kinds
+        )
+        flags = pa.array([True] * len(gone) + [False] * len(rows))
+        source = pa.concat_tables([gone, rows.cast(kinds)]).append_column(GONE, flags)
+        with_view(
+            frame_of(self.spark, source),
+            lambda view: replace_rows(self.identifier, view, kinds.names),
+            is_kept=not isinstance(self.sink, Delta),
+        )
+
+    def read(self, names: Sequence[str], filled: Sequence[str] = ()) -> pa.Table:
+        """Return columns of all rows, or of those in which any of the columns `filled` is not null."""
+        is_filled = sf.expr(" OR ".join(f"{quote(name)} IS NOT NULL" for name in filled) or "true")
+        return self._collect(self._frame.where(is_filled), names)
+
+    def rewrite(self, transform: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
+        """Replace all rows by what a function returns for them, in one commit; Spark's workers call it."""
+        kinds = self.schema()
+        made = self._frame.mapInArrow(in_worker(partial(_rewritten, transform, kinds)), _ddl(kinds))
+        made.writeTo(self.identifier).overwrite(sf.lit(True))  # noqa: FBT003  all rows
+
+    def _collect(self, frame: DataFrame, names: Sequence[str] | None) -> pa.Table:
+        schema = self.schema()
+        kinds = schema if names is None else pa.schema([schema.field(name) for name in names])
+        columns: list[Column] = [sf.col(quote(name)) for name in kinds.names]
+        return collect_arrow(frame.select(*columns)).cast(kinds)
+
+
+def collect_arrow(frame: DataFrame) -> pa.Table:
+    """Return the rows of a frame as Arrow has them."""
+    # Before 4.0 the method has no public name.
+    return frame.toArrow() if hasattr(frame, "toArrow") else pa.Table.from_batches(frame._collect_as_arrow())  # type: ignore[operator]  # noqa: SLF001
+
+
+def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return rows as a frame; the types of its columns are those that Spark spells so (`spark_name`)."""
+    # What every Spark takes as it is: not all have a call for tables of Arrow's, and some of those go through pandas.
+    packed = [(_pack(part),) for part in _parts(rows)]
+    return spark.createDataFrame(packed, "part binary").mapInArrow(in_worker(_unpack), _ddl(rows.schema))
+
+
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    size = max(1, min(_ROWS, _BYTES * len(rows) // max(1, rows.nbytes)))
+    yield from (rows.slice(start, size) for start in range(0, len(rows), size))
+
+
+def _pack(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for part in batch.column(0).to_pylist():
+            with pa.ipc.open_stream(part) as reader:
+                yield from reader
+
+
+def _rewritten(
+    transform: Callable[[pa.RecordBatch], pa.RecordBatch], kinds: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield transform(batch.cast(kinds)).cast(kinds)
+
+
+def _ddl(schema: pa.Schema) -> Any:
+    return ", ".join(f"{quote(one.name)} {spark_name(one.type)}" for one in schema)
