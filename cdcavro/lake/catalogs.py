@@ -151,6 +151,9 @@ def _added_properties(kind: str, properties: Mapping[str, str]) -> dict[str, str
     if kind in (SQL, HIVE):
         # Each file is opened by what its address begins with.
         java["io-impl"] = "org.apache.iceberg.io.ResolvingFileIO"
+    if kind == SQL and _SCHEMA not in properties:
+        # Spark looks for a view of each name, for which the older tables of a catalog lack a column; pyiceberg's have it.
+        java["jdbc.schema-version"] = "V1"
     if kind == REST:
         if _is_true(properties.get(_SIGNS)):
             java["rest.auth.type"] = "sigv4"

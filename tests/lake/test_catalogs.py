@@ -77,14 +77,15 @@ SQL = {"type": "sql", "warehouse": "s3://b/wh"}
             {"type": "glue", "glue.id": "1", "client.region": "eu"},
         ),
         (
-            SQL | {"uri": "sqlite:////f/c.db", "echo": "true", "schema_version": "v1", "init_catalog_tables": "false"},
+            SQL | {"uri": "sqlite:////f/c.db", "echo": "true", "schema_version": "v0", "init_catalog_tables": "false"},
             {"type": "jdbc", "uri": "jdbc:sqlite:/f/c.db", "warehouse": "s3://b/wh", **RESOLVING}
-            | {"jdbc.schema-version": "V1", "jdbc.init-catalog-tables": "false"},
+            | {"jdbc.schema-version": "V0", "jdbc.init-catalog-tables": "false"},
         ),
         (
             SQL | {"uri": "postgresql+psycopg2://me:p%40s/s@db:5432/ice?sslmode=require&sslrootcert=/c.pem"},
             {"type": "jdbc", "uri": "jdbc:postgresql://db:5432/ice?sslmode=require&sslrootcert=/c.pem"}
-            | {"jdbc.user": "me", "jdbc.password": "p@s/s", "warehouse": "s3://b/wh", **RESOLVING},
+            | {"jdbc.user": "me", "jdbc.password": "p@s/s", "warehouse": "s3://b/wh", **RESOLVING}
+            | {"jdbc.schema-version": "V1"},
         ),
         (
             {"type": "nessie", "uri": "http://n/api/v2", "warehouse": "w", "ref": "main"},
