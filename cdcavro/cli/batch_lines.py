@@ -18,6 +18,7 @@ from cdcavro.files.rejects import is_all_rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from cdcavro.lake.account import Unparsed
     from cdcavro.sync.batches import BatchReport, Lag
@@ -41,7 +42,9 @@ class BatchLines:
 
     def __init__(self, state: str, page: str | None, *, is_quiet: bool, called: str, is_json: bool = False) -> None:
         self._called, self._is_json = called, is_json
-        self._state, self._page, self._is_quiet = state, page, is_quiet
+        # Where the state is read for that page: that of an object store has a copy.
+        self.folder: str | Path = state
+        self._page, self._is_quiet = page, is_quiet
         self._is_live = not is_quiet and not is_json and sys.stderr is not None and sys.stderr.isatty()
         self._lock = threading.Lock()
         self._is_over = self._is_interrupted = False
@@ -235,7 +238,7 @@ class BatchLines:
         if self._page is not None:
             from cdcavro.lake.report_page import write_report  # noqa: PLC0415  only this command needs it
 
-            write_report(self._state, self._page, called=self._called)
+            write_report(self.folder, self._page, called=self._called)
 
     def _tables(self) -> None:
         """Print the rows by table and operation, and how lake tables changed."""

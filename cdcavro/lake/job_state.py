@@ -27,7 +27,7 @@ from cdcavro.exact.locks import hold, leftovers
 from cdcavro.lake.typed_rows import TypedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.learning import Learner
@@ -45,10 +45,13 @@ _TEXTS: Final = 1_000
 
 
 class JobState:
-    """The state of a job in a folder, `folder` (str or Path), which is created if there is none."""
+    """The state of a job in a folder, `folder` (str or Path), which is created if there is none.
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    `save` is called whenever a batch's file is written: what it needs is in the folder then.
+    """
+
+    def __init__(self, folder: str | Path, save: Callable[[], None] = lambda: None) -> None:
+        self.folder, self._save = Path(folder), save
         self.folder.mkdir(parents=True, exist_ok=True)
         self._learner: Learner | None = None
 
@@ -95,6 +98,7 @@ class JobState:
         if old.exists() and not _read_state(old)[1]:
             old.unlink(missing_ok=True)
         self._compact(number - _KEPT)
+        self._save()
 
     def _compact(self, last: int) -> None:
         """Put what the batches up to one learned into the file of the last of them, if there are many files.

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -36,6 +37,7 @@ from cdcavro.sync.outputs.table_rows import (
 )
 from cdcavro.sync.outputs.writer import Publisher
 from cdcavro.sync.reading.checkpoint import Checkpoint
+from cdcavro.sync.reading.stored_state import LOCK, StoredState, is_stored
 from cdcavro.sync.secrets import Redaction
 from cdcavro.sync.settings import Settings
 from cdcavro.sync.sources import Files
@@ -55,7 +57,6 @@ _UNMARKED: Final = "unmarked"
 REPLAY: Final = "replay"
 CHECKPOINT: Final = "checkpoint"
 BATCHES: Final = "batches"
-LOCK: Final = "lock"
 # How often a lock is tried, as whoever asks for the status of a pipeline has it for an instant; and seconds between.
 _ATTEMPTS: Final = 5
 _MOMENT: Final = 0.05
@@ -68,7 +69,8 @@ class Pipeline:
     * `source` (`Kafka` or `Files`)
     * `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`)
     * `state` (str): a folder for all that it remembers: how far it has read, what it learned of tables, rows that wait,
-      and rejects. If Spark has several machines, all see it under the same path.
+      and rejects. If Spark has several machines, all see it under the same path. Without Spark it may be an address in an
+      object store, such as `s3://bucket/state`.
     * `settings` (Settings)
     * `registry` (RegistrySettings or None): where the schemas of tables are published.
     * `redaction` (Redaction): what hides values of variables in errors and reports.
@@ -87,6 +89,8 @@ class Pipeline:
         if isinstance(self.sink, LakeSettings):
             object.__setattr__(self, "redaction", self.redaction.beside(self.sink.catalog))
         _ = self.places
+        if is_stored(self.state) and self.settings.rejects is not None:
+            raise ValueError("rejects go to where the state is, if that is an object store: leave rejects out")
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")
         merging = self.settings.routes.merging
@@ -103,10 +107,35 @@ class Pipeline:
             raise ValueError("subjects are named after the topics of Kafka: the registry takes no topic of its own")
         self.registry.strategy_for(self.sink.topic or self.registry.topic)
 
+    @cached_property
+    def stored(self) -> StoredState | None:
+        """The state, if it is in an object store. Raises `FileError`, and `SetupError` without the library for it."""
+        return StoredState(self.state) if is_stored(self.state) else None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the state; of one in an object store, that of its working copy."""
+        return Path(self.state) if self.stored is None else self.stored.folder
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other jobs from the state during the block. Raises `FileError` if one has it."""
+        with lock_state(self.folder) if self.stored is None else self.stored.held():
+            yield
+
+    def save(self) -> None:
+        """Let the state of now be what a later run finds, wherever it runs: files of a folder are there already.
+
+        Raises `FileError` if another process has taken the state, or the object store does not answer.
+        """
+        if self.stored is not None:
+            self.stored.save()
+
     @property
     def rejects(self) -> str:
         """The folder for rejects."""
-        return self.settings.rejects or str(Path(self.state) / "rejects")
+        own = str(Path(self.state) / "rejects") if self.stored is None else f"{self.stored.objects}/rejects"
+        return self.settings.rejects or own
 
     @property
     def places(self) -> RejectPlaces:
@@ -124,7 +153,7 @@ class Pipeline:
     @property
     def waiting(self) -> int:
         """How many tables that are not paused have rows that wait."""
-        folder = Path(self.state)
+        folder = self.folder
         waiting = WaitingRows(folder / WAITING).tables()
         names, paused = names_in(folder) if waiting else {}, paused_tables(folder)
         return sum(names.get(number) not in paused for number in waiting)
@@ -135,16 +164,21 @@ class Pipeline:
 
         None before the first batch. Raises `FileError`.
         """
-        state = JobState(Path(self.state) / BATCHES)
+        state = JobState(self.folder / BATCHES)
         last = max(state.batches(), default=None)
         if last is None:
             return []
         return self.settings.unmatched(state.resume(last + 1, self.settings.tables()).tables.tables)
 
     def check_free(self) -> None:
-        """Check that no other job uses the state, before anything that takes a while. Raises `FileError`."""
-        with self.redaction.errors(), lock_state(Path(self.state)):
-            pass
+        """Check that no other job uses the state, before anything that takes a while. Raises `FileError`.
+
+        A state in an object store is not looked at, as that takes a while itself.
+        """
+        with self.redaction.errors():
+            if self.stored is None:
+                with lock_state(self.folder):
+                    pass
 
     @contextmanager
     def publisher(self) -> Iterator[Publisher | None]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -18,13 +17,15 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, paused_tables
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, LOCK
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT
 from cdcavro.sync.reading.broker_answers import check_brokers
 from cdcavro.sync.reading.checkpoint import Checkpoint
+from cdcavro.sync.reading.stored_state import LOCK, state_folder
 from cdcavro.sync.sources import Kafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from cdcavro.lake.account import Account, Point
     from cdcavro.sync.outputs.reject_places import RejectPlaces
@@ -97,24 +98,28 @@ class Status(Struct):
 
 
 def read_status(state: str | Path, source: Kafka | Files | None = None, places: RejectPlaces | None = None) -> Status:
-    """Return the status of the pipeline whose state is in a folder.
+    """Return the status of the pipeline whose state is in a folder or an object store.
 
     With `source` and `places` of the pipeline, Kafka is asked how much there is. Raises `FileError` for a folder that is
     no state.
     """
-    folder = Path(state)
+    with state_folder(str(state)) as folder:
+        status = _read_patiently(folder)
+    if isinstance(source, Kafka) and places is not None:
+        _ask(status, source, places)
+    return status
+
+
+def _read_patiently(folder: Path) -> Status:
     for attempt in range(_ATTEMPTS):
         try:
-            status = _read(folder)
-            break
+            return _read(folder)
         except FileNotFoundError:
             # A pipeline that runs removes files of old batches.
             if attempt == _ATTEMPTS - 1:
                 raise
             time.sleep(0.01)
-    if isinstance(source, Kafka) and places is not None:
-        _ask(status, source, places)
-    return status
+    raise AssertionError
 
 
 def _read(folder: Path) -> Status:

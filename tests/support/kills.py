@@ -16,6 +16,7 @@ import time
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -168,14 +169,20 @@ class KilledPipeline:
 
     def replay(self) -> int:
         """Let the pipeline read its rejects again, misfits being kept from now on; return how many there are."""
-        state, self.on_misfit, self.work.has_misfits = self.folder / "state", KEEP, False
-        try:
-            moved = replay(state / "rejects", state / "replay")
-        except FileError:
-            return 0
-        messages = [message for folder in moved for message in _raw(folder)]
+        self.on_misfit, self.work.has_misfits = KEEP, False
+        with self.state_folder() as state:
+            try:
+                moved = replay(state / "rejects", state / "replay")
+            except FileError:
+                return 0
+            messages = [message for folder in moved for message in _raw(folder)]
         self.work.replayed(messages)
         return len(messages)
+
+    @contextmanager
+    def state_folder(self) -> Iterator[Path]:
+        """Yield the folder of the state, which may be changed."""
+        yield self.folder / "state"
 
     def feed(self, files: int = 3) -> None:
         """Put files of new messages where the pipeline finds them; each is a batch."""
@@ -251,11 +258,11 @@ class KilledPipeline:
 
     def faults_of_messages(self) -> Iterator[str]:
         """Yield what differs in rejects and in the account of messages."""
-        state = self.folder / "state"
-        rejects = Counter(_raw(state / "rejects"))
+        with self.state_folder() as state:
+            rejects = Counter(_raw(state / "rejects"))
+            batches = JobState(state / "batches")
+            totals = batches.facts(batches.batches()[-1] + 1)["totals"]
         yield from differences("rejects", rejects, Counter(self.work.rejects))
-        batches = JobState(state / "batches")
-        totals = batches.facts(batches.batches()[-1] + 1)["totals"]
         found = Counter({name: count for name, count in totals.items() if count})
         yield from differences("messages", found, self.work.counts)
         if found["read"] != found["written"] + found["rejected"] + found["statements"]:

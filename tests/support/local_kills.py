@@ -1,6 +1,6 @@
 """Pipelines of the local runner that are killed with kill -9, and what is in their lakes and files in the end.
 
-Run by hand: python tests/support/local_kills.py KILLS [SEED [files|kafka]]
+Run by hand: python tests/support/local_kills.py KILLS [SEED [files|kafka|s3]]; with s3 their states are on a server of S3.
 
 As `sync_kills.py`, whose messages these are, and whose account; a life is a process of `cdcavro sync --local`, which takes
 a second. Each pipeline dies while lake tables are created, while rows wait, when they are freed, and while rejects are read
@@ -11,14 +11,15 @@ files. The control is a writer without marks, which must have rows twice.
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,17 +38,22 @@ from cdcavro.sync.native import native_columns, native_state, native_tables
 from cdcavro.sync.outputs import table_rows as waiting
 from cdcavro.sync.outputs.avro_folder import AvroFolder
 from cdcavro.sync.outputs.table_rows import WaitingRows
+from cdcavro.sync.reading import stored_state
 from cdcavro.sync.reading.checkpoint import Checkpoint
+from cdcavro.sync.reading.stored_state import StoredState
 from cdcavro.table.tables import REJECT
 from support.avro_changes import changes_in, listed
 from support.kills import RANDOM, KilledPipeline, at, behind_writing, die, differences, freed, when, within
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
+from support.object_store import BUCKET, object_store
 
 AVRO = "avro"
 SINKS = (DELTA, ICEBERG, AVRO)
 CREATED = "while a lake table is created"
 LAST = "before the checkpoint's commit"
 CALL = "at a call"
+# For how many seconds a state in an object store is held by a life that was killed.
+LEASE = 2.0
 # The class of lake tables that this process writes.
 _TABLES: list[Any] = []
 # Calls of which folders count; they are those that read and write.
@@ -117,6 +123,16 @@ WAITING: dict[str, Callable[[Path], None]] = {
 FREED: dict[str, Callable[[Path], None]] = {
     "between a table that was freed and its waiting rows": lambda _: freed(),
 }
+# Those of a state in an object store; the first head that is written takes the state.
+STORED: dict[str, Callable[[Path], None]] = {
+    "before the state is saved": lambda _: at(StoredState, "save"),
+    "behind what is saved before a batch is written": lambda _: at(StoredState, "save", is_after=True),
+    "before the end of a batch is saved": lambda _: at(StoredState, "save", calls=2),
+    "while objects are written": lambda _: at(StoredState, "_upload", calls=4),
+    "between objects and head": lambda _: at(StoredState, "_put", calls=3),
+    "behind the head": lambda _: at(StoredState, "_put", is_after=True, calls=3),
+    "before old objects are removed": lambda _: at(StoredState, "_remove", calls=3),
+}
 _OF_FILES: dict[str, Callable[[Path], None]] = {
     "while a file is written": lambda _: behind_writing(AvroFolder, "replace"),
     "before a table's files": lambda _: at(AvroFolder, "replace", calls=2),
@@ -172,10 +188,12 @@ class Calls:
 class LocalTrial(KilledPipeline):
     """A pipeline that is killed in a process of its own, which needs no Java.
 
+    * `state` (str or None): the address of its state, if that is in an object store.
     * `merge_every` (int): of how many batches one is merged.
     * `calls` (int) and `seconds` (float): how many calls a life has, and how long it takes, as was seen last.
     """
 
+    state: str | None = None
     merge_every: int = 1
     calls: int = 12_000
     seconds: float = 1.0
@@ -189,6 +207,8 @@ class LocalTrial(KilledPipeline):
         """Return the pipeline."""
         more: dict[str, Any] = {"merge_every": self.merge_every}
         more["tables"] = {"zone": "UTC", "on_misfit": self.on_misfit}
+        if self.state is not None:
+            more["state"] = self.state
         if self.servers is not None:
             more["source"] = {"kafka": self.servers, "topics": [self.folder.name], "most": self.most}
         lake: dict[str, Any] = {}
@@ -198,6 +218,17 @@ class LocalTrial(KilledPipeline):
             said = {"changelog": True, "behavior": self.behavior, "parallel": 2}
             lake = lake_section(self.sink, self.folder, self.warehouse, **said)
         return LocalJob(self.folder, lake, more, self.files)
+
+    @property
+    def points(self) -> list[str]:
+        """The points at which it may die whatever it reads."""
+        return sorted({**POINTS[self.sink], **(STORED if self.state is not None else {})})
+
+    @contextmanager
+    def state_folder(self) -> Iterator[Path]:
+        """Yield the folder of the state, or a copy of it in an object store, which is saved."""
+        with stored_state.state_folder(self.state or str(self.folder / "state"), is_changed=True) as folder:
+            yield folder
 
     def command(self, point: str) -> list[str | Path]:
         """Return the command that runs the pipeline until it is killed at a point."""
@@ -239,7 +270,8 @@ def _run_child() -> None:
         _load_tables(said["sink"])
     if said["is_plain"]:
         remove_marks()
-    every: Mapping[str, Callable[[Path], None]] = {**POINTS[said["sink"]], **WAITING, **FREED}
+    stored_state.LEASE = LEASE  # type: ignore[misc]
+    every: Mapping[str, Callable[[Path], None]] = {**POINTS[said["sink"]], **WAITING, **FREED, **STORED}
     if point in every:
         every[point](Path(said["lake"]))
     counted = Calls(said["calls"])
@@ -262,7 +294,7 @@ def tell(trial: LocalTrial, point: str, files: int = 2) -> None:
 
 def live(trial: LocalTrial, draw: random.Random, kills: int) -> None:
     """Kill a pipeline while a table refuses rows, when it takes them, while rejects are read again, and so many times more."""
-    own = sorted(POINTS[trial.sink])
+    own = trial.points
     if trial.sink == AVRO:
         tell(trial, draw.choice(own))
     else:
@@ -302,10 +334,14 @@ def _by_hand(kills: int, seed: int, source: str) -> int:
         if source == "kafka":
             started = stack.enter_context(broker(Path(folder, "broker")))
             more = {"servers": started.servers, "broker": started, "most": 20}
+        if source == "s3":
+            stored_state.LEASE = LEASE  # type: ignore[misc]
+            os.environ.update(stack.enter_context(object_store()).environment)
         number = 0
         while done < kills:
             sink, number = SINKS[number % 3], number + 1
             own = {"behavior": EXCEPTION, "on_misfit": REJECT, "merge_every": draw.choice((1, 1, 2)), **more}
+            own |= {"state": f"s3://{BUCKET}/kills_{number}"} if source == "s3" else {}
             trial = LocalTrial(Path(folder, f"kills_{number}"), sink, f"{folder}/wh", draw.random(), **own)
             live(trial, draw, 8)
             faults = trial.finish()

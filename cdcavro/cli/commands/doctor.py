@@ -41,6 +41,7 @@ PURPOSES: Final = {
     "opentelemetry": "sync --opentelemetry: metrics and spans by OTLP",
     "registry": "a schema registry at an address",
     "spark": "Spark: run and sync on it, Columns",
+    "store": "sync --local: a state in an object store",
 }
 # What a distribution is imported as, where that is another name.
 _MODULES: Final = {

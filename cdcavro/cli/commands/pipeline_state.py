@@ -72,15 +72,16 @@ def _show(asked: Asked) -> int:
     state = asked.state("show")
     from cdcavro.lake.job_state import JobState  # noqa: PLC0415  the other commands do not need it
     from cdcavro.lake.report_page import write_report  # noqa: PLC0415
+    from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
     from cdcavro.sync.status import read_status  # noqa: PLC0415
 
-    with asked.errors():
-        folder = Path(state) / "batches"
+    with asked.errors(), state_folder(state) as own:
+        folder = own / "batches"
         batches = JobState(folder).batches() if folder.is_dir() else []
         if not batches:
             raise FileError(state, "the state of a pipeline", "none")
         if asked.page is not None:
-            write_report(state, asked.page, called=asked.of(state))
+            write_report(own, asked.page, called=asked.of(state))
         facts = JobState(folder).facts(batches[-1] + 1)
     if asked.is_json:
         click.echo(msgspec.json.encode(asked.of(_remembered(batches[-1], facts))))
@@ -192,9 +193,10 @@ def _pause(asked: Asked, *, is_paused: bool) -> int:
     """Pause tables, or let them go on; say which are paused then."""
     state = _state_of_tables(asked, "pause" if is_paused else "resume")
     from cdcavro.sync.pipeline import pause  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
-    with asked.errors():
-        paused = pause(Path(state), asked.tables, is_paused=is_paused)
+    with asked.errors(), state_folder(state, is_changed=True) as folder:
+        paused = pause(folder, asked.tables, is_paused=is_paused)
     click.echo(f"paused: {', '.join(map(plain, asked.of(paused))) or 'no table'}")
     return 0
 
@@ -203,9 +205,10 @@ def _reset(asked: Asked) -> int:
     """Reset tables; say which are empty with the next run."""
     state = _state_of_tables(asked, "reset")
     from cdcavro.sync.pipeline import reset  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
-    with asked.errors():
-        found = reset(Path(state), asked.tables)
+    with asked.errors(), state_folder(state, is_changed=True) as folder:
+        found = reset(folder, asked.tables)
     click.echo(f"reset with the next run: {', '.join(map(plain, asked.of(found)))}")
     return 0
 
@@ -251,19 +254,20 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
     from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
     from cdcavro.sync.protection import ENCRYPT, OMIT  # noqa: PLC0415
+    from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
     read = None if config is None else read_config(Path(config))
-    folder = state or (None if read is None else read.state)
-    if folder is None:
+    place = state or (None if read is None else read.state)
+    if place is None:
         raise click.UsageError("either --state or --config must be given")
     if read is not None and read.rejects_raw == OMIT:
         raise FileError(str(config), "rejects with the bytes of their messages", 'none, by rejects_raw = "omit"')
     if read is not None and read.rejects_raw == ENCRYPT and read.rejects_private_key is None:
         expected = "rejects_private_key, by which the next batch reads the encrypted rejects"
         raise FileError(str(config), expected, "none: give it for as long as they are read")
-    stated = str(Path(folder) / "rejects") if read is None or read.rejects is None else read.rejects
-    with nullcontext() if read is None else read.redaction.errors():
-        rejects, again = local_folder(stated), Path(folder) / REPLAY
+    with nullcontext() if read is None else read.redaction.errors(), state_folder(place, is_changed=True) as folder:
+        stated = str(folder / "rejects") if read is None or read.rejects is None else read.rejects
+        rejects, again = local_folder(stated), folder / REPLAY
         if rejects is None:
             raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
         count = len(replay_batches(rejects, again, batches))

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from cdcavro.sync.config import Config
     from cdcavro.sync.pipeline import Pipeline
 
-# The object stores in which delta-rs reaches a lake.
-_STORES: Final = frozenset({"s3", "s3a", "gs", "az", "adl", "abfs", "abfss", "azure"})
 # In seconds: how often it is looked whether something is to be said of a batch that takes long.
 _BEAT: Final = 0.5
 
@@ -59,7 +57,11 @@ _BEAT: Final = 0.5
 @click.option("--adopt", is_flag=True, help="Take over lake tables of another pipeline, which does not run any more.")
 @click.option("--registry", metavar="URL", help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.")
 @click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
-@click.option("--state", metavar="DIR", help="The folder for what the pipeline remembers, and for rejects.")
+@click.option(
+    "--state",
+    metavar="DIR",
+    help="The folder, or the address in an object store, for what the pipeline remembers, and for rejects.",
+)
 @click.option(
     "--max-rejects",
     metavar="N|P%",
@@ -216,6 +218,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
 
     pipeline, redaction = config.pipeline(file, LocalPipeline), config.redaction
     _check_places(config, pipeline)
+    progress.folder = pipeline.folder
     pipeline.check_libraries()
     pipeline.check_free()
     _check_brokers(config)
@@ -305,9 +308,12 @@ def _check_places(config: Config, pipeline: Pipeline) -> None:
 
 def _check_reached(config: Config) -> None:
     """Raise `click.UsageError` for places that a runner without Spark does not reach; its lake knows what it does."""
-    places = [config.source.files, config.state, config.rejects, None if config.avro is None else config.avro.folder]
-    delta = None if config.lake is None else config.lake.delta
-    places += [] if delta is None or delta.partition("://")[0] in _STORES else [delta]
+    from cdcavro.sync.reading.stored_state import is_stored  # noqa: PLC0415  only pipelines need it
+
+    places = [config.source.files, config.rejects, None if config.avro is None else config.avro.folder]
+    # These may be in object stores.
+    either = [config.state, None if config.lake is None else config.lake.delta]
+    places += [place for place in either if place is not None and not is_stored(place)]
     with config.redaction.errors():
         for place in places:
             check_local(place)

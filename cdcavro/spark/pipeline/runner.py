@@ -44,6 +44,7 @@ from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lock_state
+from cdcavro.sync.reading.stored_state import is_stored
 from cdcavro.sync.sources import Files, Kafka
 
 if TYPE_CHECKING:
@@ -91,11 +92,13 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for halves and a catalog of lake tables that Spark does not have.
+        """Raise `ValueError` as other runners do, and for a state, halves or a catalog that Spark does not have.
 
         Also for a function as `where` that cannot be sent to Spark's workers.
         """
         super().__post_init__()
+        if is_stored(self.state):
+            raise ValueError(_STORED)
         if self.settings.halves_minutes is not None:
             raise ValueError('Spark does not join halves of updates (halves_minutes): run = "local", or --local, does')
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
@@ -450,6 +453,10 @@ def _bounded_raw(raw: Column, length: Column) -> Column:
 
 
 PACKAGES: Final = "spark.jars.packages"
+_STORED: Final = (
+    "Spark keeps its state in a folder that all its machines see: a state in an object store is that of a run without"
+    ' Spark, run = "local" or --local'
+)
 
 
 def session_settings(config: Config) -> dict[str, str]:

@@ -29,7 +29,7 @@ from cdcavro.sync.local.local_sinks import LocalLakeSink, native_lake, reject_ou
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.writer import PublishingWriter
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lock_state
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, FileReader, ReplayReader, check_unchanged
 from cdcavro.sync.sources import Files
@@ -163,19 +163,19 @@ class Pipeline(pipeline.Pipeline):
         Also that lake tables are no other pipeline's, if their names are known. Raises `FileError`, `JobError` and
         `RegistryError`.
         """
-        with self.redaction.errors(), lock_state(Path(self.state)):
+        with self.redaction.errors(), self.held():
             sink = sink_of(self.sink)
             check_source(self.source, self.places)
             sink.check()
             for registry in (self.settings.framed, self.registry):
                 if registry is not None:
                     registry.check()
-            state = JobState(Path(self.state) / BATCHES)
+            state = JobState(self.folder / BATCHES)
             last = max(state.batches(), default=-1) + 1
             state.resume(last, self.settings.tables())
             job = None
-            if (Path(self.state) / JOB).exists():
-                job = job_of(Path(self.state), sink.identity(), is_checked=True)
+            if (self.folder / JOB).exists():
+                job = job_of(self.folder, sink.identity(), is_checked=True)
             if isinstance(sink, LocalLakeSink):
                 names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
                 sink.check_owner(job, names, self.settings.is_written_as)
@@ -203,10 +203,9 @@ class Pipeline(pipeline.Pipeline):
         A run goes on where the one before, on whichever runner, stopped or was killed. Raises `JobError` for faults of
         no message, and `FileError` for a folder of another job.
         """
-        folder = Path(self.state)
-        with self.redaction.errors(), lock_state(folder), self.publisher() as publisher:
+        with self.redaction.errors(), self.held(), self.publisher() as publisher:
             sink = sink_of(self.sink)
-            job = job_of(folder, sink.identity())
+            job = job_of(self.folder, sink.identity())
             writer: Writer = sink.writer(job, publisher)
             if publisher is not None:
                 writer = PublishingWriter(writer, publisher, LocalFiles().versions)
@@ -228,7 +227,7 @@ class _Run:
         seen: Seen,
         room: int,
     ) -> None:
-        folder = Path(own.state)
+        folder = own.folder
         self._pipeline, self._room, self._begin, self._seen = own, room, begin, seen
         self._spill = folder / _SPILL
         # What a run that was killed has left; nobody else has the state.
@@ -240,7 +239,8 @@ class _Run:
         self._say = say
         self._reports: list[BatchReport] = []
         outputs = reject_outputs(own.places, job.id)
-        state = JobState(folder / BATCHES)
+        # What a batch reads and learned is saved before anything of it is written.
+        state = JobState(folder / BATCHES, own.save)
         decided = own.schema_changes(schema_change_output(own.places, job.id))
         to = writer, self._account, self._reports.append, outputs, own.sink.template, decided
         self._batches = Batches(own.settings, state, *to)
@@ -257,11 +257,13 @@ class _Run:
                 if not once:
                     self._look()
             self._source.check_unchanged()
+            self._pipeline.save()
             idle()
             if once:
                 break
             stop.wait(max(0.0, every - (time.monotonic() - began)))
         self._batches.finish(LocalFiles())
+        self._pipeline.save()
         self._tell(None)
 
     def _look(self) -> None:
@@ -287,6 +289,7 @@ class _Run:
         with _failed_writes(number):
             self._batches.run(LocalBatch(lanes, self._spill, self._room, threads, self._seen), number)
             self._checkpoint.commit(number)
+        self._pipeline.save()
         self._tell(self._source.left(end[0]), self._source.since(end[0]))
 
     def _tell(self, lag: Lag | None, since: float | None = None) -> None:

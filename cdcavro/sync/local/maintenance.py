@@ -6,7 +6,6 @@ It is done by the calls of the library that writes the tables, one table at a ti
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.errors import FileError, SchemaError, SetupError
@@ -16,6 +15,7 @@ from cdcavro.sync.native.native_state import NativeState
 from cdcavro.sync.native.native_tables import locate
 from cdcavro.sync.outputs.sink_settings import LakeSettings
 from cdcavro.sync.pipeline import JOB, job_of, names_in
+from cdcavro.sync.reading.stored_state import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,15 +46,16 @@ def maintain(pipeline: Pipeline, keep: timedelta = KEEP) -> Iterator[Maintained]
     younger than `keep`, seven days at least. Tables that are another pipeline's are left alone. Raises `FileError`
     for a state that has none, `SetupError` without a lake or its library, and `JobError`.
     """
-    settings, folder = pipeline.sink, Path(pipeline.state)
+    settings = pipeline.sink
     if keep < KEEP:
         raise ValueError(f"files are kept for at least {KEEP.days} days, as readers may need them")
     if not isinstance(settings, LakeSettings):
         raise SetupError(f"{settings.name}: only lake tables are maintained")
-    if not (folder / JOB).exists():
-        raise FileError(pipeline.state, "the state of a pipeline", "none")
-    job = job_of(folder, sink_of(settings).identity(), is_checked=True).id
-    for name in sorted(set(names_in(folder).values()), key=str):
+    with state_folder(pipeline.state) as folder:
+        if not (folder / JOB).exists():
+            raise FileError(pipeline.state, "the state of a pipeline", "none")
+        job, names = job_of(folder, sink_of(settings).identity(), is_checked=True).id, names_in(folder)
+    for name in sorted(set(names.values()), key=str):
         lake = locate(native_lake(settings), name)
         owned = [one for one in (lake.table(name, suffix) for suffix in SUFFIXES) if _owner(one) == job]
         if owned and _owner(lake.table(name)) == job:
