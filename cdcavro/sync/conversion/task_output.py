@@ -1,0 +1,200 @@
+"""Output of a task: what becomes of its messages, kept until it is handed over, and taken back where more was learned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdcavro.errors import JobError, MessageError, plain, shown
+from cdcavro.lake.placing import group_by_table, rows_batch
+from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SCHEMA, TaskFacts, question_row, row_batches
+from cdcavro.sync.protection import HIDDEN
+from cdcavro.table.writing.table_writer import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from cdcavro.change.model import Change
+    from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.sync.conversion.knowledge import Knowledge, Questions
+    from cdcavro.sync.conversion.lane_times import LaneTimes
+    from cdcavro.table.history import Table
+
+# How many bytes of rows a task holds before it hands them over.
+_HELD: Final = 1 << 25
+
+
+@dataclass
+class Converted:
+    """What became of some messages."""
+
+    # How many messages there were, by what became of them.
+    counts: Counter[str] = field(default_factory=Counter)
+    # Rows of tables, in batches of `placing.ROWS`.
+    rows: list[pa.RecordBatch] = field(default_factory=list)
+    # Other outcomes.
+    others: list[dict[str, Any]] = field(default_factory=list)
+
+
+class TaskOutput:
+    """What becomes of a task's messages, kept until it is handed over.
+
+    The messages are converted some at a time; what became of some can be taken back, and they are converted once more.
+    """
+
+    def __init__(self, knowledge: Knowledge, questions: Questions) -> None:
+        self._knowledge, self._questions = knowledge, questions
+        # What became of the messages that are being converted, and of those before.
+        self.current, self._all = Converted(), Converted()
+        self._facts = TaskFacts()
+        self._seen, self._unwanted = len(knowledge.tables.tables), knowledge.left_out
+        # How many bytes were handed over.
+        self.size = 0
+        # A value that is kept as text, with its table and column.
+        self.misfit = ""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many messages there were, by what became of them."""
+        return self._all.counts
+
+    def take_back(self) -> None:
+        """Forget what became of the current messages, which are converted once more, but not what they ask."""
+        self._all.others += [question_row(row) for row in self.current.others if row.get("outlines")]
+        self.current = Converted()
+
+    def commit(self) -> None:
+        """Keep what became of the current messages for good."""
+        current, self.current = self.current, Converted()
+        self._all.counts.update(current.counts)
+        self._all.rows += current.rows
+        self._all.others += current.others
+
+    def keep(self, rows: pa.RecordBatch, joined: Mapping[int, int]) -> Mapping[int, MessageError]:
+        """Keep rows of tables that are wanted, and count their messages.
+
+        `joined` has how many other messages a message stands for, by its index. Return the errors of messages for which no
+        condition on their rows can be decided, by their indexes; then what became of the current messages is to be taken
+        back.
+        """
+        if self._questions.is_ahead:
+            return {}
+        count = _count_messages(rows, joined)
+        left_out = self._left_out()
+        if left_out:
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))
+        try:
+            rows, undecided = self._knowledge.protection.rows(rows, self._knowledge.tables.tables)
+        except JobError:
+            if self._knowledge.is_all:
+                raise
+            # Another lane may have the statement that says where a column came from.
+            self.current.counts["given up"] += 1
+            return {}
+        wanted = _count_messages(rows, joined)
+        self.current.counts["written"] += wanted
+        self.current.counts["left out"] += count - wanted
+        if rows.num_rows:
+            self.current.rows.append(rows)
+        return undecided
+
+    def note_misfits(self, count: int, rows: Sequence[TypedRow], changes: Sequence[Change]) -> None:
+        """Note how many values of a message's changes are kept as text, and the first one in the task."""
+        tables = self._knowledge.tables
+        wanted = [tables.tables[row.table] for row in self._kept(rows)]
+        if wanted:
+            self.current.counts["unparsed"] += count
+        for table in [] if self.misfit else wanted:
+            names: Collection[str] = tables.misfits.get(table.number, {})
+            images = [image for change in changes for image in (change.after, change.before) if image is not None]
+            found = ((name, image[name]) for image in images for name in image if name in names)
+            name, value = next(found, ("", None))
+            if name:
+                own = table.schema.table
+                parts = [part for part in (own.database, own.schema, own.table, name) if part]
+                is_hidden = self._knowledge.protection.is_protecting or len(wanted) < len(rows)
+                text = HIDDEN if is_hidden else shown(text_of(value))
+                self.misfit = f"{'.'.join(map(plain, parts))}: {text}"
+
+    def _kept(self, rows: Sequence[TypedRow]) -> list[TypedRow]:
+        """Return the rows of a message that are not left out, by their table or by a condition; none if `keep` refuses."""
+        left_out, knowledge = self._left_out(), self._knowledge
+        wanted = [row for row in rows if row.table not in left_out]
+        if not knowledge.protection.rules or not wanted:
+            return wanted
+        try:
+            kept, undecided = knowledge.protection.rows(rows_batch(list(enumerate(wanted))), knowledge.tables.tables)
+        except JobError:
+            return []
+        return [] if undecided else [wanted[i] for i in kept.column("message").to_pylist()]
+
+    def keep_statement(self, rows: Sequence[TypedRow]) -> None:
+        """Keep the rows of a statement, each of which ends all rows of a table so far."""
+        for row in rows:
+            if row.table not in self._left_out():
+                self._facts.add(rows_batch([(0, row)]))
+                facts = (str(row.table), row.version, row.operation, row.order, row.key, row.payload)
+                self.current.others.append({"what": ROW, **dict(zip(OF_ROWS, facts, strict=True))})
+
+    def ready(self) -> Iterator[pa.RecordBatch]:
+        """Yield what is handed over now: rows only if there are many."""
+        others, self._all.others = self._all.others, []
+        if others:
+            own = self._knowledge
+            others = own.protection.outcomes(others, has_raw=own.has_raw, cipher=own.cipher)
+            batch = pa.RecordBatch.from_pylist(others, schema=SCHEMA)
+            self.size += batch.nbytes
+            yield batch
+        if sum(rows.nbytes for rows in self._all.rows) > _HELD:
+            yield from self.rows()
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that are wanted."""
+        held, self._all.rows = self._all.rows, []
+        if held:
+            self._facts.add(pa.Table.from_batches(held))
+            for batch in row_batches(group_by_table(held, self._reducible()), self._names()):
+                self.size += batch.nbytes
+                yield batch
+
+    def tables(self, times: LaneTimes) -> dict[str, dict[str, Any]]:
+        """Return the facts of the rows by the names of their tables, with those that the times of lanes have."""
+        names = self._names()
+        return {names[number]: facts | times.of_table(number) for number, facts in self._facts.tables.items()}
+
+    def _names(self) -> list[str]:
+        """Return the names of tables by number."""
+        marks = self._questions.marks
+        return [marks.get(table.number, str(table.number)) for table in self._knowledge.tables.tables]
+
+    def has_state(self, table: Table) -> bool:
+        """Return whether a table is wanted, and all its versions have keys: it has no current state without."""
+        return table.number not in self._left_out() and _is_keyed(table)
+
+    def _left_out(self) -> frozenset[int]:
+        """Return the numbers of the tables that are not wanted; each new table is looked at once."""
+        tables, chosen = self._knowledge.tables.tables, self._knowledge.chosen
+        if self._seen < len(tables):
+            new, self._seen = tables[self._seen :], len(tables)
+            self._unwanted |= {one.number for one in new if not chosen.has(one.schema.table)}
+        return self._unwanted
+
+    def _reducible(self) -> list[int]:
+        """Return the numbers of tables of which the last change of each key is enough: all their versions have keys."""
+        numbers = self._facts.tables if self._knowledge.is_reduced else ()
+        tables = self._knowledge.tables.tables
+        return [one for one in numbers if _is_keyed(tables[one])]
+
+
+def _count_messages(rows: pa.RecordBatch, joined: Mapping[int, int]) -> int:
+    messages = rows.column("message")
+    count: int = pc.count_distinct(messages).as_py()
+    return count + sum(joined.get(one, 0) for one in pc.unique(messages).to_pylist()) if joined else count
+
+
+def _is_keyed(table: Table) -> bool:
+    return all(schema.key is not None for schema in table.versions)
