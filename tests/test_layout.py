@@ -125,6 +125,7 @@ COVERED_BY = {
     "sync/outputs/topic_records": "sync/local/test_topic_sink",
     "sync/reading/kafka_client": "sync/reading/test_kafka_source",
     "sync/reading/message_columns": "sync/reading/test_line_reader",
+    "sync/conversion/task_output": "sync/conversion/test_task",
     "sync/secrets": "sync/test_config",
     "table/catalog": "table/test_tables",
     "table/columns/declaration": "table/columns/test_column_type",
@@ -145,7 +146,6 @@ COVERED_BY = {
     "wire/format": "test_properties",
     "wire/formats": "test_guards",
     "wire/message_reader": "wire/test_value_readers",
-    "sync/conversion/task_output": "test_task",
     "wire/message_writer": "test_bad_input",
 }
 # How many modules there are at most, compiled ones and those of packages among them: a new one takes the place of another.

@@ -9,29 +9,30 @@ import json
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import functions as sf
 
 from cdcavro.change.model import Change
-from cdcavro.errors import FileError, JobError
+from cdcavro.errors import FileError
 from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.lake.spark_tables import collect_arrow
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
 from cdcavro.spark.source.line_frame import marked_files, unpack_lines
-from cdcavro.sync.conversion.outcome_rows import COLUMNS, ROW, SCHEMA, STATEMENT, SUMMARY
+from cdcavro.sync.conversion.outcome_rows import COLUMNS, HALF, ROW, SCHEMA, STATEMENT, SUMMARY
 from cdcavro.sync.conversion.rounds import merge_notes
-from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import ROWS, LocalFiles, LocalStore
 from cdcavro.sync.outputs.table_rows import OF_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -61,35 +62,67 @@ class FrameBatch:
     room: int = 0
 
     def convert(self, knowledge: Knowledge) -> Outcomes:
-        """Convert the messages; the frame of outcomes stays until it is freed.
-
-        Raises `JobError` as `merge_notes` does, and for halves that another runner left, which Spark does not join.
-        """
-        if knowledge.halves.kept:
-            raise JobError(
-                "halves of updates wait in the folder of the state, which Spark does not join: run it with --local, once"
-                " without halves_minutes if it is to go on with Spark"
-            )
-        task = in_worker(converter(knowledge, unpack_lines))
+        """Convert the messages; the frame of outcomes stays until it is freed. Raises as `merge_notes` does."""
+        task = in_worker(converter(knowledge.of_tasks, unpack_lines))
         outcomes = self.frame.mapInArrow(task, COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             rows = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
             notes = [json.loads(row["note"]) for row in rows]
+            left = _left(outcomes, notes, knowledge)
+            notes += left.notes
             # A task that failed has no size.
             size = sum(note.get("bytes", self.room) for note in notes)
             if size >= self.room:
                 count = sum(sum(one["ops"].values()) for note in notes for one in note.get("tables", {}).values())
-                return merge_notes(FrameStore(outcomes, self.room, _TABLES * self.room, size / max(1, count)), notes)
-            store = _collect(outcomes.where(sf.col("what") != SUMMARY))
+                bounds = self.room, _TABLES * self.room, size / max(1, count)
+                return merge_notes(FrameStore(left.added_to(outcomes), *bounds, outcomes), notes)._replace(
+                    halves=left.halves
+                )
+            store = _collect(outcomes.where(~sf.col("what").isin(SUMMARY, HALF)))
+            for batch in left.batches:
+                store.add(batch)
         except BaseException:
             outcomes.unpersist()
             raise
         outcomes.unpersist()
-        return merge_notes(store, notes)
+        return merge_notes(store, notes)._replace(halves=left.halves)
 
     def marks(self, files: Iterable[str]) -> list[str]:
         """Return what is to be said of byte order marks in files that Spark unpacks."""
         return marked_files(self.frame.sparkSession, files)
+
+
+class _Left(NamedTuple):
+    """What became of the halves of updates that tasks and the batch before left."""
+
+    # Outcomes without summaries, and the summaries.
+    batches: Sequence[pa.RecordBatch] = ()
+    notes: Sequence[dict[str, Any]] = ()
+    # The halves that still wait.
+    halves: Sequence[dict[str, Any]] = ()
+
+    def added_to(self, outcomes: DataFrame) -> DataFrame:
+        """Return outcomes with these."""
+        rows = [tuple(row.values()) for batch in self.batches for row in batch.to_pylist()]
+        return outcomes.union(outcomes.sparkSession.createDataFrame(rows, COLUMNS)) if rows else outcomes
+
+
+def _left(outcomes: DataFrame, notes: Sequence[dict[str, Any]], knowledge: Knowledge) -> _Left:
+    """Join the halves of updates that the tasks of a batch, and the batch before, left; there are few."""
+    found = []
+    if any(note.get("counts", {}).get("waiting") for note in notes):
+        found = [row.asDict() for row in outcomes.where(sf.col("what") == HALF).collect()]
+    if not (found or knowledge.halves.kept):
+        return _Left()
+    batches = list(left_outcomes(knowledge, found))
+    store = LocalStore()
+    for batch in batches:
+        store.add(batch)
+    others = [
+        batch.filter(pc.invert(pc.is_in(batch.column("what"), pa.array([SUMMARY, HALF], pa.int8()))))
+        for batch in batches
+    ]
+    return _Left(others, store.notes, store.take_halves())
 
 
 def _collect(outcomes: DataFrame) -> LocalStore:
@@ -106,12 +139,14 @@ class FrameStore:
 
     * `room` and `left` (int): how many bytes of one table are collected, and how many of all together.
     * `row_size` (float): how many bytes a row has on average.
+    * `kept` (DataFrame or None): the frame that is kept, if it is a part of `frame`.
     """
 
     frame: DataFrame
     room: int = 0
     left: int = 0
     row_size: float = 0
+    kept: DataFrame | None = None
 
     @property
     def files(self) -> FrameFiles:
@@ -157,7 +192,7 @@ class FrameStore:
 
     def free(self) -> None:
         """Let the frame go."""
-        self.frame.unpersist()
+        (self.frame if self.kept is None else self.kept).unpersist()
 
 
 @dataclass(frozen=True)

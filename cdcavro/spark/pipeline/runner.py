@@ -92,15 +92,13 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for a state, halves or a catalog that Spark does not have.
+        """Raise `ValueError` as other runners do, and for a state or a catalog that Spark does not have.
 
         Also for a function as `where` that cannot be sent to Spark's workers.
         """
         super().__post_init__()
         if is_stored(self.state):
             raise ValueError(_STORED)
-        if self.settings.halves_minutes is not None:
-            raise ValueError('Spark does not join halves of updates (halves_minutes): run = "local", or --local, does')
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
         for rule in self.settings.rules:

@@ -16,9 +16,13 @@ from pyspark.sql import SparkSession
 
 from cdcavro.errors import SetupError
 from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, IcebergLake
+from cdcavro.spark.lake import Delta
+from cdcavro.spark.pipeline import Formats
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
+from support.halves import blob
 from support.jobs import LocalJob
-from support.local_pipelines import DELTA, ICEBERG
+from support.local_pipelines import DELTA, ICEBERG, lake_section
+from support.local_pipelines import LocalJob as ConfiguredJob
 from support.messages import canal
 from support.pipelines import Job
 from support.rest_catalog import rest_catalog
@@ -114,3 +118,31 @@ def test_a_table_of_a_catalog_is_one_for_both_runners(
         SetupError, match=r"another value of spark[.]sql[.]catalog[.]\w+[.]client[.]region than catalog"
     ):
         another.check()
+
+
+def test_halves_of_updates_that_one_runner_leaves_are_joined_by_the_other(spark: SparkSession, tmp_path: Path):
+    """Of a row that moves to another key, and of one that stays."""
+    local = ConfiguredJob(
+        tmp_path,
+        lake_section(DELTA, tmp_path, changelog=True, parallel=1),
+        {"format": "datahub_blob", "halves_minutes": 1e6},
+    )
+    on_spark = Job(tmp_path, Delta(str(tmp_path / "lake")), {"is_changelog": True, "parallel": 1}, spark=spark)
+    files = [
+        [
+            blob("INSERT", 1, after={"id": 1, "v": "a"}),
+            blob("INSERT", 2, after={"id": 2, "v": "a"}),
+            blob("UPDATE_BEFOR", 3, before={"id": 1, "v": "a"}),
+        ],
+        [blob("UPDATE_AFTER", 3, after={"id": 1, "v": "b"}), blob("UPDATE_AFTER", 4, after={"id": 3, "v": "c"})],
+        [blob("UPDATE_BEFOR", 4, before={"id": 2, "v": "a"})],
+    ]
+    counts = []
+    for i, messages in enumerate(files):
+        local.send(*messages)
+        settings = {"formats": Formats("datahub_blob"), "halves_minutes": 1e6}
+        (report,) = local.run() if i == 1 else on_spark.run(**settings)
+        counts.append([report.counts[name] for name in ("read", "written", "rejected")])
+    assert counts == [[2, 2, 0], [2, 2, 0], [2, 2, 0]]
+    assert local.rows("d.t", "id", "v") == [(1, "b"), (3, "c")]
+    assert sorted(row[0] for row in local.rows("d.t", "_cdc_op", suffix="changes")) == ["b", "c", "c", "c", "d", "u"]

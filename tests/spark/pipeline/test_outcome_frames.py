@@ -18,8 +18,10 @@ from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SUMMARY
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.conversion.waiting_halves import JoinedHalves, WaitingHalf
 from cdcavro.sync.settings import Formats, Settings
 from cdcavro.table.tables import Tables
+from support.halves import blob
 from support.messages import canal
 from support.rows_trial import ZONE, shop
 from support.task_batches import batch_of
@@ -91,3 +93,33 @@ def test_outcomes_that_are_refused_are_freed(spark: SparkSession):
     with pytest.raises(JobError, match="partition 0 of shop was read by two tasks"):
         FrameBatch(parted).convert(Knowledge(Tables(), [], Formats("canal"), None))
     assert kept().size() == before
+
+
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_halves_that_tasks_and_the_batch_before_left_are_joined_in_the_driver(spark: SparkSession, room: int):
+    """Whether outcomes stay in a frame or are collected; what waits still is in neither, and rejects are in both."""
+    first = [blob("UPDATE_BEFOR", 1, before={"id": 1, "v": "a"}), blob("UPDATE_BEFOR", 2, before={"id": 2, "v": "a"})]
+    second = [blob("UPDATE_AFTER", 1, after={"id": 5, "v": "b"}), blob("UPDATE_AFTER", 7, after={"id": 7})]
+    found = [batch_of([(None, one) for one in some], partition=i) for i, some in enumerate((first, second))]
+    kept = [
+        WaitingHalf(raw, 0, topic="shop", partition=0, offset=50 + offset)
+        for offset, raw in enumerate(
+            [blob("UPDATE_BEFOR", 7, before={"id": 7, "v": "a"}), blob("UPDATE_BEFOR", 8, before={"id": 8, "v": "a"})]
+        )
+    ]
+    settings = Settings(formats=Formats("datahub_blob"), halves_minutes=1)
+    batch = FrameBatch(frame_of(spark, found), room)
+    halves = JoinedHalves(1, 60, tuple(kept))
+    outcomes, _ = convert(batch.convert, TypedRows(settings.tables()), settings, is_reduced=False, halves=halves)
+    try:
+        ((number, name),) = outcomes.names.items()
+        rows = outcomes.store.rows(name, sum(outcomes.tables[number]["ops"].values()))
+        listed = (
+            rows.column("operation").to_pylist() if isinstance(rows, pa.Table) else [row[1] for row in rows.collect()]
+        )
+        assert sorted(listed) == ["c", "d", "u"]
+        assert outcomes.counts == {**outcomes.counts, "read": 5, "written": 4, "rejected": 1}
+        assert [bytes(row["raw"]) for row in outcomes.halves] == [first[1]]
+        assert outcomes.store.first_rejects(2) == [kept[1].raw]
+    finally:
+        outcomes.store.free()

@@ -7,22 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import cast
 
 import pytest
-from pyspark.sql import DataFrame
 
-from cdcavro.errors import FileError, JobError
 from cdcavro.lake.lakes import IcebergLake
-from cdcavro.spark.pipeline.outcome_frames import FrameBatch
 from cdcavro.spark.pipeline.runner import Pipeline, session_settings
 from cdcavro.sync.config import read_config
-from cdcavro.sync.conversion.knowledge import Knowledge
-from cdcavro.sync.conversion.waiting_halves import JoinedHalves, WaitingHalf
 from cdcavro.sync.outputs.sink_settings import LakeSettings
-from cdcavro.sync.settings import Formats
 from cdcavro.sync.sources import Files
-from cdcavro.table.tables import Tables
 
 CANARY = re.compile("canary-password")
 SECRETS = """
@@ -60,16 +52,6 @@ def written(folder: Path, text: str) -> Path:
 def packages(settings: dict[str, str]) -> list[str]:
     """Return the names of the packages of a session."""
     return [package.split(":")[1].split("_")[0] for package in settings["spark.jars.packages"].split(",")]
-
-
-def test_halves_are_not_joined_on_spark(tmp_path: Path):
-    """Which is said before a session starts; what the local runner left waiting is not passed over."""
-    path = written(tmp_path, 'state = "s"\nhalves_minutes = 5\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n')
-    with pytest.raises(FileError, match="Spark does not join halves of updates"):
-        read_config(path).pipeline(str(path), Pipeline)
-    knowledge = Knowledge(Tables(), [], Formats(), None, halves=JoinedHalves(None, 0, (WaitingHalf(b"", 0),)))
-    with pytest.raises(JobError, match="halves of updates wait in the folder of the state"):
-        FrameBatch(cast("DataFrame", None)).convert(knowledge)
 
 
 def test_a_property_that_spark_cannot_be_told_is_refused_before_a_session_starts():
