@@ -34,7 +34,7 @@ _OTHERS: Final = ""
 _REJECTS: Final = "part-00000.json"
 _PIECE: Final = 1 << 16
 # What is kept in the memory of this process only.
-_APART: Final = pa.array([SUMMARY, HALF], pa.int8())
+_APART: Final = (SUMMARY, HALF)
 
 
 class LocalStore:
@@ -75,7 +75,7 @@ class LocalStore:
             others = outcomes.filter(pc.invert(is_row))
             summaries = others.filter(pc.equal(others.column("what"), SUMMARY)).column("note").to_pylist()
             halves = others.filter(pc.equal(others.column("what"), HALF))
-            others = others.filter(pc.invert(pc.is_in(others.column("what"), _APART)))
+            others = others.filter(pc.invert(pc.is_in(others.column("what"), pa.array(_APART, pa.int8()))))
             with self._lock:
                 self.notes += map(json.loads, summaries)
                 self._halves += halves.to_pylist() if halves.num_rows else []
