@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableSchema
 
-_NOTHING: Final = pa.scalar(b"", pa.binary())
+_NOTHING: Final = b""
 
 
 @dataclass

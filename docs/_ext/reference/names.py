@@ -44,6 +44,10 @@ _LIBRARIES: Final = frozenset({"Event", "Path", "PathLike", "UUID", "array"})
 _ARROW: Final = ("pa.", "pyarrow.")
 # Headers of Kafka records and properties of lake tables, which are no names of Python's.
 _HEADERS: Final = frozenset({"cdcavro.job", "cdcavro.batch", "cdcavro.order", "cdcavro.complete_until"})
+# Names of metrics.
+_METRICS: Final = frozenset(
+    {"cdcavro.rows", "cdcavro.lag_seconds", "cdcavro.last_batch_timestamp_seconds", "cdcavro.stopped_tables"}
+)
 # Spark's own names, one of which the package has for something else as well.
 _SPARK: Final = frozenset({"Column", "DataFrame", "SparkSession", "StructType"})
 
@@ -92,7 +96,7 @@ class SettingEntry(SphinxRole):
 
 
 def _target(text: str) -> tuple[str, str, str] | None:
-    if _DOTTED.fullmatch(text) and text not in _avro_names() and text not in _HEADERS:
+    if _DOTTED.fullmatch(text) and text not in _avro_names() | _HEADERS | _METRICS:
         return "py", "obj", text.removesuffix("()")
     if _CLASS.fullmatch(text) and text in _by_last_part():
         return "py", "obj", _by_last_part()[text]
