@@ -81,6 +81,25 @@ def check_catalog(properties: Mapping[str, str]) -> None:
         raise ValueError(f"a catalog of type {kind} needs {' and '.join(missing)}")
 
 
+def check_metastore(properties: Mapping[str, str]) -> None:
+    """Raise `ValueError`, which shows no value but the type, unless properties are those of a metastore for Delta Lake.
+
+    It is Hive's, with `uri`, or the one that the session of Spark has.
+    """
+    kind, others = properties.get(TYPE), sorted({*properties} - {TYPE, "uri"})
+    if kind != HIVE:
+        said = "none" if kind is None else shown(kind)
+        raise ValueError(f"tables of Delta Lake have names in catalogs of type {HIVE} only, not {said}")
+    if others:
+        raise ValueError(f"a catalog of type {HIVE} has uri only for Delta Lake, not {', '.join(others)}")
+
+
+def metastore_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with which a session of Spark has a metastore for Delta Lake."""
+    address = {"spark.hadoop.hive.metastore.uris": properties["uri"]} if "uri" in properties else {}
+    return {"spark.sql.catalogImplementation": "hive", **address}
+
+
 def has_plain_names(properties: Mapping[str, str]) -> bool:
     """Return whether a catalog takes only names of small letters, digits and `_`, in one level of namespaces."""
     return properties.get(TYPE) in _PLAIN or properties.get("rest.signing-name") in _SIGNED

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import find_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER
-from cdcavro.lake.catalogs import check_catalog
+from cdcavro.lake.catalogs import check_catalog, check_metastore
 from cdcavro.lake.escaped_names import TABLE_NAME, check_name_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import CURRENT, DeltaLake, IcebergLake, check_form_name
@@ -53,8 +53,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `parallel`: how many tables are written at a time.
     * `adopt`: whether lake tables of another pipeline are taken over.
     * `native`: whether Spark's driver writes small batches itself.
-    * `catalog`: the properties of an Iceberg catalog that is a server or a database, as pyiceberg names them; their values
-      are not shown.
+    * `catalog`: the properties of an Iceberg catalog that is a server or a database, as pyiceberg names them, or of the
+      metastore in which tables of Delta Lake have names besides; their values are not shown.
     * `name`: what tables are called in the lake, made of `{database}`, `{schema}` and `{table}`; by default as in the source.
     * `change_columns`: which columns about the change of a row lake tables have: `time`, `transaction`, `source`,
       `connector`, `topic`, `partition`, `offset`, `file`, `line`.
@@ -91,7 +91,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
         check_addresses({"delta": self.delta, "warehouse": self.warehouse})
         if self.catalog:
             self.catalog = hide_secrets(self.catalog, "lake.catalog")
-            check_catalog(self.catalog)
+            (check_metastore if self.delta is not None and self.iceberg is None else check_catalog)(self.catalog)
         if self.name is not None:
             check_name_template(self.name)
 
@@ -114,9 +114,9 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             raise FileError(file, f"current = true in [lake] for form = {shown(forms.kept)}", "false")
         if not (self.current or self.changelog):
             raise FileError(file, "current or changelog in [lake]", "neither")
-        if self.catalog and (self.iceberg is None or self.warehouse is not None):
-            got = "delta" if self.iceberg is None else "warehouse, which is the folder of a catalog of files"
-            raise FileError(file, "iceberg = NAME beside catalog in [lake]", got)
+        if self.catalog and self.warehouse is not None:
+            got = "warehouse, which is the folder of a catalog of files"
+            raise FileError(file, "no other place of tables beside catalog in [lake]", got)
         lake = DeltaLake(self.delta) if self.delta is not None else IcebergLake(self.iceberg or "")
         try:
             guard = timedelta(days=self.guard_days)

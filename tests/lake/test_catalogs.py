@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from cdcavro.lake.catalogs import check_catalog, has_plain_names, spark_catalog, spark_jars
+from cdcavro.lake.catalogs import (
+    check_catalog,
+    check_metastore,
+    has_plain_names,
+    metastore_settings,
+    spark_catalog,
+    spark_jars,
+)
 
 REST = {"type": "rest", "uri": "https://c:8181", "credential": "me:secret", "warehouse": "prod"}
 
@@ -160,3 +167,18 @@ def test_a_catalog_needs_the_jars_of_its_store_and_database(stated: dict[str, st
     found = [coordinate.split(":") for coordinate in spark_jars(stated, "1.2.3")]
     assert [name for _, name, _ in found] == jars
     assert {version for group, _, version in found if group == "org.apache.iceberg"} <= {"1.2.3"}
+
+
+def test_a_metastore_for_delta_lake_is_hives_or_that_of_the_session():
+    """Its address is all that is said of it."""
+    stated = {"type": "hive", "uri": "thrift://h:9083"}
+    check_metastore(stated)
+    assert metastore_settings(stated) == {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": "thrift://h:9083",
+    }
+    assert metastore_settings({"type": "hive"}) == {"spark.sql.catalogImplementation": "hive"}
+    with pytest.raises(ValueError, match="has uri only for Delta Lake, not warehouse"):
+        check_metastore(stated | {"warehouse": "w"})
+    with pytest.raises(ValueError, match="of type hive only, not 'unity'"):
+        check_metastore({"type": "unity"})

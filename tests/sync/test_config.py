@@ -228,7 +228,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
             SIMPLE + 'form = "soft"\ncurrent = false\nchangelog = true',
             "expected current = true in [lake] for form = 'soft', got false",
         ),
-        (SIMPLE + 'catalog = { type = "x" }', "the type of a catalog is rest, sql, hive, glue, nessie, not 'x'"),
+        (SIMPLE + 'catalog = { type = "x" }', "names in catalogs of type hive only, not 'x'"),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
         (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake], [kafka] and [avro], got several"),
         (SIMPLE.partition("[lake]")[0], "expected one of [lake], [kafka] and [avro], got none"),
@@ -627,14 +627,14 @@ def test_a_secret_in_the_query_of_a_catalogs_address_is_hidden_wherever_it_stand
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ('delta = "l"', "expected iceberg = NAME beside catalog in [lake], got delta"),
+        ('delta = "l"', "tables of Delta Lake have names in catalogs of type hive only, not 'rest'"),
         (
             'iceberg = "p"\nwarehouse = "w"',
-            "beside catalog in [lake], got warehouse, which is the folder of a catalog of",
+            "no other place of tables beside catalog in [lake], got warehouse, which is the folder of a catalog of",
         ),
     ],
 )
-def test_a_catalog_is_one_of_iceberg(tmp_path: Path, settings: str, said: str):
+def test_a_catalog_is_one_of_iceberg_but_for_a_metastore(tmp_path: Path, settings: str, said: str):
     """A folder is another one."""
     text = SIMPLE.replace('delta = "lake"', settings) + 'catalog = { type = "rest", uri = "https://canary" }'
     found = error_of(lambda: read_config(written(tmp_path, text)).pipeline("x"))

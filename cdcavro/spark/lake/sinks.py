@@ -20,14 +20,22 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.errors import FileError, JobError, SetupError
+from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake import lakes
-from cdcavro.lake.catalogs import catalog_setting, spark_jars
-from cdcavro.lake.escaped_names import OWN, folder_names, quote
+from cdcavro.lake.catalogs import catalog_setting, metastore_settings, spark_jars
+from cdcavro.lake.escaped_names import OWN, folder_names, plain_names, quote
 from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
-from cdcavro.lake.sql_statements import ADOPTED, KEY, alter_table, change_column_steps, create_table, set_properties
+from cdcavro.lake.sql_statements import (
+    ADOPTED,
+    KEY,
+    alter_table,
+    change_column_steps,
+    create_table,
+    literal,
+    set_properties,
+)
 from cdcavro.lake.table_shape import TRANSFORMS, Partition, property_steps, repartition_step
 from cdcavro.spark.session import REDACTED, classic
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older
@@ -87,7 +95,8 @@ def lake_settings(
     `catalog` is the name of an Iceberg catalog of files, and `warehouse` its folder. For a catalog that is a server or a
     database, `properties` are those of `LakeSettings`: the jars that it needs are fetched and its properties hidden on
     Spark's pages; the properties themselves are set by the pipeline, as the command line of a JVM has all that it was
-    started with. Pass the settings to `session(config=…)`. Raises `SetupError` for a Spark for which no packages are known.
+    started with. Without `catalog`, they are those of a metastore for Delta Lake. Pass the settings to `session(config=…)`.
+    Raises `SetupError` for a Spark for which no packages are known.
     """
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in _PACKAGES:
@@ -95,6 +104,8 @@ def lake_settings(
     packages = [*_PACKAGES[version][: 1 if catalog is None else 2]]
     extensions = ["io.delta.sql.DeltaSparkSessionExtension"]
     found = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    if catalog is None and properties:
+        found |= metastore_settings(properties)
     if catalog is not None:
         extensions.append("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
         own = catalog_setting(catalog)
@@ -208,6 +219,28 @@ class Delta(DeltaLake):
                 " batch that was stopped then is written"
             )
         return False
+
+
+def register(spark: SparkSession, sink: Delta, table: TableName, suffix: str) -> bool:
+    """Let a lake table that is there have its name in the metastore of the session; return whether it has it.
+
+    Raises `SchemaError` if the name is that of a table elsewhere, and for one that the metastore cannot have.
+    """
+    parts = plain_names(table, suffix)
+    name, folder = quote("spark_catalog", *parts), sink.path(table, suffix)
+    if spark.catalog.tableExists(name):
+        files, path = _files(spark, folder)
+        held = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
+        if held != files.makeQualified(path).toString():
+            raise SchemaError(
+                table.table, f"in the metastore, {name} is a table at {held}: drop it there, or say another name"
+            )
+        return True
+    if not sink.is_there(spark, table, suffix):
+        return False
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {quote('spark_catalog', parts[0])}")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING delta LOCATION {literal(folder)}")
+    return True
 
 
 @dataclass(frozen=True)

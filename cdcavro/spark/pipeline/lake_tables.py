@@ -22,7 +22,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, SetupError
-from cdcavro.lake.catalogs import spark_catalog
+from cdcavro.lake.catalogs import metastore_settings, spark_catalog
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lakes import (
     COMPLETE,
@@ -52,6 +52,7 @@ from cdcavro.spark.lake.sinks import (
     present_columns,
     properties_of,
     put_properties,
+    register,
     retry,
 )
 from cdcavro.spark.lake.spark_tables import SparkLake, collect_arrow
@@ -133,10 +134,13 @@ class LakeSink:
 
         Raises `SetupError`, which shows no value, for a session that has others, as its tables may be elsewhere.
         """
-        own = self.settings
-        settings = (
-            spark_catalog(own.lake.catalog, own.catalog) if isinstance(own.lake, IcebergLake) and own.catalog else {}
-        )
+        own, lake = self.settings, self.settings.lake
+        if isinstance(lake, DeltaLake):
+            for name, value in (metastore_settings(own.catalog) if own.catalog else {}).items():
+                if spark.conf.get(name, None) != value:
+                    raise SetupError(f"{own.name}: names in Hive's metastore need a session with {name} = {value}")
+            return
+        settings = spark_catalog(lake.catalog, own.catalog) if own.catalog else {}
         for name, value in settings.items():
             if spark.conf.get(name, value) != value:
                 raise SetupError(f"{own.name}: the session has another value of {name} than catalog of the lake says")
@@ -182,10 +186,16 @@ class LakeSink:
     def collect(self, spark: SparkSession, writer: Writer, job: Job) -> int:
         """Let a writer write what was collected without Spark; return how many bytes of a batch are to be collected.
 
-        None are if this process does not reach the lake, lacks the library, or must not.
+        None are if this process does not reach the lake, lacks the library, or must not, nor where a catalog has names.
         """
         folder, own = spark_folder(self.sink, spark), self.settings
-        if not own.is_native or folder is None or SCHEME.match(folder) or not isinstance(writer, LakeTables):
+        if (
+            own.catalog
+            or not own.is_native
+            or folder is None
+            or SCHEME.match(folder)
+            or not isinstance(writer, LakeTables)
+        ):
             return 0
         try:
             writer.native = native_tables(replace(own, warehouse=folder), job)
@@ -213,6 +223,8 @@ class LakeTables:
     # Why tables have no current state, as it was said last.
     _reasons: dict[TableName, str | None] = field(default_factory=dict)
     _forgotten: dict[TableName, date] = field(default_factory=dict)
+    # The lake tables that have names in the metastore.
+    _registered: set[str] = field(default_factory=set)
     _known: dict[TableName, LakeTableCache] = field(default_factory=dict)
     _kept: dict[TableName, NativeCache] = field(default_factory=dict)
     _completion: CompletionTimes = field(init=False)
@@ -231,6 +243,11 @@ class LakeTables:
     def has_states(self) -> bool:
         """Whether current states are wanted."""
         return self.settings.is_current
+
+    @property
+    def _named(self) -> dict[str, bool]:
+        """The lake tables of a table that have names in a metastore, and whether each is wanted of every table."""
+        return {"": self.settings.is_current, "changes": self.settings.is_changelog}
 
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
         """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
@@ -303,6 +320,7 @@ class LakeTables:
         behavior = LENIENT if table.is_gone else self.settings.behavior
         excluded = self.settings.statements.excluded_of(table)
         try:
+            self._register(spark, sink, name, [one for one, is_wanted in self._named.items() if is_wanted])
             reason = changelog_reason(table.versions)
             if self.settings.is_current and reason is None:
                 own, form = self.settings, self.settings.forms.of(table)
@@ -327,12 +345,25 @@ class LakeTables:
             # Somebody may mend the lake table.
             self._forget(name)
             return WriteResult(table.number, steps, first_line(error))
-        try:
-            self._tell(spark, written, name, waiting)
-        except _REFUSALS as error:
-            # The rows are written all the same.
-            steps.append(f"{COMPLETE} is not set: {first_line(error)}")
+        named = [suffix for suffix in self._named if sink.identifier(name, suffix) in written]
+        self._note("a name in the metastore", steps, partial(self._register, spark, sink, name, named))
+        self._note(COMPLETE, steps, partial(self._tell, spark, written, name, waiting))
         return WriteResult(table.number, steps, None)
+
+    def _note(self, what: str, steps: list[str], put: Callable[[], None]) -> None:
+        """Let a lake table say what it is to say, or say why it does not: the rows are written all the same."""
+        try:
+            put()
+        except _REFUSALS as error:
+            steps.append(f"{what} is not set: {first_line(error)}")
+
+    def _register(self, spark: SparkSession, sink: Sink, name: TableName, suffixes: Sequence[str]) -> None:
+        """Let the lake tables of a table that are there have their names in the metastore, if the lake has one."""
+        if isinstance(sink, Delta) and self.settings.catalog:
+            for suffix in suffixes:
+                identifier = sink.identifier(name, suffix)
+                if identifier not in self._registered and register(spark, sink, name, suffix):
+                    self._registered.add(identifier)
 
     def _tell(self, spark: SparkSession, written: Sequence[str], name: TableName, waiting: Waiting) -> None:
         """Let the lake tables of a table that were written say up to when it is complete, if it is time."""

@@ -155,6 +155,10 @@ def native_lake(settings: LakeSettings) -> NativeLake:
     Raises `SetupError` if the library is not installed, and for a catalog that only Spark knows.
     """
     lake = settings.lake
+    if isinstance(lake, DeltaLake) and settings.catalog:
+        raise SetupError(
+            f"{lake.name}: tables get names in Hive's metastore on Spark only: without it, leave catalog out of [lake]"
+        )
     try:
         if isinstance(lake, DeltaLake):
             from cdcavro.sync.native.delta_lake import NativeDelta  # noqa: PLC0415  it takes a while to import

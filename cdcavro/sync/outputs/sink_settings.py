@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, SchemaError, shown
-from cdcavro.lake.catalogs import check_catalog, has_plain_names
+from cdcavro.lake.catalogs import check_catalog, check_metastore, has_plain_names
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import LENIENT, STATEMENTS
 from cdcavro.lake.lakes import CURRENT, IcebergLake, check_form_name
@@ -141,7 +141,7 @@ class LakeSettings:
     * `warehouse` (str or None): the folder of an Iceberg catalog of files; Spark has it in its session's settings.
     * `is_native` (bool): whether small batches are written without plans of Spark's, where this process reaches the lake.
     * `catalog` (Mapping[str, str]): the properties of an Iceberg catalog that is a server or a database, as pyiceberg names
-      them; their values are not shown.
+      them, or of the metastore in which tables of Delta Lake have names besides; their values are not shown.
     * `template` (str or None): what tables are called in the lake, such as `lake.{database}_{table}`; by default as they
       are in the source.
     * `change_columns` (tuple of str): the columns about the change of a row that lake tables have, by the words of
@@ -178,10 +178,9 @@ class LakeSettings:
         """Check the catalog, the template, the columns about changes, and the form."""
         if self.catalog:
             object.__setattr__(self, "catalog", hide_secrets(self.catalog, "catalog"))
-            check_catalog(self.catalog)
-            if not isinstance(self.sink, IcebergLake) or self.warehouse is not None:
-                got = "a warehouse is" if isinstance(self.sink, IcebergLake) else "Delta Lake is"
-                raise ValueError(f"a catalog has tables of Iceberg where it puts them, and {got} given besides")
+            (check_catalog if isinstance(self.sink, IcebergLake) else check_metastore)(self.catalog)
+            if self.warehouse is not None:
+                raise ValueError("a catalog has tables of Iceberg where it puts them, and a warehouse is given besides")
         if self.template is not None:
             check_name_template(self.template)
         check_change_columns(self.change_columns)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -253,3 +255,70 @@ def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
     assert own.rows("d.s", "id", "a", "_cdc_is_deleted") == flagged
     assert own.rows("d.u", "id", "a") == [(i, 3) for i in range(1, 4)]
     assert len(own.rows("d.t", "id", suffix="changes")) == 20 + 20 + 1 + 3 + 1
+
+
+_BY_NAME = """
+import sys
+from pathlib import Path
+from cdcavro.spark.pipeline import Pipeline
+from cdcavro.spark.pipeline.runner import session_settings
+from cdcavro.spark.session import session
+from cdcavro.sync.config import read_config
+from support.messages import canal, put_messages
+here = Path(sys.argv[1])
+path = here / "sync.toml"
+config = read_config(path)
+own = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.memory": "1g"}
+spark = session(master="local[1]", config={**session_settings(config), **own})
+spark.sparkContext.setLogLevel("OFF")
+spark.sql("CREATE DATABASE shop")
+spark.sql("CREATE TABLE shop.taken (id INT) USING delta")
+pipeline = config.pipeline(str(path), Pipeline)
+for i in range(2):
+    of_tables = [canal("INSERT", [{"id": str(i)}], id=i + 1, database="shop", table=one) for one in ("Order s", "taken")]
+    put_messages(here / "in", i, of_tables)
+    pipeline.check(spark)
+    reports = []
+    pipeline.run(spark, once=True, say=reports.append)
+    print("WAITING", reports[-1].waiting)
+print("TABLES", sorted(row["tableName"] for row in spark.sql("SHOW TABLES IN shop").collect()))
+print("ROWS", [row["id"] for row in spark.sql("SELECT id FROM shop.order_x20_s ORDER BY id").collect()])
+print("CHANGES", spark.table("shop.order_x20_s_x_changes").count(), "TAKEN", spark.table("shop.taken").count())
+spark.stop()
+"""
+
+
+@pytest.mark.jvm
+@pytest.mark.timeout(600)
+def test_delta_lake_has_names_in_a_metastore(tmp_path: Path):
+    """Hive's, in a database of Derby's; the rows of a table wait whose name is that of another, which is left as it is."""
+    (tmp_path / "sync.toml").write_text(
+        f"""
+            state = "{tmp_path}/state"
+            format = "canal"
+            [source]
+            files = "{tmp_path}/in"
+            [lake]
+            delta = "{tmp_path}/lake"
+            changelog = true
+            catalog = {{ type = "hive" }}
+            [spark]
+            "spark.hadoop.javax.jdo.option.ConnectionURL" = "jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
+            "spark.sql.warehouse.dir" = "{tmp_path}/managed"
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", _BY_NAME, str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
+    taken = f"in the metastore, `spark_catalog`.`shop`.`taken` is a table at file:{tmp_path}/managed/shop.db/taken"
+    assert done.stdout.count(taken) == 2
+    assert "TABLES ['order_x20_s', 'order_x20_s_x_changes', 'taken']" in done.stdout
+    assert "ROWS [0, 1]" in done.stdout
+    assert "CHANGES 2 TAKEN 0" in done.stdout

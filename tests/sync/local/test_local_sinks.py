@@ -9,11 +9,12 @@ from typing import Any
 import fastavro
 import pytest
 
-from cdcavro.errors import FileError, JobError
+from cdcavro.errors import FileError, JobError, SetupError
+from cdcavro.lake.lakes import DeltaLake
 from cdcavro.lake.typed_rows import TypedRows
-from cdcavro.sync.local.local_sinks import AvroFileSink, LocalFileWriter
+from cdcavro.sync.local.local_sinks import AvroFileSink, LocalFileWriter, native_lake
 from cdcavro.sync.outputs import avro_folder
-from cdcavro.sync.outputs.sink_settings import AvroFiles, Job
+from cdcavro.sync.outputs.sink_settings import AvroFiles, Job, LakeSettings
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
@@ -178,3 +179,9 @@ def test_what_identifies_the_files_and_whether_they_can_be_written(tmp_path: Pat
     (tmp_path / "new").write_text("no folder")
     with pytest.raises(FileError, match="a folder that can be written to"):
         sink.check()
+
+
+def test_names_of_delta_lake_in_a_metastore_are_refused_without_spark():
+    """The library reaches none of Hive's."""
+    with pytest.raises(SetupError, match="Delta Lake at /l: tables get names in Hive's metastore on Spark only"):
+        native_lake(LakeSettings(DeltaLake("/l"), catalog={"type": "hive"}))

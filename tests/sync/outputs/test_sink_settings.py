@@ -45,7 +45,10 @@ def test_tables_whose_names_differ_in_letter_case_only_have_other_folders_and_to
 
 @pytest.mark.parametrize(
     ("sink", "warehouse", "said"),
-    [(DeltaLake("lake"), None, "Delta Lake is given"), (IcebergLake("prod"), "wh", "a warehouse is given")],
+    [
+        (DeltaLake("lake"), None, "names in catalogs of type hive only, not 'rest'"),
+        (IcebergLake("prod"), "wh", "a warehouse is given"),
+    ],
 )
 def test_a_catalog_beside_another_place_of_tables_is_refused(
     sink: DeltaLake | IcebergLake, warehouse: str | None, said: str
