@@ -66,7 +66,9 @@ def said() -> dict[str, dict[str, dict[str, str]]]:
     """Return what the page says: by the kind of file, the reader and the kind of column."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for title, text in re.findall(r"^## (\w+).*?\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL):
-        lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+        # Behind the first table may be one of what was tried by hand.
+        cells = next(block for block in text.strip().split("\n\n") if block.startswith("|"))
+        lines = [line.strip("|").split("|") for line in cells.splitlines()]
         head, _, *rows = [[one.strip() for one in line] for line in lines]
         of_reader = {reader: {row[0]: row[i] for row in rows} for i, reader in enumerate(head) if i}
         found[title.lower()] = of_reader

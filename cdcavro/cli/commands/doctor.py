@@ -34,6 +34,7 @@ _NAME: Final = "cdcavro"
 PURPOSES: Final = {
     "arrow": "Arrow and Parquet, files packed with Zstandard",
     "datahub": "records of DataHub's SDK",
+    "encrypt": 'rejects_raw = "encrypt": rejects that a private key alone opens',
     "generate": "generated pydantic classes",
     "local": "sync --local: lake tables and topics without Java",
     "metrics": "sync --metrics: metrics and health over HTTP",

@@ -30,7 +30,6 @@ from msgspec import Struct
 
 from cdcavro.errors import FileError, SetupError, hide_credentials
 from cdcavro.exact.locks import hold
-from cdcavro.sync.reading.file_source import file_uri
 from cdcavro.sync.secrets import FromVariable, Redaction
 
 if TYPE_CHECKING:
@@ -340,6 +339,8 @@ class StoredState:
 
     @property
     def _root(self) -> bytes:
+        from cdcavro.sync.reading.file_source import file_uri  # noqa: PLC0415  it imports pyarrow
+
         return file_uri(str(self.folder)).encode()
 
     def _walk(self) -> tuple[dict[str, tuple[int, ...]], list[str]]:
