@@ -132,6 +132,8 @@ class _Task:
         # which no condition on rows can be decided, by their indexes.
         self._first = 0
         self._undecided: dict[int, MessageError] = {}
+        # Those of them with which an update of two messages was whole.
+        self._undecided_updates: set[int] = set()
         self._times = LaneTimes(knowledge.marks)
         self._halves = TaskHalves()
         # How many other messages are rows of a message, by its index: those of the other half.
@@ -164,7 +166,7 @@ class _Task:
         those of which it turns out that no condition can be decided for their rows: these become rejects, with the time of
         their lane before them, and must not move it.
         """
-        self._undecided.clear()
+        self._forget_undecided()
         while True:
             clock, lines, times = self._clock.copy(), dict(self._lines), self._times.copy()
             halves = self._halves.copy()
@@ -173,7 +175,7 @@ class _Task:
             is_new = self._questions.learn()
             if is_new:
                 # What was learned may decide.
-                self._undecided.clear()
+                self._forget_undecided()
             is_again = (is_new or len(self._undecided) > known) and not self._questions.is_ahead
             if is_new or is_again:
                 # They were made for tables that learn nothing more, and for another clock.
@@ -185,6 +187,10 @@ class _Task:
         if is_new:
             self._current.counts["given up"] += 1
         self._output.commit()
+
+    def _forget_undecided(self) -> None:
+        self._undecided.clear()
+        self._undecided_updates.clear()
 
     @property
     def _current(self) -> Converted:
@@ -206,8 +212,10 @@ class _Task:
     def _keep(self, rows: pa.RecordBatch, joined: Mapping[int, int] | None = None) -> None:
         if not self._questions.is_ahead:
             self._times.add(rows, self._knowledge.tables.tables)
-        undecided = self._output.keep(rows, joined or {})
+        joined = joined or {}
+        undecided = self._output.keep(rows, joined)
         self._undecided |= {self._first + i: error for i, error in undecided.items()}
+        self._undecided_updates |= {self._first + i for i in undecided if i in joined}
 
     def _keep_exact(self) -> None:
         exact, self._exact = self._exact, []
@@ -218,7 +226,8 @@ class _Task:
     def _convert_run(self, run: MessageRun) -> None:
         """Convert messages of one lane and one format."""
         placing, stop = self._placing_of(run), self._first + run.count
-        refused = {i - self._first: error for i, error in self._undecided.items() if self._first <= i < stop}
+        single = {i: error for i, error in self._undecided.items() if i not in self._undecided_updates}
+        refused = {i - self._first: error for i, error in single.items() if self._first <= i < stop}
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
             time, record = None if place is None else self._clock.get(lane_at(place)), run.record(i)
@@ -276,7 +285,7 @@ class _Task:
                 self._refuse(i, own, fields)
                 continue
             own = own._replace(format=format)
-            if i in self._undecided:
+            if i in self._undecided and i not in self._undecided_updates:
                 self._refuse_undecided(i, own, self._undecided[i])
                 continue
             self._take(self._new_placing(format, clock), i, message, own, len(own.raw))
@@ -346,6 +355,13 @@ class _Task:
             for half, too_late in self._halves.give_up():
                 self._reject_half(half, too_late)
             return
+        undecided = self._undecided.get(self._first + i)
+        if undecided is not None:
+            # The other half would wait for nothing.
+            self._refuse_undecided(i, own, undecided)
+            for half in others:
+                self._reject_half(half, undecided)
+            return
         update = [join_pair(others[-1].change, change)]
         messages = [*(one.message for one in others), own]
         # The place, and all else that there is once, is that of the row after the update.
@@ -355,7 +371,7 @@ class _Task:
             for one in others:
                 self._times.mend(one.message.place)
 
-    def _reject_half(self, half: Half, error: StructureError) -> None:
+    def _reject_half(self, half: Half, error: MessageError) -> None:
         self._current.counts["rejected"] += 1
         self._current.others.append(message_row(REJECT, half.message, error.fields, None))
 

@@ -22,6 +22,7 @@ from cdcavro.sync.conversion import waiting_halves
 from cdcavro.sync.local.local_runner import LocalBatch
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.writer import WriteResult
+from cdcavro.sync.protection import RowRule
 from cdcavro.sync.settings import Chosen, Formats, Settings
 from support.halves import Row, blob
 from support.kafka_server import Record
@@ -354,6 +355,26 @@ def test_both_halves_of_an_update_that_contradicts_its_table_are_rejects(tmp_pat
     assert len({json.loads(line)["raw"] for line in lines}) == len(lines) == 2
     assert len({json.loads(line)["reason"] for line in lines}) == 1
     assert run.counts == {**run.counts, "read": 3, "written": 1, "rejected": 2}
+
+
+@pytest.mark.parametrize(("ends", "alone"), [([{0: 8}], 1), ([{0: 1}, {0: 8}], 0), ([{0: 3}, {0: 8}], 1)])
+def test_both_halves_of_an_update_for_which_where_cannot_be_decided_are_rejects(
+    tmp_path: Path, ends: list[dict[int, int]], alone: int
+):
+    """With the same reason, in one batch or several, also where one comes again; `alone` of them wait then."""
+    lane = [
+        *[blob("UPDATE_BEFOR", 2, before={"id": 5, "v": "a"})] * 2,
+        *[blob("UPDATE_AFTER", 2, after={"id": 5})] * 2,
+        *[blob("UPDATE_BEFOR", 3, before={"id": 6, "v": "a"}), blob("UPDATE_AFTER", 3, after={"id": 6, "v": "b"})],
+        *[blob("INSERT", 4, after={"id": 7, "v": "a"}), blob("INSERT", 5, after={"id": 8})],
+    ]
+    run = Run(tmp_path, rules=(RowRule("d.t", where="v > ''"),), rejects_raw="keep")
+    for end in ends:
+        run.batch({0: lane}, end)
+    assert (run.waiting, len(run.changes)) == (alone, 2)
+    assert run.counts == {**run.counts, "read": 8 - alone, "written": 3, "rejected": 5 - alone}
+    reasons = {one.example.partition(", by which")[0] for report in run.reports for one in report.rejects}
+    assert reasons == {"expected a value of the column v in a row of d.t"}
 
 
 def test_of_too_many_halves_those_that_wait_longest_are_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
