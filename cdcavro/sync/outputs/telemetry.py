@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ _PATIENCE: Final = 5.0
 # How much is said of a failure, in characters.
 _MOST: Final = 300
 _SECOND: Final = 1_000_000_000
+# What an address asks for, which may be a key.
+_QUERY: Final = re.compile(r"(/[^\s?#]*)\?\S+")
 # It lets Python print nothing of what is logged once a pipeline has ended.
 _SILENT: Final = logging.NullHandler()
 
@@ -49,16 +52,19 @@ class Telemetry:
 
     def __init__(self, metrics: Metrics) -> None:
         try:
-            from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  only who asks for it needs it
+            with _doubts() as self._doubts:
+                from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  only who asks for it needs it
 
-            resource: Any = Resource.create()
-            if str(resource.attributes["service.name"]).startswith(_UNKNOWN):
-                resource = resource.merge(Resource({"service.name": _NAME}))
-            self._meters = _meter_provider(metrics, resource)
-            self._tracers = _tracer_provider(resource)
+                resource: Any = Resource.create()
+                if str(resource.attributes["service.name"]).startswith(_UNKNOWN):
+                    resource = resource.merge(Resource({"service.name": _NAME}))
+                self._meters = _meter_provider(metrics, resource)
+                self._tracers = _tracer_provider(resource)
         except ModuleNotFoundError as error:
             raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[opentelemetry]'") from error
-        except ValueError as error:
+        except SetupError:
+            raise
+        except Exception as error:  # exporters have errors of their own
             raise SetupError(f"a variable OTEL_* is not understood: {_bounded(str(error))}") from error
         self._tracer = None if self._tracers is None else self._tracers.get_tracer(_NAME)
 
@@ -83,8 +89,11 @@ class Telemetry:
     def sending(self, say: Callable[[str], None]) -> Iterator[None]:
         """Send while the block runs, and what is left at its end, for which it waits five seconds at most.
 
-        `say` is called with a sentence, once, if something cannot be sent; in a thread of the SDK's.
+        `say` is called with a sentence for each variable that the SDK does not take as it is, and with one, once, if
+        something cannot be sent; that in a thread of the SDK's.
         """
+        for doubt in self._doubts:
+            say(f"OpenTelemetry doubts a variable OTEL_*: {doubt}")
         log = _FirstFailure(say)
         _LOGGER.addHandler(_SILENT)
         _LOGGER.addHandler(log)
@@ -101,6 +110,30 @@ class Telemetry:
             _LOGGER.removeHandler(log)
             if any(thread.is_alive() for thread in threads):
                 log.tell("no answer")
+
+
+class _Doubts(logging.Handler):
+    """Keeps what the SDK logs of variables, without their values: one has the logins of receivers."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take what is logged, up to where a value begins."""
+        text = str(record.msg)
+        self.found[_bounded(text.partition("%")[0].rstrip(" :'\"") if record.args else text)] = None
+
+
+@contextmanager
+def _doubts() -> Iterator[dict[str, None]]:
+    """Keep what the SDK logs in the block, which is printed nowhere else unless somebody else listens."""
+    log = _Doubts()
+    _LOGGER.addHandler(log)
+    try:
+        yield log.found
+    finally:
+        _LOGGER.removeHandler(log)
 
 
 class _FirstFailure(logging.Handler):
@@ -127,7 +160,7 @@ class _FirstFailure(logging.Handler):
 
 def _bounded(text: str) -> str:
     """Return what a library says, in one line of a bounded length without credentials."""
-    line = visible(hide_credentials(" ".join(text.split())))
+    line = visible(_QUERY.sub(r"\1", hide_credentials(" ".join(text.split()))))
     return line if len(line) <= _MOST else f"{line[:_MOST]}..."
 
 

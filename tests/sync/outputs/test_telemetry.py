@@ -305,6 +305,31 @@ def test_a_variable_that_is_not_understood_is_told(variables, name: str, value: 
     assert str(error.value).startswith(said)
 
 
+def test_what_the_sdk_says_of_variables_shows_no_value_of_them(variables, capfd, caplog):
+    """A header of another form has a login all the same, and an address may ask for a key."""
+    variables("OTEL_EXPORTER_OTLP_HEADERS", "Authorization Bearer s3cr3t")
+    variables("OTEL_EXPORTER_OTLP_TIMEOUT", "s3cr3t")
+    variables("OTEL_METRICS_EXPORTER", "none")
+    caplog.handler.setLevel(logging.CRITICAL)
+    said: list[str] = []
+    with receiver(400) as (address, _):
+        variables("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        with Telemetry(Metrics(MetricsConfig(opentelemetry=True))).sending(said.append):
+            pass
+    assert any("Header format invalid" in one for one in said)
+    assert "OpenTelemetry doubts a variable OTEL_*: Invalid timeout value" in said
+    assert "s3cr3t" not in "".join([*said, *capfd.readouterr()])
+    assert "s3cr3t" not in telemetry._bounded("no answer of https://c/v1/traces?api_key=s3cr3t (refused)")
+
+
+def test_an_error_of_an_exporters_own_is_told(variables):
+    """It is no `ValueError`."""
+    variables("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    variables("OTEL_EXPORTER_OTLP_COMPRESSION", "zst")
+    said = error_of(lambda: Telemetry(Metrics(MetricsConfig(opentelemetry=True))))
+    assert said.startswith('a variable OTEL_* is not understood: Invalid value "zst"')
+
+
 def test_metrics_that_go_nowhere_are_a_mistake(tmp_path):
     """Either they are served, or sent."""
     path = tmp_path / "sync.toml"
