@@ -155,7 +155,7 @@ def test_rejects_are_encrypted_wherever_they_are_and_are_read_again_with_the_key
     assert sorted(CIPHER.decrypt(raw, "raw") for (raw,) in made.rows("ops.rejects", "raw")) == sorted(
         [bad, MAGIC + b"canary", b"canary"]
     )
-    # Reasons may quote values, where no rule hides them; bytes are in base64 in the folder.
+    # Bytes are in base64 in the folder.
     state = [path.read_bytes() for path in (made.folder / "state").rglob("*") if path.is_file()]
     assert not [text for text in state if b64encode(b"canary") in text or b64encode(bad)[:40] in text]
     for key, said in ((None, "expected rejects_private_key, the key by which"), (keys()[1], "those for another key")):
@@ -173,6 +173,18 @@ def test_rejects_are_encrypted_wherever_they_are_and_are_read_again_with_the_key
     assert not [
         path for path in (made.folder / "state").rglob("*") if path.is_file() and b"BEGIN P" in path.read_bytes()
     ]
+
+
+def test_reasons_of_encrypted_rejects_quote_nothing(job):
+    """Neither in their lines nor in the report, the account and the state."""
+    made = job()
+    made.send(b"canary is no JSON")
+    (report,) = made.run()
+    (reject,) = lines(made.folder / "state" / "rejects")
+    assert reject["reason"].startswith("canal: $: expected JSON, got …")
+    assert "canary" not in str(report)
+    files = [path for path in (made.folder / "state").rglob("*") if path.is_file()]
+    assert not [path.name for path in files if b"canary" in path.read_bytes()]
 
 
 def test_a_batch_that_is_run_again_has_its_rejects_once(job):
