@@ -180,7 +180,10 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows as a frame; the types of its columns are those that Spark spells so (`spark_name`)."""
     # What every Spark takes as it is: not all have a call for tables of Arrow's, and some of those go through pandas.
     packed = [(_pack(part),) for part in _parts(rows)]
-    return spark.createDataFrame(packed, "part binary").mapInArrow(in_worker(_unpack), _ddl(rows.schema))
+    context = spark.sparkContext
+    # A task has one part, as a cluster refuses tasks above `spark.rpc.message.maxSize`.
+    parts: Any = packed if len(packed) <= context.defaultParallelism else context.parallelize(packed, len(packed))
+    return spark.createDataFrame(parts, "part binary").mapInArrow(in_worker(_unpack), _ddl(rows.schema))
 
 
 def _parts(rows: pa.Table) -> Iterator[pa.Table]:

@@ -46,6 +46,15 @@ def test_rows_go_to_spark_and_come_back_as_they_are(spark: SparkSession):
         assert collect_arrow(frame_of(spark, sent)).cast(sent.schema).equals(sent)
 
 
+def test_a_task_has_one_part_of_the_rows(spark: SparkSession):
+    """A cluster refuses larger tasks than `spark.rpc.message.maxSize`."""
+    count = spark.sparkContext.defaultParallelism + 3
+    sent = pa.table({"number": pa.array(range(10_000 * count), pa.int64())})
+    frame = frame_of(spark, sent)
+    assert frame.rdd.getNumPartitions() == count
+    assert collect_arrow(frame).cast(sent.schema).equals(sent)
+
+
 @pytest.fixture(autouse=True)
 def room(spark: SparkSession) -> Iterator[None]:
     """Remove the tables of shuffles from Iceberg's one catalog: the next one has tables of the same names."""
