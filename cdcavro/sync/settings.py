@@ -260,7 +260,7 @@ class Settings:
             raise ValueError(f"halves_minutes is a number of minutes above 0, not {self.halves_minutes}")
         if self.halves_minutes is not None and (self.rejects_raw or "keep") != "keep":
             raise ValueError(
-                f'halves of updates wait with the bytes of their messages, as rejects_raw = "{self.rejects_raw}" keeps none:'
+                f'halves of updates wait with the bytes of their messages, which rejects_raw = "{self.rejects_raw}" forbids:'
                 " leave out halves_minutes"
             )
         _ = self.cipher

@@ -465,10 +465,10 @@ def test_a_state_without_its_halves_is_refused(tmp_path: Path):
     [
         ({"halves_minutes": 0}, "halves_minutes is a number of minutes above 0, not 0"),
         ({"halves_minutes": float("nan")}, "halves_minutes is a number of minutes above 0, not nan"),
-        ({"halves_minutes": 1, "rejects_raw": "omit"}, 'rejects_raw = "omit" keeps none: leave out halves_minutes'),
+        ({"halves_minutes": 1, "rejects_raw": "omit"}, 'rejects_raw = "omit" forbids: leave out halves_minutes'),
         (
             {"halves_minutes": 1, "rejects_raw": "encrypt", "rejects_public_key": "-"},
-            'rejects_raw = "encrypt" keeps none: leave out halves_minutes',
+            'rejects_raw = "encrypt" forbids: leave out halves_minutes',
         ),
     ],
 )
