@@ -342,6 +342,7 @@ NEEDS_JVM = {
     "job.py": "the main job, which replaces folders by Hadoop",
     "source/line_frame.py": "the main job, which reads the heads of files by Hadoop",
     "lake/sinks.py": "Delta Lake's log is looked at by Hadoop, and Iceberg's snapshots have no Python interface",
+    "lake/spark_tables.py": "a pipeline's own rows go to as many tasks as they have parts",
     "pipeline/outcome_frames.py": "a pipeline asks all machines whether they share its folders",
     "pipeline/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",
     "pipeline/runner.py": "Spark's log of streams is silenced by Log4j",
