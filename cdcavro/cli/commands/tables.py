@@ -171,7 +171,22 @@ def _write_changes(
         faults.finish()
         folder.finish(typed.tables)
     job.report(typed.tables)
+    if out.kind != AVRO or out.is_plain:
+        _tell_dropped(typed.tables)
     return conversion, True
+
+
+def _tell_dropped(tables: Sequence[Table]) -> None:
+    """Say which columns have no place in files that all have the columns of the newest version."""
+    labels = _labels(tables)
+    made = [f"{labels[one.number]}: {step}" for one in tables for steps in one.steps for step in steps]
+    dropped = [step for step in made if step.endswith(" dropped")]
+    if dropped:
+        more = f" and {len(dropped) - _SHOWN_NOTES:,} more" if len(dropped) > _SHOWN_NOTES else ""
+        say(
+            "these files have the columns of the newest version alone, so what older rows had in dropped ones is only in"
+            f" Avro without --plain: {'; '.join(dropped[:_SHOWN_NOTES])}{more}"
+        )
 
 
 def _other_writer(out: OutputFolder, progress: Progress) -> Callable[[Sequence[Container]], None] | None:
