@@ -219,8 +219,12 @@ class TypedRows:
         dropped = drop_lookup(learned.dropped, self.tables)
         statements = 0
         for i, changes in enumerate(named):
+            refused = len(batch.rejects)
             typed = [(change, self._write(change, batch)) for change in changes if id(change) not in faulty]
             statements += sum(change.op not in DML for change in changes)
+            if len(batch.rejects) > refused:
+                # A message is a reject as a whole: what could be read of it comes when it is read again.
+                continue
             rows = rows_of_message(typed, self.clock, dropped)
             batch.rows.extend(rows)
             if any(row.payload for row in rows):

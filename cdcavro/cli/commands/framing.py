@@ -227,8 +227,9 @@ def frame(
     """Convert row changes of any format to Debezium's Avro, in Kafka records whose schemas are published in a registry.
 
     A line is a record as `unframe` reads it: `topic`, and `key` and `value` in base64, each the id of its schema and a
-    payload as Kafka Connect's Avro converter writes it. A record without a value follows each delete. Statements but TRUNCATE become
-    no records, and the schemas follow them. A message with a value that its column's type cannot hold is rejected.
+    payload as Kafka Connect's Avro converter writes it. A record without a value follows each delete. Of statements, only
+    TRUNCATE becomes a record; the schemas follow all of them. A message with a value that its column's type cannot hold is
+    rejected.
     """
     check_files(inputs, out, rejects)
     tables = Tables(given=stated.types, zone=zone, on_misfit=REJECT, table=stated.table, **connector.modes._asdict())

@@ -200,6 +200,13 @@ def test_the_account_of_framed_messages_adds_up(tmp_path: Path):
     assert len(opened) == 6
 
 
+def test_a_message_is_rejected_as_a_whole(tmp_path: Path):
+    """The row of it that could be made, too, which comes when the reject is read again."""
+    done, records = framed(tmp_path, [canal("INSERT", [{"id": "1", "a": "5"}, {"id": "2", "a": "x"}], id=1)])
+    assert done.stderr.endswith("read 1 = framed 0 + other 0 + rejected 1: 0 records written\n")
+    assert records == []
+
+
 def test_a_template_of_topics_that_names_none_is_told(tmp_path: Path):
     """Before anything is read."""
     done, _ = framed(tmp_path, [], "--topic", "a b")
