@@ -101,6 +101,7 @@ def _trial(seed: int, count: int) -> tuple[int, int]:
     return taken, refused
 
 
+@pytest.mark.slow
 def test_whatever_is_read_as_a_change_is_taken_or_refused():
     """By every format, by order and shards, and by tables: with no error but the project's own."""
     taken, refused = _trial(seed=1, count=400)

@@ -41,6 +41,7 @@ def changes(folder):
     return {table: [row for _, rows in sorted(parts.items()) for row in rows] for table, parts in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", ["canal", "debezium"])
 def test_every_row_is_in_a_file_under_the_newest_version(tmp_path, producer):
     """The same as of Avro are written, and each file of a table has the same columns."""
@@ -68,6 +69,7 @@ def test_every_row_is_in_a_file_under_the_newest_version(tmp_path, producer):
     assert changes(tmp_path) == expected
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_writes_the_same_files(tmp_path):
     """Byte for byte, also of many chunks."""
     found = []
@@ -130,6 +132,7 @@ def test_rows_that_fill_far_more_than_their_payloads_are_in_several_groups(tmp_p
     assert [one["after"] for one in read] == [{"c7": 1}, *[None] * 999]
 
 
+@pytest.mark.slow
 def test_a_folder_is_replaced_whatever_its_files_are(tmp_path):
     """By one of the other kind, too; and what is of someone else keeps it."""
     assert run(tmp_path, "--as", "parquet").exit_code == 0

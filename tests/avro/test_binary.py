@@ -157,6 +157,7 @@ def _appended(value) -> bytes:
     return out.taken()
 
 
+@pytest.mark.slow
 @given(_LONGS | st.floats() | strings | st.sampled_from(["x" * 5000, "é" * 70, "\U0001f600" * 9]))
 def test_buffers_append_what_fastavro_writes(value):
     """However long it is."""

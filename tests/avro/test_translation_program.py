@@ -131,6 +131,7 @@ def test_what_both_encode_alike_is_only_checked():
     assert check_program(schema(NODE)).is_same
 
 
+@pytest.mark.slow
 def test_guesses_and_what_would_have_no_end_are_left():
     """To the exact way, which says what is wrong."""
     assert program("bytes", "string") == ["0 leave"]
@@ -373,6 +374,7 @@ def test_columns_that_are_not_what_they_say_are_refused(translators):
             translators.add(number, Translator(check_program(schema("int"))), prefix)
 
 
+@pytest.mark.slow
 @compiled
 def test_thousands_of_schemas_are_found_by_their_prefixes():
     """Each value is translated by its own."""

@@ -226,6 +226,7 @@ def test_json_says_what_the_tables_say(tmp_path):
 # sniff and validate in processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("sniff",), ("validate",), ("validate", "--format", "mixed")])
 def test_jobs_change_nothing_of_what_is_said(tmp_path, monkeypatch, arguments):
     """Faults, places and counts are those of one job, and no process is left."""
@@ -712,6 +713,7 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, stderr, sec
     assert ("writing" in stream.getvalue()) is is_shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LOCKS.exists(), reason="the system does not list locks")
 def test_what_a_kill_left_goes_with_the_next_run(tmp_path):
     """Nothing half-written has the file's name; what another run writes at the moment stays."""
@@ -1045,6 +1047,7 @@ def test_inspect_says_how_messages_on_several_lines_come_on_one(tmp_path, text):
     assert hint not in run("inspect", tmp_path).stderr
 
 
+@pytest.mark.slow
 def test_inspect_reads_the_first_messages_unless_all_are_asked_for(tmp_path):
     """And says so; what is behind them is not even opened."""
     canal = next(iter(goldens("canal")))

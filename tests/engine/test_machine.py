@@ -453,6 +453,7 @@ def _encoded(format, text):
     return b"".join(pieces)
 
 
+@pytest.mark.slow
 @compiled
 def test_threads_do_not_wait_for_each_other(engine):
     """The engine lets go of the interpreter while it is at work on much."""

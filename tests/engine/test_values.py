@@ -186,6 +186,7 @@ _ODD = [
 ]
 
 
+@pytest.mark.slow
 def test_odd_values_in_records_have_one_outcome():
     """Wherever they stand, and whatever Python has for values; faults are told by the exact way."""
     message = shop_canal()[5]

@@ -396,6 +396,7 @@ def damaged(random: Random, payload: bytes) -> bytes:
     return random.choice([payload[:at], payload + byte, payload[:at] + byte + payload[at + 1 :], payload[at:]])
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_the_engine_writes_what_the_exact_way_writes(seed: int):
     """For any schema and data, and the same errors for what is damaged."""

@@ -54,6 +54,7 @@ def test_a_tilde_before_what_is_escaped_is_no_code(one: str, other: str):
     assert column_names(["~2\0", "\x020~"])[0] != column_names(["\x020~"])[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(tables, tables)
 @example(TableName("shop", None, "orders"), TableName("shop", "orders", "x"))

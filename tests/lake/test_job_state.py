@@ -64,6 +64,7 @@ def test_a_job_over_partitions_that_run_apart_makes_the_same_rows_again(tmp_path
     assert run(tmp_path / "again", every, half) == wanted[half:]
 
 
+@pytest.mark.slow
 def test_a_state_is_a_file_that_a_person_can_read_and_old_ones_without_news_go(tmp_path: Path):
     """The statements as they came, no values of rows."""
     every = batches(as_came("canal"), 1)

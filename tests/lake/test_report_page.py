@@ -239,6 +239,7 @@ def test_what_a_state_says_is_in_a_file_that_can_be_read(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["account.json", "report.html"]
 
 
+@pytest.mark.slow
 def test_a_page_is_bounded_and_says_what_it_leaves_out():
     """5,000 tables with names of 10,000 characters, as many versions, reasons, steps and tables that wait."""
     made = Account()

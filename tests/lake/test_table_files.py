@@ -82,6 +82,7 @@ def _with_texts(row):
     return values | instants | {name: ("text", text) for name, text in unparsed.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_changes_are_those_that_the_command_writes(tmp_path, producer):
     """Row by row; the command writes each version into a file of its own."""

@@ -194,6 +194,7 @@ def test_rows_that_move_from_partition_to_partition_are_those_of_the_source(job:
     assert ("zz",) in made.rows("d.t", "area")
 
 
+@pytest.mark.slow
 def test_a_change_writes_the_partitions_of_its_rows_anew_and_no_others(job: Callable[..., LocalJob]):
     """However many small files other partitions have."""
     made, shape = job(ICEBERG), TableShape("d.t", partition=("id",))

@@ -137,6 +137,7 @@ def test_what_spark_refuses_is_refused(spark):
     assert str(error.value) == "schema $: Spark has no decimal of 39 digits"
 
 
+@pytest.mark.slow
 def test_every_name_that_a_module_has_itself_is_a_record_for_spark():
     """`SCHEMA` and `DDL` too, which the module calls its own."""
     for name in own_names():

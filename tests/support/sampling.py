@@ -1,8 +1,8 @@
 """What a run of the tests draws: the printed seed repeats it, and each set of parameters of a test function is drawn by itself.
 
 `--sample slow=0.25,jvm=0.05` runs a quarter of the tests that are slow and a twentieth of those that start Java, and others
-each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, as does
-`pytest` alone, which names no test and no file: a developer has a minute. Whatever is named runs whole, and so does all
+each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, and
+`pytest` alone, which names no test and no file, two: a developer has a minute. Whatever is named runs whole, and so does all
 in tox where it does not say otherwise.
 """
 
@@ -24,7 +24,7 @@ _KINDS: Final = ("jvm", "slow")
 # What `pytest` is asked for by pyproject.toml.
 _QUICK: Final = "not slow and not jvm"
 # Sets of parameters of one function, where no test is named.
-_FEW: Final = 3
+_FEW: Final = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

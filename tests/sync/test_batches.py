@@ -264,6 +264,7 @@ def test_files_leave_no_time_behind(job):
     ] == [1, 1]
 
 
+@pytest.mark.slow
 def test_statements_that_change_nothing_do_not_make_the_state_grow(job, monkeypatch: pytest.MonkeyPatch):
     """One in each batch; files are put together, and the next run begins with them."""
     monkeypatch.setattr("cdcavro.lake.job_state._FILES", 4)
@@ -285,6 +286,7 @@ def test_statements_that_change_nothing_do_not_make_the_state_grow(job, monkeypa
     assert len(made.rows("d.t", "id")) == 13
 
 
+@pytest.mark.slow
 def test_tables_are_called_in_the_lake_what_a_template_says(job):
     """Those of a running pipeline keep the names that they have when it is changed, or taken away."""
     made = job(template="lake.{database}_{table}", is_changelog=True)
@@ -302,6 +304,7 @@ def test_tables_are_called_in_the_lake_what_a_template_says(job):
     assert (made.rows("d.v", "id"), made.rows("d.w", "id")) == ([(4,)], [(4,)])
 
 
+@pytest.mark.slow
 def test_a_table_that_a_template_gives_the_name_of_another_waits(job):
     """Nothing is mixed; a table that took the name of one that was renamed is written, with a number behind its name."""
     made = job(template="lake.{table}")

@@ -57,6 +57,7 @@ def test_the_state_of_a_pipeline_is_not_that_of_one_into_another_lake(tmp_path: 
     assert error_of(job_of, tmp_path, "Delta Lake at /b") == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("producer", "sink", "size"), [("canal", "delta", 188), ("debezium", "iceberg", 80)])
 def test_the_tables_of_the_shop_are_those_of_the_server(job, producer: str, sink: str, size: int):
     """Every table that there is in the end, by its rows; statements, moved keys and TRUNCATE between them."""
@@ -188,6 +189,7 @@ def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
         replay(rejects, again)
 
 
+@pytest.mark.slow
 def test_a_message_for_which_where_cannot_be_decided_is_a_reject_that_is_read_again_at_its_place(job):
     """Those around it are written. Under a rule that decides, all is as if it had never been a reject, or it is one again."""
     made = job(is_changelog=True)
@@ -365,6 +367,7 @@ def test_values_that_are_kept_as_text_are_counted_and_one_is_shown(job):
     assert made.rows("d.t", "id", "a") == [(1, 5), (2, None), (3, None), (8, 1), (9, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_part_of_a_row_that_looks_like_one_from_before_a_column_was_added_leaves_that_column(job, *, is_cut: bool):
     """With `binlog_row_image` NOBLOB, by the engine and exactly; rows before the statement are as they were."""
@@ -531,6 +534,7 @@ def test_more_rejects_than_allowed_stop_the_stream_before_anything_is_written(jo
     assert (report.counts["written"], report.counts["rejected"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it(job):
     """With `exception` a new column is refused; once it is allowed, no row is missing and none is there twice."""
     made = job(behavior=EXCEPTION, is_changelog=True)
@@ -553,6 +557,7 @@ def test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it(job):
     assert not list((made.folder / "state" / "waiting").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.every_spark
 @pytest.mark.classic
 def test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on(job):
@@ -670,6 +675,7 @@ def test_a_reset_that_is_cut_off_is_as_one_that_is_not(job, monkeypatch: pytest.
     assert made.rows("d.t", "id", "a") == [(1, 3)]
 
 
+@pytest.mark.slow
 def test_behind_a_reset_other_things_may_order_the_changes(job):
     """A table that stopped because its changes come from elsewhere now is ordered by what orders those behind it."""
     made = job()
@@ -704,6 +710,7 @@ def test_a_lake_table_that_was_reset_takes_no_rows_of_a_state_that_does_not_know
     assert report.waiting["d.t"].startswith("schema t: was reset 1 times, of which this state knows 0: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "standing"), [(SOFT, "NOT _cdc_is_deleted"), (HISTORY, "_cdc_end IS NULL")])
 def test_forms_that_keep_versions_pass_over_statements_and_end_rows_at_a_reset(job, form: str, standing: str):
     """A TRUNCATE and a DROP that are excluded end no row, a reset ends all; a state that does not know it is told so."""
@@ -809,6 +816,7 @@ def test_rows_that_wait_of_tables_that_had_one_name_one_after_another_are_counte
     assert made.rows("d.t", "id") == [(3,)]
 
 
+@pytest.mark.slow
 def test_tables_are_merged_with_every_nth_batch_and_at_the_end(job, monkeypatch: pytest.MonkeyPatch):
     """What a stopped run leaves waits for the next one; in the end each row is there, and in the changelog once."""
     made = job(is_changelog=True)
@@ -870,6 +878,7 @@ def test_a_truncate_in_a_batch_that_says_nothing_new_empties_its_table(job):
     assert made.rows("d.t", "_cdc_op", "id", suffix="changes") == [("c", 1), ("c", 2), ("c", 3), ("t", None)]
 
 
+@pytest.mark.slow
 def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
     """What stood there when it was dropped is gone; a table that takes a name that is in use gets another."""
     made = job()

@@ -868,6 +868,7 @@ def _refused(text: str, columns: str = f"x {_LONG}") -> None:
     assert stream.tables._catalog.bearer(TableName("shop", None, "t")) is stream.tables.tables[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

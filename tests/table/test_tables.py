@@ -1134,6 +1134,7 @@ def test_where_no_room_is_left_nothing_is_made_of_what_is_refused(monkeypatch):
     assert stream.row("id int").schema.version == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["misfits", "columns"])
 def test_counts_of_misfits_and_columns_without_a_statement_are_counted(monkeypatch, kind):
     """What is kept beside the versions takes of the same room, byte for byte."""

@@ -49,6 +49,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_samples_are_converted_without_spark():
     """With the account that Spark's job prints, and README shows."""
     done = cdcavro("run", "--local", "--out", "out")
@@ -179,6 +180,7 @@ def test_a_log_of_json_has_the_documented_members():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_says_what_was_done_and_how_to_go_on(files: Path, number: int, code: int):
     """And the account of the run stands before it ends; the same command goes on."""

@@ -104,6 +104,7 @@ def test_patterns_that_nothing_fits_are_told_at_the_end(made: LocalJob):
     assert "ordesr" not in sync("--config", "sync.toml", "--check", cwd=made.folder).stderr
 
 
+@pytest.mark.slow
 def test_each_batch_is_a_line_of_json(made: LocalJob):
     """Nothing else is among them but what is said at the end."""
     made.send(canal("INSERT", [{"id": "4", "a": "2", "b": "1"}], id=4))
@@ -120,6 +121,7 @@ def test_each_batch_is_a_line_of_json(made: LocalJob):
     assert found[1]["steps"] == ["d.t: column 'b' is added"]
 
 
+@pytest.mark.slow
 def test_a_check_does_nothing(made: LocalJob):
     """It says what can be reached."""
     done = sync(*FLAGS, "--registry", "file:schemas", "--check", cwd=made.folder)
@@ -129,6 +131,7 @@ def test_a_check_does_nothing(made: LocalJob):
     assert not (made.folder / "state" / "checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_was_done_and_how_to_go_on(made: LocalJob):
     """A run without `--once` goes on until then; the next one reads nothing twice."""
     with running([*COMMAND, *FLAGS], cwd=made.folder, stdout=-1, stderr=-1, text=True) as process:
@@ -200,6 +203,7 @@ def test_rows_that_wait_and_rejects_alone_are_no_success(made: LocalJob):
     assert done.stderr.splitlines()[-1] == "all of them look like canal: --format says otherwise"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -228,6 +232,7 @@ main(prog_name="cdcavro")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["deltalake", "pyarrow", "confluent_kafka"])
 def test_a_library_that_is_missing_is_a_sentence(made: LocalJob, library: str):
     """With the command that installs it."""
@@ -241,6 +246,7 @@ def test_a_library_that_is_missing_is_a_sentence(made: LocalJob, library: str):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "extra", "flags"),
     [
@@ -300,6 +306,7 @@ def _uncommented(text: str) -> str:
     return re.sub(r"^# (\w+ = |\[)", r"\1", text, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
     [
@@ -357,6 +364,7 @@ def test_a_configuration_to_begin_with_says_what_the_options_say(tmp_path: Path,
     assert [path.name for path in tmp_path.iterdir()] == ["sync.toml"]
 
 
+@pytest.mark.slow
 def test_a_configuration_that_exists_is_not_replaced(tmp_path: Path):
     """Nor is one written beside another, or from options that no pipeline has."""
     (tmp_path / "sync.toml").write_text("mine")

@@ -162,6 +162,7 @@ def test_a_message_that_is_too_long_is_a_reject(access: RegistrySettings):
     assert (row["what"], row["reason"]) == (REJECT, "message: $: expected at most 67108864 bytes, got 1073741824")
 
 
+@pytest.mark.slow
 def test_a_schema_is_asked_for_once_by_all_tasks_of_a_process(
     access: RegistrySettings, monkeypatch: pytest.MonkeyPatch
 ):

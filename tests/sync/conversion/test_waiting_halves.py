@@ -230,6 +230,7 @@ def check(folder: Path, seed: int, *, is_joined: bool = True, again: float = 0.0
 SEEDS = [0, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 80)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_halves_that_are_joined_leave_what_whole_updates_leave(tmp_path: Path, seed: int):
     """Keys move, also to other partitions; batches are cut anywhere and run again in part; no half is left."""
@@ -237,6 +238,7 @@ def test_halves_that_are_joined_leave_what_whole_updates_leave(tmp_path: Path, s
     assert run.waiting == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_messages_that_come_again_join_no_other_halves(tmp_path: Path, seed: int):
     """One message alone, or all from somewhere on; what has no other half waits."""
@@ -397,6 +399,7 @@ def let_pass(state: Path, batch: int) -> None:
     path.write_text(json.dumps([{**one, "since": one["since"] - 3600} for one in json.loads(path.read_bytes())]))
 
 
+@pytest.mark.slow
 def test_a_half_that_waited_too_long_is_a_reject_that_can_be_read_again(tmp_path: Path):
     """In a lake: the reject has its bytes, and is joined once both are there."""
     lake = lake_section(DELTA, tmp_path, changelog=True)

@@ -164,6 +164,7 @@ def _lake_rows(folder: Path) -> list[tuple[str, ...]]:
     return [tuple(str(row.get(name)) for name in ("id", "n", "note")) for row in rows]
 
 
+@pytest.mark.slow
 def test_messages_that_are_bytes_are_lines_of_base64_or_their_json(job):
     """Of files; statements and rows of one message, too. What is neither is a reject."""
     made, columns = job(), {"id": 8, "a": 253}
@@ -413,6 +414,7 @@ def test_a_form_that_keeps_versions_has_the_same_rows_however_its_stream_is_cut(
     assert whole.rows("d.t", *SHOWN[form]) == KEPT[form]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DELTA, ICEBERG])
 def test_a_table_has_the_form_of_the_first_rule_that_fits_it(job, kind):
     """Every change is kept for those that need it; the others are as ever, and keep their form when they are renamed."""

@@ -105,6 +105,7 @@ def test_plain_files_have_records_of_columns_only(tmp_path: Path):
     assert found == [("d", 1, None), ("c", None, 2), ("c", None, 3), ("d", 3, None), ("t", None, None)]
 
 
+@pytest.mark.slow
 def test_rows_of_several_lanes_are_sorted_and_large_ones_as_they_are(tmp_path: Path):
     """More than a block in payloads, and more rows than are looked at in one go."""
     settings = AvroFiles(str(tmp_path), codec="null")

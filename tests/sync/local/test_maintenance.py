@@ -38,6 +38,7 @@ def contents(made: LocalJob) -> list[Any]:
     return [made.rows("d.t", *COLUMNS), made.rows("d.t", "_cdc_op", "_cdc_order", *COLUMNS, suffix="changes")]
 
 
+@pytest.mark.slow
 def test_small_files_become_one_and_no_row_changes(job):
     """In the current state and the changelog; the pipeline goes on with the tables, and appends no batch again."""
     made = job(is_changelog=True)

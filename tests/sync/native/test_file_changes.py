@@ -64,6 +64,7 @@ def merged_by_hand(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kind", [NativeDelta, NativeIceberg])
 def test_merges_are_those_of_the_statement(tmp_path: Path, kind: type, seed: int):

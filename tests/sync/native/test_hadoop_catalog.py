@@ -138,6 +138,7 @@ def test_a_version_is_never_replaced(catalog: HadoopCatalog):
     assert (metadata(catalog) / "v1.metadata.json").read_bytes() == first
 
 
+@pytest.mark.slow
 def test_of_writers_at_the_same_time_each_commit_stands(catalog: HadoopCatalog):
     """Four writers, each of which begins again when another one was faster."""
     refused: list[str] = []

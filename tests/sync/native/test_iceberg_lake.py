@@ -510,6 +510,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
 
 
+@pytest.mark.slow
 def test_tables_of_a_catalog_have_each_change_once(catalog: dict[str, str], tmp_path: Path):
     """Also if a batch is run again; they follow statements, and are no other pipeline's."""
     database = uuid4().hex

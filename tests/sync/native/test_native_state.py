@@ -197,6 +197,7 @@ def test_deletes_that_are_left_of_a_table_count_for_the_one_that_is_made_anew(tm
     assert shown(lake.rows(table)) == shown([{"id": 2, "a": 5, "b": -5}])
 
 
+@pytest.mark.slow
 def test_a_late_delete_and_a_late_truncate_take_what_stood_before_them_from_a_row_that_goes_on(tmp_path: Path):
     """Of a change that lacks columns, these are null then, and so are the texts that no type could carry."""
     for late in ("DELETE", "TRUNCATE"):

@@ -84,6 +84,7 @@ MORE = canal("INSERT", [{"id": "3", "a": "4", "b": "5"}], id=6)
 LAST = canal("INSERT", [{"id": "4", "a": "4", "b": "6"}], id=7)
 
 
+@pytest.mark.slow
 def test_batches_of_several_tables_are_written_and_what_changes_is_said(tmp_path: Path):
     """Each to its current state and its changelog; a batch that is written again changes nothing."""
     pipeline = Pipeline(tmp_path, is_changelog=True, parallel=2)
@@ -151,6 +152,7 @@ def test_a_table_that_goes_on_with_the_lake_table_of_one_that_is_gone_loses_noth
     assert pipeline.rows("id", "z") == [(7, 1), (8, 2)]
 
 
+@pytest.mark.slow
 def test_a_lake_table_of_another_pipeline_is_refused_and_once_adopted_has_nothing_twice(tmp_path: Path):
     """Whose it is stands in its properties; a pipeline that begins anew reads all again."""
     first = Pipeline(tmp_path, "first", is_changelog=True)

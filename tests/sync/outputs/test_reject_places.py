@@ -64,6 +64,7 @@ def test_the_topic_has_what_the_source_says_of_connecting():
     assert kafka.options == {"Kafka.security.protocol": "SSL", "kafka.client.id": "me"}
 
 
+@pytest.mark.slow
 def test_rejects_are_in_the_table_once_and_are_read_again_once(job):
     """Also if the first run failed before; the data's table of that name waits, and one of something else is left alone."""
     made, told = job(), {"formats": Formats("canal"), "rejects_table": "ops.rejects"}

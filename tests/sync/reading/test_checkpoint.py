@@ -133,6 +133,7 @@ def test_a_stale_checksum_is_removed_with_what_is_written(made):
     assert not [path for path in stale if path.exists()]
 
 
+@pytest.mark.slow
 def test_as_many_batches_are_kept_as_spark_keeps(made):
     """As many batches are kept as Spark keeps."""
     for number in range(103):

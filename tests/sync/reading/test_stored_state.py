@@ -236,6 +236,7 @@ def test_rejects_that_are_read_again_are_found_in_every_working_copy(memory: Mem
             assert (state.folder / "checkpoint/sources/1/0").read_text() == f'v1\n{{"path":"{own}"}}'
 
 
+@pytest.mark.slow
 def test_a_pipeline_goes_on_from_what_is_in_the_store(memory: MemoryStore, tmp_path: Path):
     """With other working copies each time: rows are written once, rejects stay and are read again once."""
     made = job(tmp_path)
@@ -254,6 +255,7 @@ def test_a_pipeline_goes_on_from_what_is_in_the_store(memory: MemoryStore, tmp_p
     assert ids(made) == [[(1,), (2,), (3,)]] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["write", "commit"])
 def test_a_batch_that_is_cut_off_has_the_same_messages_again(
     memory: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -285,6 +287,7 @@ def test_a_batch_that_is_cut_off_has_the_same_messages_again(
     }
 
 
+@pytest.mark.slow
 def test_commands_reach_a_state_in_a_store(memory: MemoryStore, tmp_path: Path):
     """Those that look at it, and those that change it."""
     made = job(tmp_path)
@@ -341,6 +344,7 @@ def test_spark_refuses_a_state_in_a_store(tmp_path: Path):
         read_config(path).pipeline(str(path), SparkPipeline)
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_lost_its_state_writes_nothing_twice(
     memory: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

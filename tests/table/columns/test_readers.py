@@ -554,6 +554,7 @@ _values = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.sampled_from(TYPES), _values)
 def test_any_value_is_read_exactly_or_not_at_all(made, value):

@@ -366,6 +366,7 @@ def test_patterns_take_a_bounded_room():
     assert engine.add(b"again", program)
 
 
+@pytest.mark.slow
 def test_rows_that_lack_columns_out_of_all_proportion_are_refused():
     """Names of absent columns stand in each row: short rows of a wide table would make gigabytes of a small message."""
     typer = MessageTyper("canal", Tables())
