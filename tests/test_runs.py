@@ -252,6 +252,10 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
     fine, wrong = "number: int = 1", "number: int = 'x'"
     assert ends(both.format(0, 1), wrong) == (1, {"tests": "0", "spark": "1", "types": "1"})
     assert ends(both.format(1, 1), fine, "-k", "java") == (0, {"tests": "5", "spark": "0", "types": "0"})
+    assert ends(both.format(1, 0), fine, "--elsewhere", "tests/test_them.py") == (
+        0,
+        {"tests": "5", "spark": "0", "types": "0"},
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a program with its parent")

@@ -1,7 +1,7 @@
 """Runs all tests, and the check of types, side by side in one environment: `python side_by_side.py [OPTION OF PYTEST ...]`.
 
 Tests that start Java have a process of their own, with one session of Spark, or as many as `--sessions` says; two
-processes run the others. How far they are is printed each minute, what each prints when it has ended, the quickest
+processes run the others, but for those in the folder that `--elsewhere` names, which another environment runs. How far they are is printed each minute, what each prints when it has ended, the quickest
 first; the exit code is the first that is not 0.
 """
 
@@ -22,14 +22,15 @@ NO_TESTS: Final = 5
 _MINUTE: Final = 60
 
 
-def commands(sessions: int, options: list[str]) -> dict[str, list[str]]:
+def commands(sessions: int, elsewhere: list[str], options: list[str]) -> dict[str, list[str]]:
     """Return what runs, by its name."""
     # The wheel that is installed, and not the checkout.
     pytest = [sys.executable, "-P", "-m", "pytest", "-q"]
+    ignored = [f"--ignore={folder}" for folder in elsewhere]
     java = ["-n", str(sessions), "--dist", "loadfile"] if sessions > 1 else []
     return {
         "types": [sys.executable, "-P", "-m", "mypy"],
-        "tests": [*pytest, "-n", "2", "--dist", "worksteal", "-m", "not jvm", *options],
+        "tests": [*pytest, "-n", "2", "--dist", "worksteal", "-m", "not jvm", *ignored, *options],
         # Which of them took longest is what a slow run is asked first.
         "spark": [*pytest, *java, "-m", "jvm", "--durations", "12", *options],
     }
@@ -39,13 +40,14 @@ def main() -> int:
     """Run them, and return an exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sessions", type=int, default=1)
+    parser.add_argument("--elsewhere", action="append", default=[], metavar="FOLDER")
     parser.add_argument("--seed", default=secrets.token_hex(3))
     own, options = parser.parse_known_args()
     # Both halves draw by one seed, so that one number repeats the run.
     print(f"samples are drawn by --seed {own.seed}", flush=True)
     began, running = time.monotonic(), {}
     with ExitStack() as stack:
-        for name, command in commands(own.sessions, [*options, "--seed", own.seed]).items():
+        for name, command in commands(own.sessions, own.elsewhere, [*options, "--seed", own.seed]).items():
             output = stack.enter_context(tempfile.TemporaryFile())
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
             stack.callback(process.kill)

@@ -334,6 +334,7 @@ def test_what_is_wrong_with_a_place_is_told(memory: MemoryStore, tmp_path: Path,
         StoredState(ADDRESS)
 
 
+@pytest.mark.jvm  # where pyspark is
 def test_spark_refuses_a_state_in_a_store(tmp_path: Path):
     """Before anything of it is started."""
     pytest.importorskip("pyspark")
