@@ -62,7 +62,7 @@ class BatchLines:
         self._unparsed: Unparsed | None = None
         self._look: str | None = None
         self._last: int | None = None
-        # What is told of each batch as well: metrics, None if there are none, and what takes reports.
+        # They get the report of each batch, too: metrics, None if there are none, and functions that take reports.
         self.metrics: Metrics | None = None
         self.listeners: list[Callable[[BatchReport], None]] = []
 
@@ -90,7 +90,7 @@ class BatchLines:
                 return
             notes = [] if self._is_quiet else [*report.notes, *report.steps]
             waits = [
-                f"the rows of {name} wait: {reason}"
+                f"the rows of {name} are pending: {reason}"
                 for name, reason in report.waiting.items()
                 if self._waiting.get(name) != reason
             ]
@@ -170,7 +170,7 @@ class BatchLines:
             if self._is_live and (self._counts or self._seen):
                 sys.stderr.write("\n")
             done = "no batch was done" if self._last is None else f"batch {self._last} was the last that was done"
-            say(f"interrupted: {done}. The same command goes on from there, with what {state} remembers")
+            say(f"interrupted: {done}. The same command resumes from there, with the state in {state}")
 
     def finish(self, rejects: str, *, is_whole: bool) -> None:
         """Print the rows by table and operation, why messages were rejected, and an account of all messages.
@@ -197,9 +197,9 @@ class BatchLines:
             if self._unparsed is not None and self._unparsed.count:
                 say(plain(self._unparsed.sentence))
             if counts.get("left out") and not any(counts[name] for name in ("written", "rejected")):
-                say("all rows were left out: no table is one of those that include and exclude in [tables] choose")
+                say("all rows were left out: include and exclude in [tables] select none of the tables")
             if self.is_all_rejected and self._look is not None:
-                say(f"all of them look like {plain(self._look)}: --format says otherwise")
+                say(f"all of them look like {plain(self._look)}, unlike the --format given")
             if is_whole:
                 self._write_page()
 
@@ -245,7 +245,7 @@ class BatchLines:
         every = {**{name: Counter[str]() for name in self._waiting}, **self._operations}
         kinds = [kind for kind in _WORDS if any(counts[kind] for counts in every.values())]
         rows = [
-            (plain(name), *[f"{counts[kind]:,}" for kind in kinds], "waits" if name in self._waiting else "")
+            (plain(name), *[f"{counts[kind]:,}" for kind in kinds], "pending" if name in self._waiting else "")
             for name, counts in sorted(every.items())[:_MOST]
         ]
         if rows:

@@ -123,18 +123,16 @@ from_option: Final = click.option(
     default=AUTO,
     help=f"The format of the input. Default: auto, which detects it from the first {HEAD_LINES} messages.",
 )
-local_option: Final = click.option(
-    "--local", is_flag=True, help="Run in this process, without Spark and Java, for what one machine can hold."
-)
+local_option: Final = click.option("--local", is_flag=True, help="Run in this process, without Spark or Java.")
 init_option: Final = click.option(
     "--init",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write a configuration with what the other options say, and a line on each other setting, to a new file; do"
-    " nothing else.",
+    help="Write a configuration with the other options, and a line on each other setting, to a new file; do nothing"
+    " else.",
 )
 verbose_option: Final = click.option(
-    "--verbose", is_flag=True, help="Show what Spark and its fetching of jars say while it starts."
+    "--verbose", is_flag=True, help="Show the output of Spark's start and of the download of its jars."
 )
 zone_option: Final = click.option(
     "--zone", metavar="ZONE", callback=parse_zone, help="The time zone of times without one, e.g. Asia/Shanghai."
@@ -151,16 +149,16 @@ inputs_argument: Final = click.argument(
 def check_runner(*, is_local: bool, master: str | None, is_verbose: bool) -> None:
     """Check that options of Spark are not given for what runs without it. Raises `click.UsageError`."""
     if is_local and master is not None:
-        raise click.UsageError("--master is of Spark, and --local runs without it: give one of them")
+        raise click.UsageError("--master is for Spark, which --local does not use: give one of them")
     if is_local and is_verbose:
-        raise click.UsageError("--verbose shows what Spark says, and --local runs without it: give one of them")
+        raise click.UsageError("--verbose is for Spark, which --local does not use: give one of them")
 
 
 def check_local(address: str | None) -> None:
     """Check that an address is one of this machine's files. Raises `click.UsageError`."""
     if address is not None and local_folder(address) is None:
         shown = hide_credentials(address)
-        raise click.UsageError(f"--local reads and writes files of this machine, and {shown} is reached by Spark only")
+        raise click.UsageError(f"--local reads and writes local files, and only Spark can access {shown}")
 
 
 class ConnectorSettings(NamedTuple):
@@ -202,14 +200,14 @@ _CONNECTOR_OPTIONS: Final = (
         "--times",
         type=click.Choice(TIMES),
         default=ADAPTIVE_TIME_MICROSECONDS,
-        help="How Debezium represents dates and times where no schema says it: its connector's time.precision.mode."
+        help="How Debezium represents dates and times if no schema says so: its connector's time.precision.mode."
         f" Default: {ADAPTIVE_TIME_MICROSECONDS}.",
     ),
     click.option(
         "--binaries",
         type=click.Choice(BINARIES),
         default=BYTES,
-        help="How Debezium represents binary values where no schema says it: its connector's binary.handling.mode."
+        help="How Debezium represents binary values if no schema says so: its connector's binary.handling.mode."
         " Default: bytes.",
     ),
     click.option(
@@ -217,8 +215,8 @@ _CONNECTOR_OPTIONS: Final = (
         metavar="WORD",
         default=PLACEHOLDER,
         callback=_parse_word,
-        help="What stands for a value that the source did not give: the connector's unavailable.value.placeholder."
-        f" Default: {PLACEHOLDER}; an empty WORD takes every value as it is.",
+        help="The placeholder for a value that the source did not provide: the connector's"
+        f" unavailable.value.placeholder. Default: {PLACEHOLDER}; with an empty WORD there is none.",
     ),
 )
 
@@ -250,7 +248,7 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_folder(*, out: str, kind: str, force: bool, current: bool, is_plain: bool, **others: Any) -> Any:
         if is_plain and (current or kind != AVRO):
-            raise click.UsageError(f"--plain is of the Avro files of changes, and not of {PARQUET.capitalize()}")
+            raise click.UsageError(f"--plain is for Avro files of changes, not for {PARQUET.capitalize()}")
         return command(out=OutputFolder(out, kind, force, current, is_plain), **others)
 
     return _out_option(_as_option(_plain_option(_current_option(_force_option(with_folder)))))
@@ -300,21 +298,21 @@ _as_option: Final = click.option(
     "kind",
     type=click.Choice([AVRO, PARQUET]),
     default=AVRO,
-    help="What the files of changes are: Avro (the default), each version under its own schema; or Parquet, all"
-    " versions under the newest, which needs pip install 'cdcavro[arrow]'.",
+    help="The file format of changes: Avro (the default), each version under its own schema; or Parquet, all versions"
+    " under the newest, which needs pip install 'cdcavro[arrow]'.",
 )
 _plain_option: Final = click.option(
     "--plain",
     "is_plain",
     is_flag=True,
-    help="Write Avro that every reader reads, polars too: flat records of the newest version, in which local times,"
-    " unparsed and absent are texts. Needs pip install 'cdcavro[arrow]'.",
+    help="Write Avro that every reader reads, including polars: flat records of the newest version, in which local"
+    " times, unparsed and absent are strings. Needs pip install 'cdcavro[arrow]'.",
 )
 _current_option: Final = click.option(
     "--current",
     is_flag=True,
-    help="Write the rows of each table as they are at the end, to current.parquet, and not the changes; they are held in"
-    " memory. Needs pip install 'cdcavro[arrow]'.",
+    help="Write the final rows of each table to current.parquet instead of the changes; they are held in memory. Needs"
+    " pip install 'cdcavro[arrow]'.",
 )
 _force_option: Final = click.option("--force", is_flag=True, help="Replace what an earlier run wrote to DIR.")
 types_option: Final = click.option(
@@ -330,9 +328,9 @@ _table_option: Final = click.option(
     "given_table",
     metavar="NAME",
     callback=check_table,
-    help="The table of rows whose message names none: [database.[schema.]]table, with a part that has a dot in"
-    " quotes, or @topic for the one that is called as the topic that their Kafka record states, or @topic.database.table for the"
-    " one that its last parts name.",
+    help="The table of rows whose message names none: [database.[schema.]]table, with quotes around a part that has a"
+    " dot; or @topic, for a table named like the topic of the Kafka record; or @topic.database.table, for one named by"
+    " the last parts of the topic.",
 )
 
 
@@ -363,5 +361,5 @@ def _source_of(flags: dict[str, Any]) -> dict[str, Any]:
     if len(source) > 1:
         raise click.UsageError("either --files or --kafka")
     if flags["topics"] and flags["files"]:
-        raise click.UsageError("--topic is of --kafka, and not of --files")
+        raise click.UsageError("--topic is for --kafka, not for --files")
     return {**source, **({"topics": list(flags["topics"])} if flags["topics"] else {})}

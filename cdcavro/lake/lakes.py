@@ -323,7 +323,7 @@ def check_separate(lake: Lake, table: TableName, look: Look[Lake]) -> None:
 # The order up to which a changelog is the former owner's.
 UNTIL: Final = "cdcavro.adopted.until"
 REFUSAL: Final = (
-    "stop that pipeline, and adopt the table (--adopt, or adopt in [lake]), to which nothing is appended twice then, or take"
+    "stop that pipeline and adopt the table (--adopt, or adopt in [lake]), to which nothing is then appended twice, or use"
     " another lake"
 )
 

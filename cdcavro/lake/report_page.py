@@ -294,7 +294,7 @@ def _waiting_tables(account: Account) -> str:
     shown = list(account.waiting.items())[:_REASONS]
     rows = [(f'<span class="name">{text(name)}</span>', text(reason)) for name, reason in shown]
     more = _more(account.waiting_count - len(shown), "more tables")
-    return f'<h2 class="bad">Tables whose rows wait</h2>{table(("table", "reason"), rows)}{more}'
+    return f'<h2 class="bad">Tables with pending rows</h2>{table(("table", "reason"), rows)}{more}'
 
 
 def _steps(account: Account) -> str:

@@ -368,16 +368,16 @@ class Batches:
         """Raise `JobError` if rows wait that were made by other rules than those of now; `layout` is of these rows."""
         if self._rows.waiting.has_rows and layout != self._protection.layout:
             raise JobError(
-                f"rows wait in {self._rows.waiting.folder} that were made before [[table]] was changed: let them be"
-                " written with the rules as they were, and change these then"
+                f"pending rows in {self._rows.waiting.folder} were made before [[table]] was changed: restore the rules"
+                " until these rows are written, then change them"
             )
 
     def _check_kept(self, *, is_reduced: bool) -> None:
         """Raise `JobError` if every change is wanted, and rows wait of which only the last change of each key was kept."""
         if is_reduced and self._writer.has_changes and self._rows.waiting.has_rows:
             raise JobError(
-                f"rows wait in {self._rows.waiting.folder} of which only the last change of each key was kept, and now"
-                " changelog or form wants all: let them be written with the settings as they were, and change these then"
+                f"pending rows in {self._rows.waiting.folder} have only the last change of each key, and changelog or"
+                " form now needs all: restore the settings until these rows are written, then change them"
             )
 
     def _first_attempt(self, number: int) -> datetime | None:

@@ -254,7 +254,7 @@ class Metrics:
         versions = [((name,), version) for name, version in self._versions.items()]
         since = None if self._lag_since is None else max(0.0, time.time() - self._lag_since)
         is_caught_up = self._lag is not None and self._lag.unit == "messages" and not self._lag.left
-        yield gauge("pending_rows", "Rows that wait in the state to be written.", "{row}", *pending)
+        yield gauge("pending_rows", "Pending rows in the state.", "{row}", *pending)
         yield gauge("table_version", "The newest version of a table.", "{version}", *versions)
         text = "Up to when all changes of a table are in, by the clock of its source."
         yield gauge("complete_until_timestamp_seconds", text, "s", *complete)

@@ -433,11 +433,11 @@ def _check_origins(table: Table, rule: RowRule, known: Actions) -> None:
         versions = [schema.names for schema in table.versions]
         new = {name for name in new if any(not any({name, old} <= names for names in versions) for old in gone)}
     if new:
-        when = f"after {shown(min(gone))} was gone" if gone else "in a message that states no columns"
+        when = f"since {shown(min(gone))} disappeared" if gone else "in a message that states no columns"
         raise JobError(
             f"{_label(table.schema.table)} has the new column {shown(min(new))} {when}, and no statement says that it is"
-            " not a protected column under another name: nothing is written. Name it in leave_out or mask, or in plain,"
-            f' of match = "{rule.match}"'
+            " not a protected column under another name: nothing is written. Name it in leave_out, mask or plain of"
+            f' match = "{rule.match}"'
         )
 
 

@@ -223,5 +223,5 @@ def test_plain_is_of_avro_only(tmp_path, options):
     """Which is said before anything is read."""
     done = run(tmp_path, "--plain", *options, messages=[b"{}"])
     assert done.exit_code == 2
-    assert "--plain is of the Avro files of changes, and not of Parquet" in done.stderr
+    assert "--plain is for Avro files of changes, not for Parquet" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -453,7 +453,7 @@ def test_the_job_does_not_remove_its_input(tmp_path, monkeypatch, out):
     path.write_bytes(b"{}")
     result = run("run", path, "--out", out, "--force")
     assert result.exit_code == 2
-    assert "in.jsonl lies in a folder that is written" in result.stderr
+    assert "in.jsonl is in a folder that this command writes" in result.stderr
     assert path.read_bytes() == b"{}"
 
 

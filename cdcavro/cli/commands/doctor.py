@@ -78,10 +78,10 @@ class Check(NamedTuple):
 @click.option("--json", "is_json", is_flag=True, help="Print one object of JSON instead.")
 @click.pass_context
 def doctor(ctx: click.Context, *, is_json: bool) -> None:
-    """Say what is installed, what is missing for what, and what is broken.
+    """Show what is installed, what is missing for what, and what is broken.
 
-    That is Python, the engine, the extras with their packages, Java and Spark's jar. What is missing is no fault:
-    the exit code is 2 only if something that is installed cannot work.
+    This covers Python, the engine, the extras with their packages, Java and Spark's jar. Missing parts are not an
+    error: the exit code is 2 only if something that is installed cannot work.
     """
     checks = list(examine())
     if is_json:

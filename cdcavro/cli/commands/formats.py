@@ -95,9 +95,8 @@ def sniff(ctx: click.Context, inputs: Inputs, jobs: int, *, as_json: bool) -> No
     """Print the format of each message, one per line.
 
     With several files, each line starts with the message's file and line number; with --json, each is an object that
-    has them always. Messages of no known
-    format are reported on standard error; the exit code is then 1. If a file has messages of several formats,
-    the first line of each is told there, too.
+    always has them. Messages of no known format are reported on standard error; the exit code is then 1. If a file has
+    messages of several formats, the first line of each is reported there, too.
     """
     faults, out = Faults(inputs), check_standard(sys.stdout)
     before = 0
@@ -199,10 +198,10 @@ _SHOWN_FAULT: Final = 240
 @click.option("--json", "is_json", is_flag=True, help="Print one object of JSON instead.")
 @click.pass_context
 def inspect(ctx: click.Context, inputs: Inputs, *, every: bool, is_json: bool) -> None:
-    """Say what is in files of messages, and which command goes on from there.
+    """Show what files of messages contain, and which commands to run next.
 
-    That is the formats, the tables with their keys, columns and operations, and the first faults with their lines. The
-    format of every message is detected, so a file may have several. The exit code is 1 if messages are faulty.
+    This shows the formats, the tables with their keys, columns and operations, and the first faults with their lines.
+    The format of every message is detected, so a file may have several. The exit code is 1 if messages are faulty.
     """
     found = _Inspection(inputs)
     with Progress("inspecting", total_size(inputs.files)) as progress:

@@ -63,15 +63,15 @@ _PATIENCE: Final = 10.0
     "--framing",
     type=click.Choice([*FRAMINGS]),
     default=CONFLUENT,
-    help="Where the ids of schemas stand: before payloads, as Confluent's or Apicurio's serialisers write them, or in"
-    " the headers of records. Default: confluent.",
+    help="Where the ids of schemas are: before payloads, as Confluent's or Apicurio's serialisers write them, or in the"
+    " headers of records. Default: confluent.",
 )
 @click.option(
     "--format",
     metavar="mixed|NAME",
     callback=format_name(MIXED),
     default=MIXED,
-    help="The format of the messages. Default: mixed, by which each schema tells it.",
+    help="The format of the messages. Default: mixed, which takes it from each schema.",
 )
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected records to this file, as JSON lines.")
@@ -88,12 +88,12 @@ def unframe(
     max_rejects: MaxRejects,
     force: bool,
 ) -> None:
-    """Open Kafka records whose keys and values are Avro behind the id of a schema in a registry.
+    """Decode Kafka records whose keys and values are Avro with the id of a schema in a registry.
 
     A record is an object with `value` and perhaps `key`, both in base64, `topic`, `partition`, `offset`, `timestamp`
-    and `headers`, a list of objects with `key` and `value`: what Spark's to_json makes of its source of Kafka. What is
-    written is the same record with JSON as its key and value, which the other commands read as a message. Debezium's
-    Avro becomes what its JSON converter would have written, with its schema.
+    and `headers`, a list of objects with `key` and `value`, as to_json writes rows of Spark's Kafka source. The output
+    is the same record with JSON as its key and value, which the other commands read as a message. Debezium's Avro
+    becomes what its JSON converter would have written, with its schema.
     """
     check_files(inputs, out, rejects)
     opener = _opener(url, framing, format)
@@ -199,7 +199,7 @@ def _topic_template(_ctx: click.Context, _param: click.Parameter, value: str) ->
     metavar="TOPIC",
     default=TABLE_NAME,
     callback=_topic_template,
-    help=f"The topic of a table, in which {TABLE_NAME} is its name; without it, one topic has all tables. Default:"
+    help=f"The topic of a table, in which {TABLE_NAME} is its name; without it, all tables share a topic. Default:"
     f" {TABLE_NAME}.",
 )
 @from_option
@@ -227,9 +227,9 @@ def frame(
     """Convert row changes of any format to Debezium's Avro, in Kafka records whose schemas are published in a registry.
 
     A line is a record as `unframe` reads it: `topic`, and `key` and `value` in base64, each the id of its schema and a
-    payload as Kafka Connect's Avro converter writes it. A record without a value follows each delete. Of statements, only
-    TRUNCATE becomes a record; the schemas follow all of them. A message with a value that its column's type cannot hold is
-    rejected.
+    payload as Kafka Connect's Avro converter writes it. A tombstone follows each delete. TRUNCATE is the only statement
+    that becomes a record; the schemas follow all statements. A message with a value that its column's type cannot hold
+    is rejected.
     """
     check_files(inputs, out, rejects)
     tables = Tables(given=stated.types, zone=zone, on_misfit=REJECT, table=stated.table, **connector.modes._asdict())

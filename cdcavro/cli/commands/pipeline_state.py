@@ -153,7 +153,7 @@ def _lines(status: Status) -> list[str]:
     lines += [_position(lane) for lane in status.lanes[:_MOST]]
     if status.tables:
         shown = status.tables[:_MOST]
-        columns = ("table", "version", "rows", "waiting", *(["complete until"] if _has_marks(shown) else []), "")
+        columns = ("table", "version", "rows", "pending", *(["complete until"] if _has_marks(shown) else []), "")
         lines.append(table(columns, [_row(one, is_marked=_has_marks(shown)) for one in shown]))
         lines += [
             f"{plain(one.name)}: {number_of(one.late, 'change')} came late, of times up to which all were in"
@@ -245,10 +245,10 @@ ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {
     help="Only the rejects of this batch; can be repeated.",
 )
 def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -> None:
-    """Let a pipeline read its rejects again, once, after what was wrong is mended.
+    """Make a pipeline read its rejects again, once, after their cause is fixed.
 
-    They are moved to where `cdcavro sync` finds them with its next batch. Each is taken at the place at which it
-    arrived, so that changes made after it still win. What is refused again is a reject again.
+    They are moved to where `cdcavro sync` finds them with its next batch. Each keeps the place where it arrived, so
+    that changes made after it still win. A message that is refused again becomes a reject again.
     """
     from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
     from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
@@ -286,10 +286,10 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
 @force_option
 def decrypt(*, inputs: Inputs, key: str, out: str, force: bool) -> None:
-    """Decrypt the bytes of a pipeline's rejects, which rejects_raw = "encrypt" has encrypted.
+    """Decrypt the bytes of a pipeline's rejects, encrypted by rejects_raw = "encrypt".
 
-    What is written are the same lines of JSON, with `raw` and `record_key` as they would be without encryption. A line
-    that cannot be decrypted, or is no reject, is written as it is, and told.
+    The output is the same JSON lines, with `raw` and `record_key` as they would be without encryption. A line that
+    cannot be decrypted, or is not a reject, is written unchanged, and reported.
     """
     from cdcavro.sync.outputs.reject_cipher import RejectCipher  # noqa: PLC0415  as above
 
@@ -346,13 +346,13 @@ def _decrypted_line(line: bytes, cipher: RejectCipher) -> bytes:
     type=click.IntRange(min=7),
     default=7,
     metavar="DAYS",
-    help="Keep files that a version of the last DAYS needs. Default: 7, which is the least.",
+    help="Keep files that a version of the last DAYS needs. Default: 7, the minimum.",
 )
 def maintain(*, config: str, keep: int) -> None:
-    """Put small files of a pipeline's lake tables together, and remove files that no version needs any more.
+    """Compact a pipeline's lake tables, and remove files that no version needs any more.
 
-    Deletes whose guard is over are forgotten, too. The pipeline may run meanwhile. It is done without Spark, by the library that
-    writes the tables without it; what the library cannot do is said, table by table.
+    Deletes whose guard has expired are removed, too. The pipeline may run meanwhile. This works without Spark, with the
+    library that writes the tables there; what the library cannot do is reported, table by table.
     """
     from cdcavro.sync.config import read_config  # noqa: PLC0415  the other commands do not need it
 

@@ -143,4 +143,4 @@ def _check_input(path: str, out: str) -> None:
         raise FileError(path, "a file or folder that can be read", "one that cannot")
     for folder in (Path(out).resolve() / "payloads", Path(out).resolve() / "rejects"):
         if "://" not in path and Path(path).resolve().is_relative_to(folder):
-            raise click.UsageError(f"{click.format_filename(path)} lies in a folder that is written")
+            raise click.UsageError(f"{click.format_filename(path)} is in a folder that this command writes")

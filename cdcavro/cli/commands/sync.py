@@ -54,13 +54,13 @@ _BEAT: Final = 0.5
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
 @click.option("--avro", metavar="DIR", help="Write Avro files of the changes of each table to this folder instead.")
 @click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
-@click.option("--adopt", is_flag=True, help="Take over lake tables of another pipeline, which does not run any more.")
+@click.option("--adopt", is_flag=True, help="Take over lake tables of another pipeline, which no longer runs.")
 @click.option("--registry", metavar="URL", help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.")
 @click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
 @click.option(
     "--state",
     metavar="DIR",
-    help="The folder, or the address in an object store, for what the pipeline remembers, and for rejects.",
+    help="The folder, or address in an object store, of the pipeline's state and its rejects.",
 )
 @click.option(
     "--max-rejects",
@@ -70,30 +70,30 @@ _BEAT: Final = 0.5
 @click.option(
     "--metrics",
     metavar="HOST:PORT",
-    help="Serve metrics at /metrics and the health at /healthz here while it runs, e.g. 127.0.0.1:9400.",
+    help="Serve /metrics and /healthz at this address during the run, e.g. 127.0.0.1:9400.",
 )
 @click.option(
-    "--opentelemetry", is_flag=True, help="Send metrics, and a span for each batch, as variables OTEL_* say it."
+    "--opentelemetry", is_flag=True, help="Send metrics, and a span for each batch, as configured by variables OTEL_*."
 )
 @click.option(
     "--openlineage",
     metavar="JOB",
-    help="Send OpenLineage's events on a job of this name, as variables OPENLINEAGE_* say.",
+    help="Send OpenLineage events for a job of this name, as configured by variables OPENLINEAGE_*.",
 )
 @init_option
 @local_option
 @verbose_option
-@click.option("--once", is_flag=True, help="Stop when all that there is now has been read.")
-@click.option("--check", is_flag=True, help="Check the configuration and the connections, and do nothing.")
+@click.option("--once", is_flag=True, help="Stop when everything available has been read.")
+@click.option("--check", is_flag=True, help="Only check the configuration and the connections.")
 @click.option(
     "--report",
     "page",
     type=click.Path(dir_okay=False, writable=True),
     metavar="FILE",
-    help="Write a page in HTML on all batches so far, after each; with show, now.",
+    help="Write an HTML report on all batches so far, after each batch; with show, now.",
 )
 @click.option("--json", "is_json", is_flag=True, help="With show and status: print a line of JSON.")
-@click.option("--quiet", is_flag=True, help="Say nothing of each batch but which rows wait.")
+@click.option("--quiet", is_flag=True, help="Report only pending rows, not each batch.")
 @click.option(
     "--log",
     type=click.Choice(["text", "json"]),
@@ -119,19 +119,19 @@ def sync(
     master: str | None,
     **flags: Any,
 ) -> None:
-    """Keep lake tables in step with the databases whose changes arrive in topics or files.
+    """Keep lake tables up to date with databases whose changes arrive in topics or files.
 
-    Messages are read in batches, on Spark or in this process; each table gets its current state, its changelog, or both, or Avro files of
-    its changes. A run goes on where the one before stopped or was killed, and nothing is written twice. `show` prints
-    what a pipeline remembers, `status` whether it is healthy: its exit code is 1 if a table has stopped. `pause`
-    lets the rows of tables wait, `resume` lets them be written, and `reset` lets tables lose all that they have and
-    begin again with what is read from then on; each while no pipeline has the state.
+    Messages are read in batches, on Spark or in this process; for each table, its current state, its changelog, or
+    both are written, or Avro files of its changes. A run resumes where the previous one stopped or was killed, and
+    nothing is written twice. `show` prints what a pipeline remembers, `status` whether it is healthy: its exit code is
+    1 if a table has stopped. `pause` holds back the rows of tables, `resume` releases them, and `reset` empties tables,
+    which start again with what is read from then on; run these three while no pipeline uses the state.
     """
     _check_page(page)
     if flags["tables"] and action not in ("pause", "resume", "reset"):
-        raise click.UsageError("tables are named for pause, resume and reset only")
+        raise click.UsageError("only pause, resume and reset take names of tables")
     if flags["is_json"] and action not in ("show", "status"):
-        raise click.UsageError("--json is of show and status; --log json says each batch in JSON")
+        raise click.UsageError("--json works only with show and status; --log json reports each batch in JSON")
     if action is not None:
         known = None if config is None else _config(config, flags)
         ctx.exit(ACTIONS[action](Asked(flags["state"], known, config, page, flags["is_json"], flags["tables"])))
@@ -158,8 +158,8 @@ def _run(config: Config, runner: Callable[..., Pipeline | None], progress: Batch
     if pipeline is None:
         return 0
     if pipeline.waiting:
-        rows = f"rows of {number_of(pipeline.waiting, 'table')} wait in {config.state}"
-        say(config.redaction.of(f"{rows}, and are tried again with the next batch"))
+        rows = f"rows of {number_of(pipeline.waiting, 'table')} are pending in {config.state}"
+        say(config.redaction.of(f"{rows}, and will be retried with the next batch"))
     return REJECTED if pipeline.waiting or progress.is_all_rejected else 0
 
 
@@ -286,7 +286,7 @@ def _say_checked(config: Config, pipeline: Pipeline) -> None:
 
 def _check_page(page: str | None) -> None:
     if page is not None and not Path(page).absolute().parent.is_dir():
-        raise FileError(page, "a file in a folder that there is", "none")
+        raise FileError(page, "a file in an existing folder", "none")
 
 
 def _check_places(config: Config, pipeline: Pipeline) -> None:

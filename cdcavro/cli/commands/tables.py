@@ -98,7 +98,7 @@ _NO_ROWS: Final = "none"
     "--absent",
     type=click.Choice(ABSENT),
     default=UNSTATED,
-    help="What a column is that the row after a change does not have: unstated (the default), or null, where the"
+    help="What a column missing from the row after a change is: unstated (the default), or null, if the"
     " producer leaves out nulls, as AWS DMS and Maxwell may.",
 )
 @connector_options
@@ -389,7 +389,7 @@ def _check_outside(out: str, *files: str | None) -> None:
     folder = Path(out).resolve()
     for file in files:
         if file not in (None, STANDARD) and Path(str(file)).resolve().is_relative_to(folder):
-            raise click.UsageError(f"{click.format_filename(str(file))} lies in the folder that is written")
+            raise click.UsageError(f"{click.format_filename(str(file))} is in the folder that this command writes")
 
 
 def _labels(tables: Sequence[Table]) -> dict[int, str]:

@@ -81,9 +81,9 @@ def transcode(
     """Convert messages of one format to another.
 
     The two messages of an update that is sent in halves are joined. What the other format cannot hold is
-    counted on standard error, and listed in the --losses file with line, path, value and reason. One process does
-    all, whatever --jobs is, where messages depend on earlier ones: of Debezium, of formats that send updates in
-    halves, and to datahub_tuple.
+    counted on standard error, and listed in the --losses file with line, path, value and reason. Whatever --jobs is,
+    one process is used if messages depend on earlier ones: from Debezium, from formats that send updates in halves,
+    and to datahub_tuple.
     """
     check_files(inputs, out, losses, rejects)
     with (

@@ -352,7 +352,7 @@ def _unpack(first: pa.RecordBatch, batches: _Batches, say: Say) -> Iterator[pa.R
             for lines, length in line_arrays(chunk):
                 yield _like(first, lines, length)
     if any(pieces):
-        raise FileError(path, "one packed file", "bytes behind its end")
+        raise FileError(path, "one compressed file", "bytes after its end")
 
 
 def _like(first: pa.RecordBatch, lines: pa.Array, length: int | None) -> pa.RecordBatch:

@@ -160,7 +160,7 @@ class LocalStore:
         """
         local = local_folder(f"{folder}/batch={batch}")
         if local is None:
-            raise JobError(f"rejects are written to a folder of this machine, and {folder} is none: run it on Spark")
+            raise JobError(f"rejects are written to a local folder, which {folder} is not: run it on Spark")
         new = local.with_name(f"_{local.name}.new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(parents=True)

@@ -347,7 +347,7 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
     Raises `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact.
     """
     if schema_of(table).is_mapped:
-        raise SchemaError(identifier, "deltalake compacts no table with renamed columns: OPTIMIZE on Spark does")
+        raise SchemaError(identifier, "deltalake cannot compact tables with renamed columns: OPTIMIZE on Spark can")
     found = table.optimize.compact(writer_properties=properties)
     return int(found["numFilesRemoved"]) - int(found["numFilesAdded"])
 

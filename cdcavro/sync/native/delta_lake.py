@@ -99,7 +99,7 @@ class NativeDelta(DeltaLake):
 
     def _table(self, folder: str) -> NativeDeltaTable:
         if not SCHEME.match(folder) and _CODE.search(folder):
-            raise SetupError(f"{folder}: deltalake takes a percent sign in a path for a code: use another folder")
+            raise SetupError(f"{folder}: deltalake reads a percent sign in a path as an escape: use another folder")
         return NativeDeltaTable(folder, self)
 
     def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:

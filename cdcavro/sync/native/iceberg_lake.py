@@ -349,7 +349,7 @@ class NativeIcebergTable:
 
     def compact(self) -> int:
         """Raise `SchemaError`: pyiceberg has no call for it."""
-        raise SchemaError(self.identifier, "pyiceberg does not put files together: Spark's rewrite_data_files does")
+        raise SchemaError(self.identifier, "pyiceberg does not compact files: Spark's rewrite_data_files does")
 
     def vacuum(self, keep: timedelta) -> int:  # noqa: ARG002  as that of Delta Lake
         """Raise `SchemaError`: pyiceberg would forget snapshots and leave their files, which nothing would find then."""

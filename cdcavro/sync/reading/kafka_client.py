@@ -108,7 +108,7 @@ class KafkaCluster:
             # Another broker may hear of it a little later.
             while (found := self._described(topic)) is None:
                 if time.monotonic() > until:
-                    raise JobError(f"{self.name} has created the topic {topic}, and has it not")
+                    raise JobError(f"{self.name} created the topic {topic}, but does not have it")
                 time.sleep(_MOMENT)
         return found
 

@@ -178,5 +178,5 @@ def topic_pattern(pattern: str) -> Callable[[str], bool]:
     try:
         matcher = re.compile(made, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
-        raise JobError(f"the pattern of topics {plain(pattern)} is none: {error}") from error
+        raise JobError(f"the topic pattern {plain(pattern)} is invalid: {error}") from error
     return lambda name: matcher.fullmatch(name) is not None

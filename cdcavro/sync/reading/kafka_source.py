@@ -239,7 +239,7 @@ class KafkaReader:
             )
         for name, one in found.items():
             if one.error is not None and name not in missing:
-                raise JobError(f"{self.name} does not tell of the topic {plain(name)}: {self.sentence(one.error)}")
+                raise JobError(f"{self.name} does not describe the topic {plain(name)}: {self.sentence(one.error)}")
         return sorted((name, number) for name, one in found.items() for number in one.partitions)
 
     def _offsets(self, partitions: Iterable[tuple[str, int]], spec: int) -> dict[tuple[str, int], int]:

@@ -84,7 +84,7 @@ def _open_text(path: str, say: Say) -> Iterator[Stream]:
         with unpack(path, stream, say) as text:
             yield text
         if stream.read(1):
-            raise FileError(path, "one packed file", "bytes behind its end")
+            raise FileError(path, "one compressed file", "bytes after its end")
 
 
 def _line_arrays(stream: Stream, size: int) -> Iterator[tuple[pa.Array, int | None]]:

@@ -170,7 +170,9 @@ class RowEdit:
         kept = {key: value for key, value in was.items() if key not in ("type", "code", "note", "given")}
         if without_attributes(old) == without_attributes(avro):
             if (was.get("type"), was.get("note")) != (attributes.get("type"), attributes.get("note")):
-                self._log(f"column {shown(name)} is {attributes.get('type')}, and was {was.get('type')}: held alike")
+                self._log(
+                    f"column {shown(name)} is {attributes.get('type')}, and was {was.get('type')}: stored the same way"
+                )
         elif was.get("since", 1) == self.version:
             is_filled, fill = field.get("default") is not None or OLDER in was, None if fill is ABSENT else fill
             field.update(field_with_type(field, avro, fill if is_filled else None))
@@ -273,7 +275,7 @@ class RowEdit:
         self._older.setdefault(name, []).append(field)
         self._newest[name] = heir
         text = f"column {shown(name)} is {avro_label(avro)} from version {self.version} on, in the field {heir['name']}"
-        self._log(f"{text}; as {was} it does not read as that, and older rows keep it in {field['name']}")
+        self._log(f"{text}; as {was} it cannot be read as that, and older rows keep it in {field['name']}")
 
     def _pin(self) -> None:
         """Write out the full names of all types, so that the record's namespace may change."""

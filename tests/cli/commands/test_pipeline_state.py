@@ -53,7 +53,7 @@ def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
         "read 2 = written 1 + rejected 1 + statements 0 + left out 0 + tombstones 0, 1 row",
         "0 files left to read",
         f"{made.folder}/in/0000.jsonl to line 2",
-        "table  version  rows  waiting",
+        "table  version  rows  pending",
         "d.t          1     1        0",
     ]
     found = json.loads(cdcavro("sync", "status", "--state", "state", "--json").stdout)
@@ -152,7 +152,7 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
     [
         (("status",), "status needs --state or --config"),
         (("status", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
-        (("pause", "d.t", "--state", "state", "--json"), "--json is of show and status"),
+        (("pause", "d.t", "--state", "state", "--json"), "--json works only with show and status"),
         (("pause", "--state", "state"), "pause needs the names of tables, such as shop.orders"),
         (
             ("pause", "d.tt", "--state", "state"),
@@ -161,7 +161,7 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
         (("reset", "--state", "state"), "reset needs the names of tables, such as shop.orders"),
         (("reset", "d.tt", "--state", "state"), "expected the name of one table of the pipeline (did you mean d.t?)"),
         (("pause", "d.t", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
-        (("status", "d.t", "--state", "state"), "tables are named for pause, resume and reset only"),
+        (("status", "d.t", "--state", "state"), "only pause, resume and reset take names of tables"),
         (("statu", "--state", "state"), "'statu' is not one of"),
     ],
 )
@@ -181,7 +181,7 @@ def test_status_says_up_to_when_tables_are_complete_and_what_came_late():
     ]
     status = Status(False, None, None, None, None, {}, 3, None, "messages", None, tables, [])
     assert "\n".join(_lines(status)).splitlines()[2:] == [
-        "table  version  rows  waiting  complete until",
+        "table  version  rows  pending  complete until",
         "d.t          1     2        0  2023-11-14 22:13:20",
         "d.u          1     1        0                       paused",
         "d.t: 3 changes came late, of times up to which all were in",

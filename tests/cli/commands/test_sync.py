@@ -141,7 +141,7 @@ def test_ctrl_c_says_what_was_done_and_how_to_go_on(made: LocalJob):
         process.send_signal(signal.SIGINT)
         account, said = process.communicate()
     assert process.returncode == 130
-    assert "interrupted: batch 0 was the last that was done. The same command goes on from there" in said
+    assert "interrupted: batch 0 was the last that was done. The same command resumes from there" in said
     assert account.splitlines()[-1] == "read 3 = written 2 + rejected 1"
     assert made.run() == []
 
@@ -200,7 +200,7 @@ def test_rows_that_wait_and_rejects_alone_are_no_success(made: LocalJob):
     flags = ("--files", "in", "--format", "debezium", "--delta", "other", "--state", "s", "--local", "--once")
     done = sync(*flags, cwd=made.folder)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 3 = written 0 + rejected 3"), done.stderr
-    assert done.stderr.splitlines()[-1] == "all of them look like canal: --format says otherwise"
+    assert done.stderr.splitlines()[-1] == "all of them look like canal, unlike the --format given"
 
 
 @pytest.mark.slow

@@ -334,7 +334,7 @@ def test_no_file_of_the_user_goes_with_the_folder_that_is_replaced(tmp_path):
     for arguments in ([inside], [tmp_path / "in.jsonl", "--rejects", inside]):
         done = run("tables", *arguments, "--out", tmp_path / "out", "--force")
         assert (done.exit_code, inside.read_bytes()) == (2, CREATE + b"\n")
-        assert "mine.jsonl lies in the folder that is written" in done.stderr
+        assert "mine.jsonl is in the folder that this command writes" in done.stderr
 
 
 def _tree(folder):

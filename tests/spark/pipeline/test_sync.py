@@ -93,7 +93,7 @@ def test_an_interrupt_while_spark_starts_is_a_sentence(tmp_path: Path, number: i
         said = process.stderr.read()
     assert (process.returncode, said) == (
         code,
-        "interrupted: no batch was done. The same command goes on from there, with what state remembers\n",
+        "interrupted: no batch was done. The same command resumes from there, with the state in state\n",
     )
 
 
@@ -186,8 +186,8 @@ def test_flags_name_the_sink_and_the_registry():
         (("--avro", "files", *FLAGS), "either --delta or --avro"),
         (("--format", "canall", *FLAGS[:2], *FLAGS[4:]), "canall"),
         (("show", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
-        (("--report", "no/where.html", *FLAGS), "no/where.html: expected a file in a folder that there is, got none"),
-        (("--topic", "t", *FLAGS), "--topic is of --kafka, and not of --files"),
+        (("--report", "no/where.html", *FLAGS), "no/where.html: expected a file in an existing folder, got none"),
+        (("--topic", "t", *FLAGS), "--topic is for --kafka, not for --files"),
         (FLAGS, "in: expected a file or folder, got none"),
         (("--files", ".", *FLAGS[2:6], "--state", "flat/s"), "flat/s: expected a folder, or a place for one, got '"),
         (("--files", ".", *FLAGS[2:4], "--delta", "flat", *FLAGS[6:]), "flat: expected a folder, or a place for one"),
@@ -257,7 +257,7 @@ def test_a_wrong_format_is_told_and_no_success(tmp_path: Path):
     flags = ("--files", "in", "--format", "debezium", "--delta", "lake", "--state", "state", "--once")
     done = sync(*flags, cwd=tmp_path)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 3 = written 0 + rejected 3"), done.stderr
-    assert done.stderr.splitlines()[-1] == "all of them look like canal: --format says otherwise"
+    assert done.stderr.splitlines()[-1] == "all of them look like canal, unlike the --format given"
 
 
 def test_rejects_at_an_address_are_not_moved(tmp_path: Path):

@@ -464,7 +464,7 @@ def test_a_table_that_gets_another_form_waits_and_one_whose_changes_are_gone_sto
     assert [*report.waiting] == ["d.u"]
     made.lake["table_forms"] = (("d.u", "history"),)
     made.send(row(1, es=5000, table="u"))
-    with pytest.raises(JobError, match="of which only the last change of each key was kept, and now changelog or form"):
+    with pytest.raises(JobError, match="have only the last change of each key, and changelog or form now needs all"):
         made.run()
 
 

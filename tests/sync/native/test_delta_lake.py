@@ -501,7 +501,7 @@ def test_errors_name_the_table(lake):
         table.alter([Step(DROP, "x", LakeColumn("x", "x", "int"))], {})
     with pytest.raises(SchemaError, match="there is a column 'ID' already"):
         table.alter([Step(ADD, "ID", LakeColumn("ID", "x", "int"))], {})
-    with pytest.raises(SetupError, match="takes a percent sign in a path for a code"):
+    with pytest.raises(SetupError, match="reads a percent sign in a path as an escape"):
         NativeDelta(f"{lake.root}/a%41").table(NAME)
     file = min(log_folder(table.folder).glob("*.json"))
     features = '"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["odd"],"writerFeatures":["odd"]'
