@@ -141,6 +141,16 @@ class JobState:
         return self.folder / f"{number:012}.json"
 
 
+class _NameShape(msgspec.Struct, array_like=True):
+    """The name of a table in the lake, and what it is called there as a shard, if it is one."""
+
+    number: int
+    database: str | None
+    schema: str | None
+    table: str
+    shard: str | None = None
+
+
 class _StateShape(msgspec.Struct):
     """The shape of a batch's file, as far as it is read back: the same members, whatever else there is."""
 
@@ -150,7 +160,7 @@ class _StateShape(msgspec.Struct):
     clock: list[tuple[tuple[str, int, str], tuple[str, int, int, str, int], int, list[int], int]]
     totals: dict[str, int] = {}
     read: list[tuple[str | None, int | None, str | None, int, int]] = []
-    names: list[tuple[int, str | None, str | None, str]] = []
+    names: list[_NameShape] = []
     versions: list[tuple[int, int]] = []
     # As `Completeness.facts` has them.
     reached: list[tuple[str, int, int | None, int, int | None]] = []

@@ -34,7 +34,7 @@ from cdcavro.lake.sql_statements import (
 from cdcavro.lake.table_shape import NO_SHAPE, TableShape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from cdcavro.lake.evolution import Step
@@ -247,9 +247,9 @@ class CompletionTimes:
 
     def __init__(self, minutes: float) -> None:
         self._seconds = minutes * 60
-        self._told: dict[TableName, float] = {}
+        self._told: dict[Hashable, float] = {}
 
-    def properties(self, name: TableName, complete_until: str | None) -> dict[str, str]:
+    def properties(self, name: Hashable, complete_until: str | None) -> dict[str, str]:
         """Return the property that a table is told now; none if that is not known, or it is not yet time."""
         now = time.monotonic()
         if complete_until is None or now < self._told.get(name, now - self._seconds) + self._seconds:

@@ -28,6 +28,8 @@ AGAIN: Final = f"{OWN}again"
 IS_DELETED: Final = f"{OWN}is_deleted"
 GONE: Final = f"{OWN}gone"
 DELETED_AT: Final = f"{OWN}deleted_at"
+# Which of the tables that are written into one lake table a row is of.
+SHARD: Final = f"{OWN}shard"
 # The operation of the row before an update, in a changelog.
 BEFORE: Final = "b"
 FLOOR: Final = "cdcavro.floor"

@@ -104,6 +104,9 @@ class WrittenTable(NamedTuple):
     schema: TableSchema
     # Whether it has a current state, in a lake that keeps them.
     has_key: bool
+    # What it is called for people, and as a shard, if it is one.
+    label: str
+    shard: str | None = None
 
 
 @dataclass
@@ -456,7 +459,8 @@ class Batches:
             else:
                 own = self._protection.public(tables[one.number])
                 has_key = changelog_reason(own.versions) is None
-                report.written.append(WrittenTable(self._names.names[one.number], own.schema, has_key))
+                known, shard = self._names.names[one.number], self._names.shards.get(one.number)
+                report.written.append(WrittenTable(known, own.schema, has_key, name, shard))
         report.waiting = dict(self._refused)
         pending: Counter[str] = Counter()
         waiting = self._rows.waiting.counts()

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from cdcavro.errors import FileError, plain, shown
+from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import is_lake
 from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.schema_changes import SchemaChanges
 from cdcavro.sync.outputs.sink_settings import (
     WITH_FORM,
+    AvroFiles,
     Job,
+    KafkaTopics,
     LakeNames,
     LakeSettings,
     StatementRules,
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cdcavro.sync.outputs.schema_changes import SchemaChangeOutput
-    from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics
     from cdcavro.sync.settings import RegistrySettings
     from cdcavro.sync.sources import Kafka
 
@@ -93,12 +95,7 @@ class Pipeline:
             raise ValueError("rejects go to where the state is, if that is an object store: leave rejects out")
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")
-        merging = self.settings.routes.merging
-        if merging is not None:
-            raise ValueError(
-                f"[[route]] from {shown(merging.pattern)} to {shown(merging.to)} writes several tables into one, which no"
-                " runner does yet: say in to what each * stands for, such as {1}"
-            )
+        self._check_routes()
         if self.registry is None:
             if self.sink.topic is not None:
                 raise ValueError("framed payloads need a registry, which has the ids of their schemas")
@@ -106,6 +103,27 @@ class Pipeline:
         if self.sink.topic is not None and self.registry.topic is not None:
             raise ValueError("subjects are named after the topics of Kafka: the registry takes no topic of its own")
         self.registry.strategy_for(self.sink.topic or self.registry.topic)
+
+    def _check_routes(self) -> None:
+        """Raise `ValueError` for routes that write several tables into one by mistake, or where that is not possible."""
+        merging, shards = self.settings.routes.merging, self.settings.routes.of_shards
+        if merging is not None:
+            raise ValueError(
+                f"[[route]] from {shown(merging.pattern)} to {shown(merging.to)} writes several tables into one: say in to"
+                " what each * stands for, such as {1}, or shards = true if that is meant"
+            )
+        if shards is None:
+            return
+        what = f"[[route]] to {shown(shards.to)} has shards"
+        sink = self.sink
+        if isinstance(sink, KafkaTopics | AvroFiles):
+            raise ValueError(f"{what}, which only lake tables have, and rows go to {sink.name}")  # noqa: TRY004
+        if sink.behavior != LENIENT:
+            raise ValueError(f'{what}, none of which may take a column from others: behavior in [lake] is "{LENIENT}"')
+        if sink.is_adopting:
+            raise ValueError(f"{what}, and lake tables of other pipelines are not adopted as tables of shards")
+        if self.registry is not None and self.registry.topic is not None:
+            raise ValueError(f"{what}, whose schemas would have one subject: leave topic out of [registry]")
 
     @cached_property
     def stored(self) -> StoredState | None:
@@ -218,9 +236,14 @@ def _facts_of_last_batch(folder: Path) -> dict[str, Any]:
     return state.facts(max(state.batches(), default=-1) + 1)
 
 
+def lake_names(folder: Path) -> LakeNames:
+    """Return what tables are called in the lake."""
+    return LakeNames.of(_facts_of_last_batch(folder).get("names", []))
+
+
 def names_in(folder: Path) -> dict[int, TableName]:
     """Return what tables are called in the lake, by their numbers."""
-    return LakeNames.of(_facts_of_last_batch(folder).get("names", [])).names
+    return lake_names(folder).names
 
 
 def pause(folder: Path, tables: Sequence[str], *, is_paused: bool) -> list[str]:
@@ -247,14 +270,17 @@ def reset(folder: Path, tables: Sequence[str]) -> list[str]:
         sink = _stated_job(folder / JOB)[1]
         if not is_lake(sink):
             raise FileError(str(folder), "the state of a pipeline into a lake", f"that of one into {sink}")
-        names, numbers = _named(folder, tables), names_in(folder)
+        names, known = _named(folder, tables), lake_names(folder)
         batch = max(JobState(folder / BATCHES).batches(), default=-1)
         if (folder / CHECKPOINT / "metadata").exists():
             planned = Checkpoint(folder / CHECKPOINT).last
             batch = batch if planned is None else max(batch, planned.number)
         waiting, resets = WaitingRows(folder / WAITING), table_resets(folder)
         for name in names:
-            waiting.keep_reset(max(number for number, own in numbers.items() if own == name), batch)
+            # Of tables that had the name one after another the last one has it; each shard is emptied by itself.
+            last = {known.shards.get(number): number for number, own in sorted(known.names.items()) if own == name}
+            for number in last.values():
+                waiting.keep_reset(number, batch)
             resets[name] = sorted({*resets.get(name, ()), batch})
         # From here on it counts.
         put_resets(folder, resets)

@@ -43,7 +43,7 @@ from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lock_state
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lake_names, lock_state
 from cdcavro.sync.reading.stored_state import is_stored
 from cdcavro.sync.sources import Files, Kafka
 
@@ -101,6 +101,8 @@ class Pipeline(pipeline.Pipeline):
             raise ValueError(_STORED)
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
+        if self.settings.routes.of_shards is not None:
+            raise ValueError(_SHARDS)
         for rule in self.settings.rules:
             _check_function(rule)
 
@@ -163,6 +165,8 @@ class Pipeline(pipeline.Pipeline):
             sink = self._connect(spark)
             check_places(self.places, spark, self.source)
             job = job_of(folder, sink.identity(spark))
+            if lake_names(folder).shards:
+                raise JobError(f"{folder}: tables are written into one as shards. {_SHARDS}")
             writer: Writer = sink.writer(job, publisher)
             outputs = outputs_of(self.places, job.id)
             # Rejects that go to other places than a folder of this machine are taken from a frame.
@@ -451,6 +455,7 @@ def _bounded_raw(raw: Column, length: Column) -> Column:
 
 
 PACKAGES: Final = "spark.jars.packages"
+_SHARDS: Final = 'Routes with shards = true are for runs without Spark: run = "local" or --local'
 _STORED: Final = (
     "Spark keeps its state in a folder that all its machines see: a state in an object store is that of a run without"
     ' Spark, run = "local" or --local'

@@ -47,6 +47,7 @@ from cdcavro.sync.native.row_images import (
     read_envelopes,
     texts_of,
 )
+from cdcavro.sync.native.shard_tables import ShardLake
 from cdcavro.sync.outputs.sink_settings import StatementRules, TableForms
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
+
+    # What a table is called in the lake, and what tells it from others there.
+    _Place = tuple[TableName, str | None]
 
 # How large a table may be.
 MOST_BYTES: Final = 1 << 30
@@ -89,6 +93,10 @@ class Part(Protocol):
     @property
     def complete_until(self) -> str | None:
         """Up to when the table is complete once they are written; None if that is not known."""
+
+    @property
+    def shard(self) -> str | None:
+        """What tells the table from others in its lake table; None if it is alone there."""
 
 
 class TableResult(NamedTuple):
@@ -134,11 +142,12 @@ class NativeTables:
     complete_minutes: float = 10
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
-    _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
-    _forgotten: dict[TableName, date] = field(default_factory=dict)
-    _known: dict[TableName, NativeCache] = field(default_factory=dict)
+    # By tables and their shards.
+    _prepared: dict[tuple[_Place, str], tuple[int, int]] = field(default_factory=dict)
+    _forgotten: dict[_Place, date] = field(default_factory=dict)
+    _known: dict[_Place, NativeCache] = field(default_factory=dict)
     # Why tables have no current state, as it was said last.
-    _reasons: dict[TableName, str | None] = field(default_factory=dict)
+    _reasons: dict[_Place, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Know of no table when it was told up to when it is complete."""
@@ -179,7 +188,7 @@ class NativeTables:
 
     def forget(self, name: TableName) -> None:
         """Forget what is known of a table, which another writer changes."""
-        self._known.pop(name, None)
+        self._known.pop((name, None), None)
 
     def _claim(self, name: TableName) -> None:
         """Find the lake tables of a table, and make them this pipeline's."""
@@ -198,62 +207,69 @@ class NativeTables:
     def _write(self, table: Table, name: TableName, waiting: Sequence[Part]) -> TableResult:
         steps: list[str] = []
         written: list[NativeTable] = []
-        lake = self._lakes[name]
+        place = name, waiting[0].shard if waiting else None
+        lake = self._lakes[name] if place[1] is None else ShardLake(self._lakes[name], place[1], table.versions)
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
         try:
+            if place[1] is not None and behavior != LENIENT:
+                raise SchemaError(name.table, f'is of shards, for which behavior in [lake] is "{LENIENT}"')
             reason = changelog_reason(table.versions)
             if self.is_current and reason is None:
-                known = self._known.setdefault(name, NativeCache())
+                known = self._known.setdefault(place, NativeCache())
                 own = lake, name, behavior, self.guard, known, self.change_columns, excluded
                 form = self.forms.of(table)
                 state = NativeState(*own) if form == CURRENT else NativeVersions(*own, form=form)
-                self._merge(state, table, waiting, steps)
+                self._merge(state, place, table, waiting, steps)
                 written.append(lake.table(name))
             if self.is_changelog or reason is not None:
                 log = NativeChangelog(lake, name, behavior, self.change_columns, excluded)
-                if self.is_current and self._reasons.get(name) != reason:
-                    self._reasons[name] = reason
+                if self.is_current and self._reasons.get(place) != reason:
+                    self._reasons[place] = reason
                     steps += [] if reason is None else [reason]
-                self._append(log, table, waiting, steps)
+                self._append(log, place, table, waiting, steps)
                 written.append(log.lake_table)
         except CdcAvroError as error:
             # Somebody may mend the lake table.
-            self._known.pop(name, None)
+            self._known.pop(place, None)
             return TableResult(table.number, steps, _sentence(error))
         try:
-            self._tell(written, name, waiting)
+            self._tell(written, place, waiting)
         except CdcAvroError as error:
             # The rows are written all the same.
             steps.append(f"{COMPLETE} is not set: {_sentence(error)}")
         return TableResult(table.number, steps, None)
 
-    def _tell(self, written: Sequence[NativeTable], name: TableName, waiting: Sequence[Part]) -> None:
+    def _tell(self, written: Sequence[NativeTable], place: _Place, waiting: Sequence[Part]) -> None:
         """Let the lake tables of a table that were written say up to when it is complete, if it is time."""
-        properties = self._completion.properties(name, waiting[-1].complete_until if waiting else None)
+        properties = self._completion.properties(place, waiting[-1].complete_until if waiting else None)
         for table in written if properties else ():
             table.alter([], properties)
 
-    def _merge(self, state: NativeState, table: Table, waiting: Sequence[Part], steps: list[str]) -> None:
+    def _merge(
+        self, state: NativeState, place: _Place, table: Table, waiting: Sequence[Part], steps: list[str]
+    ) -> None:
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
         rows = pa.concat_tables([part.rows for part in waiting]) if waiting else None
         if facts is not None and rows is not None:
             rows, facts = followed_rows(rows, facts, state.excluded)
         self._prepare(
             "state",
-            state.table,
+            place,
             table,
-            lambda: steps.extend(map(str, state.prepare(table.versions, facts=facts))),
+            lambda: steps.extend(_done(state.lake, state.prepare(table.versions, facts=facts))),
         )
         if rows is not None:
             state.merge(rows, table.versions, facts=facts)
             today = datetime.now(UTC).date()
-            if self._forgotten.get(state.table) != today:
+            if self._forgotten.get(place) != today:
                 state.forget_deletes()
-                self._forgotten[state.table] = today
+                self._forgotten[place] = today
 
-    def _append(self, log: NativeChangelog, table: Table, waiting: Sequence[Part], steps: list[str]) -> None:
-        self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(table.versions))))
+    def _append(
+        self, log: NativeChangelog, place: _Place, table: Table, waiting: Sequence[Part], steps: list[str]
+    ) -> None:
+        self._prepare("log", place, table, lambda: steps.extend(_done(log.lake, log.prepare(table.versions))))
         lake_table = log.lake_table
         if log.table not in self._until:
             self._until[log.table] = adopted_until(lake_table.properties() or {})
@@ -264,12 +280,17 @@ class NativeTables:
             since = None if part.attempt.is_first else part.attempt.since or WAITED
             log.append(rows, table.versions, Mark(part.mark(self.job, table.number), part.batch, since))
 
-    def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
+    def _prepare(self, kind: str, place: _Place, table: Table, prepare: Callable[[], None]) -> None:
         """Prepare a lake table for the newest version, unless that is done, or a later table goes on with it."""
         wanted = table.number, table.schema.version
-        if self._prepared.get((name, kind), (-1, 0)) < wanted:
+        if self._prepared.get((place, kind), (-1, 0)) < wanted:
             prepare()
-            self._prepared[name, kind] = wanted
+            self._prepared[place, kind] = wanted
+
+
+def _done(lake: NativeLake, steps: Sequence[Step | str]) -> list[str]:
+    """Return what was done to a lake table: of the steps of a shard those that no other one had brought."""
+    return [str(step) for step in (lake.done(steps) if isinstance(lake, ShardLake) else steps)]
 
 
 def _sentence(error: CdcAvroError) -> str:

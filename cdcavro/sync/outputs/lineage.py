@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdcavro.errors import SchemaError, SetupError, hide_credentials, visible
 from cdcavro.lake.escaped_names import folder_names, topic_name
 from cdcavro.lake.lakes import FORMS, DeltaLake
-from cdcavro.lake.sql_statements import CHANGELOG, change_types
-from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings, label_of
+from cdcavro.lake.sql_statements import CHANGELOG, SHARD, change_types
+from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
 from cdcavro.sync.sources import Files
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class Lineage:
         for label, operations in report.operations.items():
             self._came[label] += sum(operations.values())
         for table in report.written:
-            label = label_of(table.name)
+            label = table.label
             count = None if label in self._waited else self._came.pop(label, 0)
             for name, columns in output_names(self._pipeline, table):
                 field = facets.schema_dataset.SchemaDatasetFacetFields
@@ -216,7 +216,7 @@ def output_names(pipeline: Pipeline, table: WrittenTable) -> Iterator[tuple[Data
         elif isinstance(sink, AvroFiles):
             yield dataset_name("/".join([str(sink.folder), *folder_names(table.name)])), columns
         else:
-            others = change_types(sink.change_columns)
+            others = change_types(sink.change_columns) | ({} if table.shard is None else {SHARD: "string"})
             if sink.is_current and table.has_key:
                 yield lake_name(sink, table, ""), {**columns, **FORMS[sink.form], **others}
             if sink.is_changelog or not table.has_key:

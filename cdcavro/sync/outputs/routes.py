@@ -23,14 +23,17 @@ _NUMBER: Final = re.compile(r"\{([0-9]{1,3})\}")
 class Route(Struct, frozen=True, forbid_unknown_fields=True):
     """What some tables are called where they are written: of several routes, the first that fits a table counts.
 
-    Routes that write several tables into one are refused so far. Raises `ValueError`.
+    Raises `ValueError`.
 
     * `from`: the name of tables: `table`, `database.table` or `database.schema.table`, with `*` for any text in a part.
     * `to`: their name where they are written, with as many parts; `{1}` is what the first `*` stands for, and so on.
+    * `shards`: whether tables that get one name are written into one lake table, whose rows say in `_cdc_shard` which
+      one they are of.
     """
 
     pattern: str = msgspec.field(name="from")
     to: str
+    shards: bool = False
 
     def __post_init__(self) -> None:
         """Check that the two fit together."""
@@ -83,10 +86,10 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Routed(NamedTuple):
-    """What a table is called where it is written, and whether the route gives that name to others, too."""
+    """What a table is called where it is written, and whether it is a shard of what is called so."""
 
     name: TableName
-    is_merging: bool = False
+    is_shard: bool = False
 
 
 class Routes:
@@ -94,20 +97,25 @@ class Routes:
 
     def __init__(self, routes: Sequence[Route] = ()) -> None:
         self._routes = tuple(routes)
-        targets = [route.to for route in self._routes]
-        self._merging = [route.is_merging or targets.count(route.to) > 1 for route in self._routes]
 
     @property
     def merging(self) -> Route | None:
-        """The first route that writes several tables into one; None if none does."""
-        return next((route for route, merges in zip(self._routes, self._merging, strict=True) if merges), None)
+        """The first route that writes several tables into one without a word on shards; None if none does."""
+        targets = [route.to for route in self._routes]
+        merging = (route for route in self._routes if route.is_merging or targets.count(route.to) > 1)
+        return next((route for route in merging if not route.shards), None)
+
+    @property
+    def of_shards(self) -> Route | None:
+        """The first route of shards; None if there is none."""
+        return next((route for route in self._routes if route.shards), None)
 
     def target(self, table: TableName) -> Routed:
         """Return what a table is called."""
-        for route, merges in zip(self._routes, self._merging, strict=True):
+        for route in self._routes:
             name = route.target(table)
             if name is not None:
-                return Routed(name, merges)
+                return Routed(name, route.shards)
         return Routed(table)
 
     def unmatched(self, tables: Collection[TableName]) -> list[Route]:

@@ -325,7 +325,9 @@ class Job(NamedTuple):
 class LakeNames:
     """What each table is called in the lake; `names` maps numbers to names, as another one had them.
 
-    `routes` (`Routes`) say what a table is called there; without one that fits, it has its own name.
+    `routes` (`Routes`) say what a table is called there; without one that fits, it has its own name. `shards` maps the
+    numbers of those that are written into one lake table to what tells them apart there: the names that they had when they
+    were first written, each of one table at a time.
 
     A table keeps the name that it had when it was first written. A table that takes the name of one that was dropped
     goes on with its lake table. A number is put behind a name that another table still has, or that differs from
@@ -334,9 +336,14 @@ class LakeNames:
     """
 
     def __init__(
-        self, names: Mapping[int, TableName] | None = None, template: str | None = None, routes: Routes | None = None
+        self,
+        names: Mapping[int, TableName] | None = None,
+        template: str | None = None,
+        routes: Routes | None = None,
+        shards: Mapping[int, str] | None = None,
     ) -> None:
         self.names: dict[int, TableName] = dict(names or {})
+        self.shards: dict[int, str] = dict(shards or {})
         self._template, self._routes = template, routes or Routes()
         self._numbers: dict[tuple[str | None, ...], list[int]] = {}
         for number, name in self.names.items():
@@ -347,7 +354,10 @@ class LakeNames:
         known = self.names.get(table.number)
         if known is not None:
             return known
-        name = self._free(table.schema.table, tables)
+        source = table.schema.table
+        name = self._free(source, tables)
+        if self._routes.target(source).is_shard:
+            self.shards[table.number] = self._free_shard(source, name, tables)
         self.names[table.number] = name
         self._numbers.setdefault(caseless_name(name), []).append(table.number)
         return name
@@ -362,23 +372,39 @@ class LakeNames:
 
     def _free(self, source: TableName, tables: Sequence[Table]) -> TableName:
         """Return the name that a table that has none would get now."""
-        own, count = self._wanted(source), 1
-        self._check_alone(own, source, tables)
+        own, count, is_shard = self._wanted(source), 1, self._routes.target(source).is_shard
+        self._check_alone(own, source, tables, is_shard=is_shard)
         name = own
-        while self._is_taken(name, tables):
+        while self._is_taken(name, tables, is_shard=is_shard):
             count += 1
             name = TableName(own.database, own.schema, f"{own.table}~{count}")
         return name
+
+    def _free_shard(self, source: TableName, name: TableName, tables: Sequence[Table]) -> str:
+        """Return what a table of the source that has no name is called as a shard of a lake table."""
+        own, count = label_of(source), 1
+        others = [number for number in self.shards if self.names[number] == name]
+        taken = {self.shards[one] for one in others if not (tables[one].is_gone and tables[one].schema.table == source)}
+        shard = own
+        while shard in taken:
+            count += 1
+            shard = f"{own}~{count}"
+        return shard
 
     def _wanted(self, source: TableName) -> TableName:
         own = self._routes.target(source).name
         return own if self._template is None else name_by_template(self._template, own)
 
-    def _check_alone(self, name: TableName, source: TableName, tables: Sequence[Table]) -> None:
-        """Raise `SchemaError` if the template gives a name to a table and to another one, which has it or a number behind it."""
+    def _check_alone(self, name: TableName, source: TableName, tables: Sequence[Table], *, is_shard: bool) -> None:
+        """Raise `SchemaError` if the template gives a name to a table and to another one, which has it or a number behind it.
+
+        Shards of one lake table are to have one name.
+        """
         own, is_free = caseless_name(source), caseless_name(name) not in self._numbers
         for number in () if self._template is None or is_free else self.names:
             other = tables[number]
+            if is_shard and number in self.shards:
+                continue
             if caseless_name(other.schema.table) != own and self._is_same(other, name):
                 raise SchemaError(
                     source.table,
@@ -393,14 +419,23 @@ class LakeNames:
         except SchemaError:
             return False
 
-    def _is_taken(self, name: TableName, tables: Sequence[Table]) -> bool:
-        """Return whether an existing table has a name, or any has one that differs in letter case or normal form."""
+    def _is_taken(self, name: TableName, tables: Sequence[Table], *, is_shard: bool) -> bool:
+        """Return whether an existing table has a name, or any has one that differs in letter case or normal form.
+
+        Shards share theirs with one another, and with no table that is none, even if it is gone.
+        """
         numbers = self._numbers.get(caseless_name(name), ())
-        return any(name != self.names[number] or not tables[number].is_gone for number in numbers)
+        return any(
+            name != self.names[number]
+            or (number in self.shards) != is_shard
+            or not (is_shard or tables[number].is_gone)
+            for number in numbers
+        )
 
     def label(self, table: Table) -> str:
         """Return the name of a table in the lake for people: its own if it is not written yet."""
-        return label_of(self.names.get(table.number, table.schema.table))
+        known = table.number in self.names
+        return self.label_of(table.number) if known else label_of(table.schema.table)
 
     def coming_label(self, source: TableName, tables: Sequence[Table]) -> str:
         """Return for people what a table that has no name in the lake would be called there: its own if it gets none."""
@@ -410,15 +445,20 @@ class LakeNames:
             return label_of(source)
 
     def label_of(self, number: int) -> str:
-        """Return the name in the lake for people of a table that has one, by its number."""
-        return label_of(self.names[number])
+        """Return the name in the lake for people of a table that has one, by its number; a shard is named behind it."""
+        shard = f" ({self.shards[number]})" if number in self.shards else ""
+        return f"{label_of(self.names[number])}{shard}"
 
     @property
     def state(self) -> list[list[Any]]:
         """The names as a JSON value."""
-        return [[number, name.database, name.schema, name.table] for number, name in sorted(self.names.items())]
+        return [
+            [number, name.database, name.schema, name.table, *([self.shards[number]] if number in self.shards else [])]
+            for number, name in sorted(self.names.items())
+        ]
 
     @classmethod
     def of(cls, state: Sequence[Sequence[Any]], template: str | None = None, routes: Routes | None = None) -> LakeNames:
         """Return the names that `state` returned."""
-        return cls({number: TableName(*parts) for number, *parts in state}, template, routes)
+        names = {number: TableName(*parts[:3]) for number, *parts in state}
+        return cls(names, template, routes, {number: parts[3] for number, *parts in state if len(parts) > 3})  # noqa: PLR2004

@@ -128,12 +128,12 @@ class TableRows:
                 continue
             waiting = self.waiting.read(files, table, number)
             waiting += [parts[table]] if table in parts else []
-            own, resets = self._public(tables[table]), self._resets.get(name, ())
+            own, resets, shard = self._public(tables[table]), self._resets.get(name, ()), names.shards.get(table)
             if resets:
                 waiting = self._behind_resets(files, own, resets, waiting)
                 reset |= {table} if any(part.is_reset for part in waiting) else set()
             if waiting:
-                work.append((own, name, waiting))
+                work.append((own, name, [part._replace(shard=shard) for part in waiting]))
         written = nameless + self._writer.write(work)
         for one in written:
             if one.error is None:

@@ -44,6 +44,8 @@ class BatchRows(NamedTuple):
     complete_until: str | None = None
     # Whether it is the reset of the table behind that batch, and no row of a message.
     is_reset: bool = False
+    # What tells the table from others in its lake table; None if it is alone there.
+    shard: str | None = None
 
     def mark(self, job: str, table: int) -> str:
         """Return what a changelog calls who appended the rows of a table: resets are not counted with batches."""

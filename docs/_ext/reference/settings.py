@@ -138,6 +138,7 @@ form = "history"
 [[route]]
 from = "shop_*.orders_*"
 to = "shop.orders_{2}"
+shards = true
 """
 # Where the pages for people say more of a section.
 PAGES: Final = {

@@ -184,7 +184,10 @@ def test_events_go_into_a_file_if_the_configuration_says_so(job, variables):
 
 def test_many_tables_are_in_several_events(variables):
     """A hundred in each, so that none is too large; all are told."""
-    tables = [WrittenTable(TableName("d", None, f"t{number}"), _schema(), has_key=True) for number in range(250)]
+    tables = [
+        WrittenTable(TableName("d", None, f"t{number}"), _schema(), has_key=True, label=f"d.t{number}")
+        for number in range(250)
+    ]
     report = BatchReport(0, {"read": 1}, written=tables)
     pipeline = Pipeline(Files("in"), LakeSettings(DeltaLake("/lake")), "state", Settings(Formats("canal")))
     with receiver() as (address, events):
@@ -296,7 +299,7 @@ def test_a_table_has_the_name_of_its_place(sink: Any, names: list[tuple[str, str
     """Its folder, its topic, or its catalog and its name there; no password stands in any."""
     registry = RegistrySettings("file:reg") if isinstance(sink, KafkaTopics) else None
     pipeline = Pipeline(Files("in"), sink, "state", Settings(Formats("canal")), registry)
-    table = WrittenTable(TableName("d", None, "t"), _schema(), has_key=True)
+    table = WrittenTable(TableName("d", None, "t"), _schema(), has_key=True, label="d.t")
     found = [name for name, _ in output_names(pipeline, table)]
     assert found == names
     assert "secret" not in repr(found)
@@ -305,7 +308,7 @@ def test_a_table_has_the_name_of_its_place(sink: Any, names: list[tuple[str, str
 def test_a_table_without_a_key_has_a_changelog_alone():
     """As the lake has it."""
     pipeline = Pipeline(Files("in"), LakeSettings(DeltaLake("/lake")), "state", Settings(Formats("canal")))
-    table = WrittenTable(TableName("d", None, "t"), _schema(), has_key=False)
+    table = WrittenTable(TableName("d", None, "t"), _schema(), has_key=False, label="d.t")
     assert [name for name, _ in output_names(pipeline, table)] == [DatasetName("file", "/lake/d/t~~changes")]
 
 

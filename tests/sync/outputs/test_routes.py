@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from cdcavro.errors import FileError
+from cdcavro.spark.pipeline import Pipeline as SparkPipeline
+from cdcavro.sync.config import read_config
 from cdcavro.sync.outputs.routes import Route, Routes
 from cdcavro.table import TableName
 from support.local_pipelines import DELTA, LocalJob, lake_section
@@ -117,3 +119,20 @@ def test_a_route_of_several_tables_into_one_is_refused_before_anything_starts(
     with pytest.raises(FileError) as raised:
         job(tmp_path, *routes).pipeline()
     assert f"[[route]] from '{routes[0][0]}' to 't' writes several tables into one" in str(raised.value)
+    assert "or shards = true if that is meant" in str(raised.value)
+
+
+def test_shards_are_meant_by_each_of_the_routes_that_have_one_target(tmp_path: Path):
+    """One without a word on it would write into the table of the others by mistake."""
+    stated = [{"from": "a", "to": "t", "shards": True}, {"from": "b", "to": "t"}]
+    with pytest.raises(FileError, match="from 'b' to 't' writes several tables into one"):
+        job(tmp_path).pipeline(route=stated)
+    stated[1]["shards"] = True
+    assert job(tmp_path).pipeline(route=stated).settings.routes.target(TableName("d", None, "b")).is_shard
+
+
+def test_shards_are_refused_on_spark_before_anything_starts(tmp_path: Path):
+    """It says where they are possible."""
+    path = job(tmp_path).config(run="spark", route=[{"from": "t_*", "to": "t", "shards": True}])
+    with pytest.raises(FileError, match='for runs without Spark: run = "local"'):
+        read_config(path).pipeline(str(path), SparkPipeline)

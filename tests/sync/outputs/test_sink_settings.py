@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -12,12 +13,15 @@ from cdcavro.change.model import Change, Source
 from cdcavro.errors import JobError
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
+from cdcavro.sync.outputs.routes import Route, Routes
 from cdcavro.sync.outputs.sink_settings import LakeNames, LakeSettings
 from cdcavro.sync.pipeline import Pipeline
 from cdcavro.sync.sources import Files
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.names import FORMS, paths, told
+
+ROUTES = [("*.*o", "all.t")]
 
 
 @pytest.mark.slow
@@ -41,6 +45,28 @@ def test_tables_whose_names_differ_in_letter_case_only_have_other_folders_and_to
             assert not any(all(a == b for a, b in zip(first, second, strict=False)) for second in folded[:i])
     topics = [topic_name("{name}", name).lower() for name in given_names]
     assert len({*topics}) == len(topics)
+
+
+def test_shards_have_one_name_and_are_told_apart_by_what_they_were_called_first():
+    """Also if their names, with dots between the parts, are alike."""
+    known = Tables()
+    routes = Routes([msgspec.convert({"from": one, "to": to, "shards": True}, Route) for one, to in ROUTES])
+    names = [("shop.1", "o"), ("shop", "1.o"), ("all", "o"), ("x", "p")]
+    for i, name in enumerate(names):
+        source = Source(db_type="mysql", database=name[0], table=name[1])
+        known.add(Change(op="INSERT", source=source, key=("id",), after={"id": i}, position=(i,)))
+    made = LakeNames(routes=routes)
+    tables = known.tables
+    labels = [(made.name(table, tables).table, made.label(table)) for table in tables]
+    assert labels == [
+        ("t", "all.t (shop.1.o)"),
+        ("t", "all.t (shop.1.o~2)"),
+        ("t", "all.t (all.o)"),
+        ("p", "x.p"),
+    ]
+    assert made.shards.keys() == {0, 1, 2}
+    assert LakeNames.of(made.state, routes=routes).state == made.state
+    assert LakeNames.of(made.state).shards == made.shards
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,372 @@
+"""Shard columns: which columns of a lake table hold those of each of the tables, its shards, that are written into it.
+
+A lake table has the columns of all its shards. Each shard is remembered as it was written last: what it calls its columns,
+their types, and which of the lake's columns holds each. So a shard that has not followed a statement yet goes on in the
+columns that it had, whatever others call them by now, and what a statement does to the lake table is done once: with the
+first shard that brings it. For this, the names that a column of the lake had are remembered in order.
+
+Nothing is guessed: where two shards mean different columns by one name, or no type holds the values of both, there is an
+error, and the rows of the shard that came later wait until its next statements settle it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.errors import SchemaError, shown
+from cdcavro.lake.evolution import ADD, LENIENT, MARK, RENAME, WIDEN, LakeColumn, steps_to
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cdcavro.lake.evolution import Step
+
+# What names a column that another one took over from, or was put aside for, behind the name that it had.
+_ASIDE: Final = re.compile(r"(?: \((?:until version|dropped|added) [0-9]+\))+\Z")
+
+
+class ShardColumn(NamedTuple):
+    """A column of a shard, as it was written last."""
+
+    # Its field, its name and its type, as those of a `LakeColumn` of the shard's own.
+    field: str
+    name: str
+    type: str
+    # The field of the lake's column that holds it, which never changes.
+    held: str
+    # Which of the names that the lake's column had is the one that the shard has come to; -1 for one before the first.
+    seen: int
+
+
+class HeldNames(NamedTuple):
+    """The names of the lake's columns, by their fields, as far as they had several.
+
+    * `names` (dict from str to list of str): those that columns had in the lake, the last one being that of now.
+    * `before` (dict from str to list of str): those that shards had given up before the column was added for them.
+    """
+
+    names: dict[str, list[str]]
+    before: dict[str, list[str]]
+
+
+class SharedColumns(NamedTuple):
+    """The columns of a lake table and of one of its shards.
+
+    * `steps` (list of Step): what is to be done to the lake table.
+    * `names` (HeldNames)
+    * `columns` (list of ShardColumn): those of the shard, dropped ones among them.
+    """
+
+    steps: list[Step]
+    names: HeldNames
+    columns: list[ShardColumn]
+
+
+class EarlierNames(NamedTuple):
+    """What a shard called its columns in its earlier versions.
+
+    * `former` (dict from str to list of str): by their fields, the names of columns that it still has, newest first.
+    * `gone` (set of str): the names of others.
+    """
+
+    former: dict[str, list[str]]
+    gone: set[str]
+
+    @classmethod
+    def of(cls, versions: Sequence[Sequence[LakeColumn]]) -> EarlierNames:
+        """Return the names that the columns of the last version had in those before it."""
+        *earlier, newest = versions
+        own = {name: column for column in newest for name in (*column.aliases, column.field)}
+        found = cls({column.field: [] for column in newest}, set())
+        for column in (column for version in reversed(earlier) for column in version):
+            held = own.get(column.field)
+            if held is None:
+                found.gone.add(column.name.casefold())
+            elif column.name not in (held.name, *found.former[held.field]):
+                found.former[held.field].append(column.name)
+        return found
+
+    def others(self, column: LakeColumn) -> list[str | None]:
+        """Return the fields of the other columns that had a column's name; None of one that there is no longer."""
+        name = column.name.casefold()
+        held = [field for field, names in self.former.items() if name in map(str.casefold, names)]
+        return [*(field for field in held if field != column.field), *([None] if name in self.gone else [])]
+
+
+def columns_text(columns: Iterable[ShardColumn]) -> str:
+    """Return the columns of a shard as a text, for `columns_of`."""
+    return json.dumps([list(column) for column in columns], separators=(",", ":"))
+
+
+def columns_of(text: str) -> list[ShardColumn]:
+    """Return the columns of a shard that `columns_text` wrote."""
+    return [ShardColumn(*column) for column in json.loads(text)]
+
+
+def follow(
+    shard: str,
+    present: Sequence[LakeColumn],
+    names: HeldNames,
+    columns: Sequence[ShardColumn],
+    steps: Sequence[Step],
+    earlier: EarlierNames,
+    can_widen: Callable[[str, str], bool],
+) -> SharedColumns:
+    """Return what a lake table, with the columns `present`, has behind the steps of one of its shards.
+
+    `shard` is what errors call it; `names` and `columns` are as in `SharedColumns`, `steps` and `earlier` those of the
+    shard's own columns, and `can_widen` says whether a column of the lake can become one of another type. Raises
+    `SchemaError`.
+    """
+    union = _Union(shard, present, names, earlier, can_widen)
+    pairs, added = _behind(columns, steps)
+    kept = union.rename(pairs)
+    for column in kept:
+        union.unite(column.held, column.type)
+    placed = union.place(added, kept)
+    wanted = [*union.columns.values()]
+    return SharedColumns(steps_to(shard, present, wanted, LENIENT, can_widen), union.held_names, [*kept, *placed])
+
+
+def _behind(
+    columns: Sequence[ShardColumn], steps: Sequence[Step]
+) -> tuple[list[tuple[ShardColumn, ShardColumn]], list[LakeColumn]]:
+    """Return the columns of a shard, each as it was and as it is behind steps, and those that steps add."""
+    pairs = {column.name: (column, column) for column in columns}
+    added = []
+    for step in steps:
+        if step.kind == ADD:
+            added.append(step.column)
+            continue
+        changes: dict[str, dict[str, Any]] = {
+            RENAME: {"name": step.column.name},
+            WIDEN: {"type": step.column.type},
+            MARK: {"field": step.column.field},
+        }
+        old, last = pairs.pop(step.name)
+        new = last._replace(**changes[step.kind])
+        pairs[new.name] = old, new
+    return [*pairs.values()], added
+
+
+def _is_aside(name: str) -> bool:
+    """Return whether a column has this name since another one took over from it, or took its name."""
+    return _ASIDE.search(name) is not None
+
+
+def _same_name(name: str) -> str:
+    """Return what is the same for names that lakes do not tell apart, and for those by which shards put a column aside."""
+    return _ASIDE.sub(" ()", name).casefold()
+
+
+class _Union:
+    """The columns of a lake table by their fields, but those that somebody else has added, which have none."""
+
+    def __init__(
+        self,
+        shard: str,
+        present: Sequence[LakeColumn],
+        names: HeldNames,
+        earlier: EarlierNames,
+        can_widen: Callable[[str, str], bool],
+    ) -> None:
+        self._shard, self._earlier, self._can_widen = shard, earlier, can_widen
+        self.columns = {column.field: column for column in present if column.field}
+        self.names = {field: [*names.names.get(field, ())] for field in self.columns}
+        self._before = {field: [*names.before.get(field, ())] for field in self.columns}
+        for field, own in self.names.items():
+            if not own or own[-1] != self.columns[field].name:
+                own.append(self.columns[field].name)
+        # The columns of the shard by those that hold them, and the names of its new ones.
+        self._own: dict[str, ShardColumn] = {}
+        self._added: set[str] = set()
+
+    @property
+    def held_names(self) -> HeldNames:
+        """The names of columns that had several."""
+        several = {field: own for field, own in self.names.items() if len(own) > 1}
+        return HeldNames(several, {field: own for field, own in self._before.items() if own})
+
+    def rename(self, pairs: Sequence[tuple[ShardColumn, ShardColumn]]) -> list[ShardColumn]:
+        """Give columns the new names that a shard has for them, unless others have given them these before.
+
+        Return the shard's columns. Raises `SchemaError` for a column to which another shard has given another name, and for
+        a name that another column has.
+        """
+        found, aside = [], []
+        for old, new in pairs:
+            own = self.names[old.held]
+            seen = old.seen if new.name == old.name else self._seen(old, new.name)
+            if seen == len(own) and _is_aside(new.name):
+                aside.append((old.held, new.name))
+            elif seen == len(own):
+                self._put_name(old.held, new.name)
+            found.append(new._replace(seen=seen))
+        self._check_names()
+        for field, name in aside:
+            self._put_name(field, self._free_name(name))
+        return found
+
+    def _seen(self, old: ShardColumn, name: str) -> int:
+        """Return which of the names of a column is that which a shard gives it; their number for one that is new."""
+        own, wanted = self.names[old.held], _same_name(name)
+        later = next((i for i in range(old.seen + 1, len(own)) if _same_name(own[i]) == wanted), None)
+        if later is not None:
+            return later
+        if old.seen == len(own) - 1 or _same_name(own[-1]) == _same_name(old.name):
+            return len(own)
+        if _is_aside(name):
+            # Others go on with it, under the name that they have given it.
+            return old.seen
+        raise SchemaError(
+            self._shard, f"column {shown(old.name)} becomes {shown(name)}, and {shown(own[-1])} in other shards"
+        )
+
+    def _put_name(self, field: str, name: str) -> None:
+        self.names[field].append(name)
+        self.columns[field] = replace(self.columns[field], name=name)
+
+    def _check_names(self) -> None:
+        """Raise `SchemaError` if two columns have one name."""
+        known: dict[str, str] = {}
+        for field, column in self.columns.items():
+            other = known.setdefault(column.name.casefold(), field)
+            if other != field:
+                raise SchemaError(
+                    self._shard,
+                    f"a column becomes {shown(column.name)}, which is the name of another column in other shards",
+                )
+
+    def _free_name(self, name: str) -> str:
+        taken = {column.name.casefold() for column in self.columns.values()}
+        numbered = (f"{name} (added {number})" for number in range(1, len(taken) + 2))
+        return next(one for one in (name, *numbered) if one.casefold() not in taken)
+
+    def _fits(self, field: str, type: str) -> bool:
+        """Return whether a column holds, or can be widened to hold, values of a type."""
+        held = self.columns[field].type
+        return held == type or self._can_widen(type, held) or self._can_widen(held, type)
+
+    def unite(self, field: str, type: str) -> None:
+        """Let a column hold values of a type, too. Raises `SchemaError` if no type holds these and those that it has."""
+        column = self.columns[field]
+        if not self._fits(field, type):
+            raise SchemaError(
+                self._shard,
+                f"column {shown(column.name)} is {type}, and {column.type} in other shards: neither type holds the values"
+                " of the other",
+            )
+        if column.type != type and not self._can_widen(type, column.type):
+            self.columns[field] = replace(column, type=type)
+
+    def place(self, added: Sequence[LakeColumn], kept: Sequence[ShardColumn]) -> list[ShardColumn]:
+        """Return where the new columns of a shard are held: each in a column that other shards have, or in a new one.
+
+        `kept` are the columns that the shard had. Raises `SchemaError` where it cannot be known.
+        """
+        self._own = {column.held: column for column in kept}
+        self._added = {column.name.casefold() for column in added}
+        # Those come last whose names others of the shard had before, which say more.
+        for column in sorted(added, key=lambda one: bool(self._earlier.others(one))):
+            placed = self._placed(column)
+            self.unite(placed.held, column.type)
+            self._own[placed.held] = placed
+            known = [*self._before[placed.held], *self.names[placed.held]]
+            former = self._earlier.former.get(column.field, ())
+            self._before[placed.held] += [name for name in former if name not in known]
+        return [one for one in self._own.values() if one not in kept]
+
+    def _placed(self, column: LakeColumn) -> ShardColumn:
+        """Return a new column of a shard with the lake's column that holds it, which may get its name."""
+        found = self._held_now(column)
+        if found is not None:
+            return ShardColumn(column.field, column.name, column.type, *found)
+        for name in self._earlier.former.get(column.field, ()):
+            # It was renamed before the shard was seen with it.
+            earlier = self._held_now(replace(column, name=name), is_earlier=True)
+            if earlier is not None:
+                old = ShardColumn(column.field, name, column.type, *earlier)
+                return self.rename([(old, old._replace(name=column.name))])[0]
+        taken = self._named(column.name)
+        if taken is not None and not _is_aside(column.name):
+            # With a type that does not fit: that is said of the column.
+            return ShardColumn(column.field, column.name, column.type, taken, 0)
+        return ShardColumn(column.field, column.name, column.type, *self._add(column))
+
+    def _named(self, name: str) -> str | None:
+        return next((one for one, held in self.columns.items() if held.name.casefold() == name.casefold()), None)
+
+    def _held_now(self, column: LakeColumn, *, is_earlier: bool = False) -> tuple[str, int] | None:
+        """Return the field of the lake's column that has, or had, the name of a shard's, and which of its names that is.
+
+        None if there is none for this type. With `is_earlier`, it is no name that the shard still has.
+        """
+        if _is_aside(column.name):
+            field = self._aside_of(column)
+            return None if field is None else (field, len(self.names[field]) - 1)
+        current = self._named(column.name)
+        if current in self._own:
+            if is_earlier:
+                return None
+            raise SchemaError(
+                self._shard,
+                f"column {shown(column.name)} is added, and other shards call so what is"
+                f" {shown(self._own[current].name)} here",
+            )
+        found = self._former(column, is_all=True)
+        if current is not None and self._fits(current, column.type):
+            if not is_earlier and not self._is_sure(column, current):
+                raise SchemaError(
+                    self._shard,
+                    f"column {shown(column.name)} is another one than before, and others may not have followed yet",
+                )
+            found = [(current, len(self.names[current]) - 1), *self._former(column, is_all=False)]
+        if len({field for field, _ in found}) > 1:
+            called = " or ".join(shown(self.columns[field].name) for field in dict.fromkeys(one[0] for one in found))
+            raise SchemaError(self._shard, f"column {shown(column.name)} may be {called} of other shards")
+        return found[0] if found else None
+
+    def _former(self, column: LakeColumn, *, is_all: bool) -> list[tuple[str, int]]:
+        """Return the columns that had the name of a shard's before, as `_held_now` does; of those put aside, if `is_all`."""
+        name, found = column.name.casefold(), []
+        for field, names in self.names.items():
+            if field in self._own or not self._fits(field, column.type):
+                continue
+            had = [(-1, one, names[0]) for one in self._before[field]]
+            had += [(i, names[i], names[i + 1]) for i in range(len(names) - 1)]
+            is_other = self.columns[field].name.casefold() in self._added
+            found += [
+                (field, i)
+                for i, one, following in had
+                if one.casefold() == name and (is_all or not (_is_aside(following) or is_other))
+            ]
+        return found
+
+    def _is_sure(self, column: LakeColumn, held: str) -> bool:
+        """Return whether a column of the lake is the one that a shard calls so now, and none that it called so before."""
+        others = self._earlier.others(column)
+        placed = {own.field: field for field, own in self._own.items()}
+        was_another = any(
+            column.name.casefold() in map(str.casefold, [*self._before[one], *names[:-1]])
+            for one, names in self.names.items()
+            if one != held
+        )
+        return was_another or all(other is not None and placed.get(other, held) != held for other in others)
+
+    def _aside_of(self, column: LakeColumn) -> str | None:
+        """Return the column that holds one that was put aside before the shard was seen; None if there is none."""
+        name, free = column.name.casefold(), [one for one in self.columns.values() if one.field not in self._own]
+        found = [one for one in free if one.type == column.type and _same_name(one.name) == _same_name(name)]
+        exact = [one for one in found if one.name.casefold() == name]
+        found = exact or found
+        return found[0].field if len(found) == 1 else None
+
+    def _add(self, column: LakeColumn) -> tuple[str, int]:
+        numbered = (f"{column.field}~{number}" for number in range(2, len(self.columns) + 3))
+        field = next(one for one in (column.field, *numbered) if one not in self.columns)
+        self.columns[field] = LakeColumn(self._free_name(column.name), field, column.type)
+        self.names[field], self._before[field] = [self.columns[field].name], []
+        return field, 0

@@ -1,0 +1,352 @@
+"""Shards: several tables of the source in one lake table, each as if it were alone there, with equal keys beside each other."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdcavro.errors import FileError
+from cdcavro.lake.lakes import HISTORY, SOFT
+from cdcavro.lake.sql_statements import KEY, OPERATION, SHARD, UNPARSED
+from cdcavro.sync.pipeline import pause, reset
+from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
+from support.messages import canal
+
+KINDS = (DELTA, ICEBERG)
+ONE, TWO = "shop_1.orders", "shop_2.orders"
+LAKE = "shop.orders"
+ROUTES = [{"from": "shop_*.orders", "to": "shop.orders", "shards": True}]
+
+
+@dataclass
+class Shards:
+    """A pipeline of shards, whose messages are numbered as they are sent; `types` are those of columns that are no int."""
+
+    folder: Path
+    kind: str
+    lake: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with an empty lake."""
+        lake = lake_section(self.kind, self.folder, **{"changelog": True, **self.lake})
+        self.job = LocalJob(self.folder, lake, {"route": ROUTES, **self.more})
+
+    def row(self, shard: str, type: str = "INSERT", **values: str | None) -> bytes:
+        """Return a message about a row of a shard."""
+        return self._message(shard, type, [values], mysqlType={one: self.types.get(one, "int") for one in values})
+
+    def sql(self, shard: str, text: str) -> bytes:
+        """Return the message of a statement."""
+        type = "TRUNCATE" if text.startswith("TRUNCATE") else "ALTER"
+        return self._message(shard, type, [], isDdl=True, sql=text)
+
+    def _message(self, shard: str, type: str, rows: Sequence[dict[str, Any]], **members: Any) -> bytes:
+        self.count += 1
+        database, _, table = shard.partition(".")
+        return canal(type, rows, id=self.count, database=database, table=table, **members)
+
+    def run(self, *messages: bytes, **more: Any) -> list[str]:
+        """Run a batch with messages; return what was done to lake tables, and why rows wait."""
+        if messages:
+            self.job.send(*messages)
+        reports = self.job.run(**more)
+        waiting = [f"{name}: {reason}" for report in reports for name, reason in report.waiting.items()]
+        assert not any(report.rejects for report in reports)
+        return [step for report in reports for step in report.steps] + waiting
+
+    def rows(self, *names: str, suffix: str = "") -> list[tuple[Any, ...]]:
+        """Return rows of the lake table, each with its shard."""
+        return self.job.rows(LAKE, SHARD, *names, suffix=suffix)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the lake table that are none of this project's own."""
+        return sorted(one.name for one in self.job.table(LAKE).columns())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_keys_of_two_shards_are_two_rows(tmp_path: Path, kind: str):
+    """An update and a delete of one are nothing to the other; keys of both begin with what the shard is called."""
+    made = Shards(tmp_path, kind)
+    assert made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"), made.row(TWO, id="2", a="3")) == []
+    assert made.rows("id", "a") == [(ONE, 1, 1), (TWO, 1, 2), (TWO, 2, 3)]
+    made.run(made.row(ONE, "UPDATE", id="1", a="4"), made.row(TWO, "DELETE", id="1", a="2"))
+    assert made.rows("id", "a") == [(ONE, 1, 4), (TWO, 2, 3)]
+    # What comes late, or again, is still nothing to the other.
+    made.run(made.row(TWO, "UPDATE", id="2", a="5"), made.row(ONE, id="2", a="6"))
+    assert made.rows("id", "a") == [(ONE, 1, 4), (ONE, 2, 6), (TWO, 2, 5)]
+    changes = [(ONE, "c", 1), (ONE, "c", 2), (ONE, "u", 1), (TWO, "c", 1), (TWO, "c", 2), (TWO, "d", 1), (TWO, "u", 2)]
+    assert sorted(made.rows(OPERATION, "id", suffix="changes")) == changes
+    (key,) = [key for _, key, id in made.rows(KEY, "id") if id == 1]
+    assert key == b"\x1ashop_1.orders\x02\x02\x00"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_truncate_of_one_shard_is_nothing_to_the_others(tmp_path: Path, kind: str):
+    """Nor is a DROP; a table that comes again goes on as the same shard."""
+    made = Shards(tmp_path, kind)
+    made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"))
+    made.run(made.sql(ONE, "TRUNCATE TABLE orders"), made.row(ONE, id="2", a="3"))
+    assert made.rows("id", "a") == [(ONE, 2, 3), (TWO, 1, 2)]
+    made.run(made.sql(TWO, "DROP TABLE orders"))
+    assert made.rows("id", "a") == [(ONE, 2, 3)]
+    made.run(made.row(TWO, id="3", a="4"))
+    assert made.rows("id", "a") == [(ONE, 2, 3), (TWO, 3, 4)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_statement_of_all_shards_is_taken_once_and_a_shard_that_lags_loses_nothing(tmp_path: Path, kind: str):
+    """A rename, a widening and a new column with a default, which older rows of a shard get with its own statement."""
+    made = Shards(tmp_path, kind)
+    made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"))
+    made.types["b"] = "bigint"
+    sql = "ALTER TABLE orders CHANGE a b bigint, ADD c int NOT NULL DEFAULT 7"
+    steps = made.run(made.sql(ONE, sql), made.row(ONE, id="2", b="5000000000", c="1"), made.row(TWO, id="2", a="3"))
+    assert steps == [
+        f"{LAKE} ({ONE}): column 'a' is renamed to 'b'",
+        f"{LAKE} ({ONE}): column 'b' becomes bigint",
+        f"{LAKE} ({ONE}): column 'c' is added",
+    ]
+    held = [(ONE, 1, 1, 7), (ONE, 2, 5_000_000_000, 1), (TWO, 1, 2, None), (TWO, 2, 3, None)]
+    assert made.rows("id", "b", "c") == held
+    assert made.run(made.row(TWO, "UPDATE", id="1", a="4")) == []
+    assert made.run(made.sql(TWO, sql), made.row(TWO, id="3", b="6000000000", c="2")) == []
+    held[2:] = [(TWO, 1, 4, 7), (TWO, 2, 3, 7), (TWO, 3, 6_000_000_000, 2)]
+    assert made.rows("id", "b", "c") == held
+    assert made.names == ["b", "c", "id"]
+    changes = made.rows("id", "b", suffix="changes")
+    assert len(changes) == 6
+    assert {(ONE, 1, 1), (TWO, 1, 2), (TWO, 1, 4), (TWO, 3, 6_000_000_000)} <= {*changes}
+
+
+@pytest.mark.slow
+def test_what_shards_do_not_mean_alike_waits_until_they_do(tmp_path: Path):
+    """The others are written; nothing is lost, and the reason names the shard."""
+    made = Shards(tmp_path, DELTA, types={"b": "varchar(9)"})
+    made.run(made.row(ONE, id="1", a="1"))
+    made.types["a"] = "varchar(9)"
+    (said,) = made.run(made.row(TWO, id="1", a="x"))
+    assert said.startswith(f"{LAKE} ({TWO}): ")
+    assert "column 'a' is string, and int in other shards: neither type holds the values of the other" in said
+    del made.types["a"]
+    assert len(made.run(made.row(ONE, id="2", a="2"))) == 1
+    assert made.rows("id", "a") == [(ONE, 1, 1), (ONE, 2, 2)]
+    steps = made.run(made.sql(TWO, "ALTER TABLE orders CHANGE a b varchar(9)"), made.row(TWO, id="2", b="y"))
+    assert steps == [f"{LAKE} ({TWO}): column 'b' is added"]
+    assert made.rows("id", "a", "b") == [(ONE, 1, 1, None), (ONE, 2, 2, None), (TWO, 1, None, "x"), (TWO, 2, None, "y")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_lack_columns_are_put_together_within_their_shard(tmp_path: Path, kind: str):
+    """Also with texts that their type cannot carry, under the names of the shard."""
+    made = Shards(tmp_path, kind)
+    made.run(made.row(ONE, id="1", a="1", b="2"), made.row(TWO, id="1", a="x", b="4"))
+    made.run(made.sql(ONE, "ALTER TABLE orders RENAME COLUMN a TO d"), made.row(ONE, id="2", d="5", b="6"))
+    partial = made.row(TWO, "UPDATE", id="1", b="7")
+    made.run(partial, made.row(ONE, "UPDATE", id="1", d="8"))
+    assert made.rows("id", "d", "b", UNPARSED) == [
+        (ONE, 1, 8, 2, None),
+        (ONE, 2, 5, 6, None),
+        (TWO, 1, None, 7, [("a", "x")]),
+    ]
+    made.run(made.sql(TWO, "TRUNCATE TABLE orders"), made.row(TWO, "UPDATE", id="1", a="9"))
+    assert made.rows("id", "d", "b") == [(ONE, 1, 8, 2), (ONE, 2, 5, 6), (TWO, 1, 9, None)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [SOFT, HISTORY])
+def test_versions_of_rows_are_those_of_their_shard(tmp_path: Path, kind: str, form: str):
+    """A delete or a TRUNCATE ends what its own shard has."""
+    made = Shards(tmp_path, kind, {"form": form})
+    made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"))
+    made.run(made.sql(ONE, "ALTER TABLE orders RENAME COLUMN a TO b"), made.row(ONE, "UPDATE", id="1", b="3"))
+    made.run(made.row(TWO, "DELETE", id="1", a="2"), made.row(TWO, id="2", a="4"))
+    made.run(made.sql(ONE, "TRUNCATE TABLE orders"), made.row(ONE, id="3", b="5"))
+    ended = [(shard, id, b, end is not None) for shard, id, b, end in made.rows("id", "b", "_cdc_end")]
+    older = [(ONE, 1, 1, True)] if form == HISTORY else []
+    assert ended == [*older, (ONE, 1, 3, True), (ONE, 3, 5, False), (TWO, 1, 2, True), (TWO, 2, 4, False)]
+
+
+@pytest.mark.slow
+def test_a_reset_empties_every_shard(tmp_path: Path):
+    """A pause holds all of them."""
+    made = Shards(tmp_path, DELTA)
+    made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"))
+    pause(tmp_path / "state", [LAKE], is_paused=True)
+    made.run(made.row(ONE, id="2", a="3"), made.row(TWO, id="2", a="4"))
+    assert len(made.rows("id")) == 2
+    pause(tmp_path / "state", [LAKE], is_paused=False)
+    made.run()
+    assert len(made.rows("id")) == 4
+    reset(tmp_path / "state", [LAKE])
+    made.run(made.row(TWO, id="3", a="5"))
+    assert made.rows("id") == [(TWO, 3)]
+
+
+@pytest.mark.slow
+def test_a_shard_keeps_its_place_whatever_it_is_renamed_to(tmp_path: Path):
+    """A table that takes its name in the source is another shard."""
+    made = Shards(tmp_path, DELTA)
+    made.run(made.row(ONE, id="1", a="1"))
+    made.run(
+        made.sql(ONE, "RENAME TABLE orders TO old"), made.row(ONE, id="1", a="2"), made.row("shop_1.old", id="2", a="3")
+    )
+    assert made.rows("id", "a") == [(ONE, 1, 1), (ONE, 2, 3), (f"{ONE}~2", 1, 2)]
+    # They stay shards without the route, too.
+    made.run(made.row(ONE, "UPDATE", id="1", a="4"), route=[])
+    assert made.rows("id", "a") == [(ONE, 1, 1), (ONE, 2, 3), (f"{ONE}~2", 1, 4)]
+
+
+@pytest.mark.slow
+def test_a_table_that_is_there_is_not_written_by_shards(tmp_path: Path):
+    """They get another one, and of another form a shard waits."""
+    made = Shards(tmp_path, DELTA, more={"table": [{"match": TWO, "form": SOFT}]})
+    made.run(made.row(LAKE, id="1", a="1"))
+    (said,) = made.run(made.row(ONE, id="1", a="2"), made.row(TWO, id="1", a="3"))
+    assert "was begun with another form: let all shards have the same" in said
+    assert made.job.rows(LAKE, "id", "a") == [(1, 1)]
+    assert made.job.rows(f"{LAKE}~2", SHARD, "id", "a") == [(ONE, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("more", "lake", "said"),
+    [
+        ({"avro": {"folder": "files"}}, None, "which only lake tables have, and rows go to Avro files"),
+        ({}, {"behavior": "evolve"}, 'none of which may take a column from others: behavior in [lake] is "lenient"'),
+        ({}, {"adopt": True}, "and lake tables of other pipelines are not adopted as tables of shards"),
+        ({"registry": {"url": "file:folder", "topic": "{name}"}}, {}, "leave topic out of [registry]"),
+    ],
+)
+def test_where_there_can_be_no_shards_they_are_refused_before_anything_starts(
+    tmp_path: Path, more: dict[str, Any], lake: dict[str, Any] | None, said: str
+):
+    """With what to say instead."""
+    made = Shards(tmp_path, DELTA, lake or {}, more)
+    if lake is None:
+        made.job.lake = {}
+    with pytest.raises(FileError) as raised:
+        made.job.pipeline()
+    assert "[[route]] to 'shop.orders' has shards, " in str(raised.value)
+    assert said in str(raised.value)
+
+
+# The statements that all shards follow, one after another: each with what it does to the columns of a shard.
+_PROGRAM: tuple[str, ...] = (
+    "ADD b int NOT NULL DEFAULT 7",
+    "RENAME COLUMN a TO c",
+    "MODIFY b bigint NOT NULL DEFAULT 7",
+    "ADD a varchar(9)",
+    "RENAME COLUMN b TO d",
+    "CHANGE c e bigint",
+)
+# What is called so after each of them, by the order of the columns; `x` is none yet.
+_CALLED = ("a", "ab", "cb", "cb", "cba", "cda", "eda")
+
+
+@dataclass
+class _Shard:
+    """A shard, how many statements it has followed, and its rows: values by the order of the columns."""
+
+    name: str
+    done: int = 0
+    rows: dict[int, list[Any]] = field(default_factory=dict)
+    # What it is once its next row is written.
+    written: int | None = None
+
+
+def _value(draw: random.Random, shard: _Shard, place: int) -> str:
+    """Return a value of a column, too large for an int once it may be."""
+    if place == 2:
+        return draw.choice("xyz")
+    is_wide = shard.done >= (6 if place == 0 else 3)
+    return str(draw.randrange(10) + (1 << 40 if is_wide else 0))
+
+
+class _Source:
+    """Several shards that follow the same statements at times of their own, and the rows that a server has then."""
+
+    def __init__(self, made: Shards, seed: int, count: int) -> None:
+        self.made, self.draw = made, random.Random(seed)
+        self.shards = [_Shard(f"shop_{number}.orders") for number in range(count)]
+
+    def next(self) -> bytes:
+        """Return the next message of some shard."""
+        shard, chance = self.draw.choice(self.shards), self.draw.random()
+        if chance < 0.25 and shard.done < len(_PROGRAM):
+            text = _PROGRAM[shard.done]
+            shard.done += 1
+            # A new column has its default in the rows that there are.
+            new = {1: [7], 4: [None]}.get(shard.done, [])
+            shard.rows = {id: values + new for id, values in shard.rows.items()}
+            return self.made.sql(shard.name, f"ALTER TABLE orders {text}")
+        shard.written = shard.done
+        if chance < 0.3:
+            shard.rows.clear()
+            return self.made.sql(shard.name, "TRUNCATE TABLE orders")
+        names, id = _CALLED[shard.done], self.draw.randrange(5)
+        if id in shard.rows and self.draw.random() < 0.3:
+            return self._row(shard, "DELETE", id, shard.rows.pop(id))
+        values = [_value(self.draw, shard, place) for place in range(len(names))]
+        type = "UPDATE" if id in shard.rows else "INSERT"
+        shard.rows[id] = [int(one) if place < 2 else one for place, one in enumerate(values)]
+        return self._row(shard, type, id, shard.rows[id])
+
+    def _row(self, shard: _Shard, type: str, id: int, values: list[Any]) -> bytes:
+        names = _CALLED[shard.done]
+        kinds = ["bigint" if shard.done >= 6 else "int", "bigint" if shard.done >= 3 else "int", "varchar(9)"]
+        self.made.types = dict(zip(names, kinds, strict=False))
+        stated = {one: None if value is None else str(value) for one, value in zip(names, values, strict=True)}
+        return self.made.row(shard.name, type, id=str(id), **stated)
+
+    def wanted(self) -> tuple[str, list[tuple[Any, ...]]]:
+        """Return what the columns are called, as the shard says that is furthest, and the rows of all shards."""
+        called = _CALLED[max((one.written for one in self.shards if one.written is not None), default=0)]
+        rows = [
+            (one.name, id, *[*values, None, None][: len(called)])
+            for one in self.shards
+            for id, values in sorted(one.rows.items())
+        ]
+        return called, sorted(rows, key=repr)
+
+
+def check_shards(folder: Path, kind: str, seed: int, batches: int = 6) -> None:
+    """Check that a lake table has the rows of all shards behind every batch, whatever is sent again, and says each step once."""
+    made = Shards(folder, kind, {"changelog": seed % 2 == 0})
+    source, draw, steps = _Source(made, seed, 3), random.Random(-seed), list[str]()
+    for number in range(batches):
+        messages = [source.next() for _ in range(draw.randrange(5, 25))]
+        # Behind the last statement of a shard there is a row, with which the lake table follows it.
+        messages += [source._row(one, "INSERT", 9, _last(one)) for one in source.shards]
+        again = messages[draw.randrange(len(messages)) :] if draw.random() < 0.5 else []
+        steps += made.run(*messages, *again)
+        called, rows = source.wanted()
+        assert made.rows("id", *called) == rows, (seed, number)
+    done = [step.rpartition("): ")[2] for step in steps]
+    assert sorted(done) == sorted(set(done)), seed
+    assert not [name for name in made.names if len(name) > 2], seed
+
+
+def _last(shard: _Shard) -> list[Any]:
+    shard.rows[9] = [1, 2, "z"][: len(_CALLED[shard.done])]
+    shard.written = shard.done
+    return shard.rows[9]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lake_table_has_the_rows_of_all_shards_however_they_lag(tmp_path: Path, kind: str, seed: int):
+    """Renames, a name that comes again, widenings, defaults, TRUNCATE, deletes, and messages that are sent again."""
+    check_shards(tmp_path, kind, seed)
