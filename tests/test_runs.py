@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -256,6 +257,34 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
         0,
         {"tests": "5", "spark": "0", "types": "0"},
     )
+
+
+@pytest.mark.jvm
+def test_a_test_of_spark_that_is_beyond_its_limit_fails_alone(run, monkeypatch):
+    """The answer for which it waited is not taken for the answer to the next question."""
+    pytest.importorskip("pyspark")
+    if java := os.environ.get("JAVA_HOME"):
+        monkeypatch.setenv("JAVA_HOME", java)
+    else:
+        monkeypatch.delenv("JAVA_HOME")
+    code = """
+    import pytest
+    from pyspark.sql import SparkSession
+
+    @pytest.fixture(scope="module")
+    def spark():
+        made = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        made.range(1).collect()
+        yield made
+        made.stop()
+
+    @pytest.mark.timeout(3)
+    def test_long(spark): spark._jvm.java.lang.Thread.sleep(6_000)
+
+    @pytest.mark.parametrize("number", range(9))
+    def test_next(spark, number): assert spark.range(number).count() == number
+    """
+    run(code).assert_outcomes(failed=1, passed=9)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a program with its parent")

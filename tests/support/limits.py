@@ -12,6 +12,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Final
@@ -87,12 +88,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
-    """Say that the disk is full where a test fails on a full disk, and begin no further one."""
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
+    """Say that the disk is full where a test fails on a full disk, and begin no further one.
+
+    A test that is beyond its limit may have waited for Java, whose answer would be taken for that of the next question.
+    """
     report = yield
+    if call.excinfo is not None and "Timeout (>" in str(call.excinfo.value):
+        _hang_up()
     folder = tempfile.gettempdir()
     if report.failed and (free := shutil.disk_usage(folder).free) < LOW:
         reason = f"the disk is full: {folder} has {free >> 20} MB left"
         report.sections.append(("disk", reason))
         item.session.shouldfail = reason
     return report
+
+
+def _hang_up() -> None:
+    """Close this thread's connection to Spark, if there is one; the next question opens another."""
+    gateway = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_gateway", None)
+    connection = gateway and gateway._gateway_client.get_thread_connection()
+    if connection is not None:
+        connection.close()
