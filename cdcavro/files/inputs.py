@@ -1,4 +1,4 @@
-"""The inputs of a command: files, all files in folders, and standard input, read one behind the other, by lines or chunks.
+"""The inputs of a command: files, all files in folders, and standard input, read one after the other, by lines or chunks.
 
 Lines are numbered through all of them, and a number tells the file and the line in it. A chunk is the lines that start in
 the same half mebibyte of the text, so that several threads can read a file. The chunks are the same whether the text comes
@@ -48,7 +48,7 @@ _LARGE: Final = 1 << 20
 
 
 class Inputs:
-    """Files that are read one behind the other.
+    """Files that are read one after the other.
 
     `paths` are files, folders, of which all files are taken in the order of their names, those in folders within as well,
     and `-` for standard input, which is also read if there is no path. In folders, names that begin with `_` or `.` are passed

@@ -104,26 +104,27 @@ _BRACKETS: Final = {
 class Config(Struct, forbid_unknown_fields=True):
     """The configuration of a pipeline.
 
-    * `state`: the folder for what the pipeline remembers; all machines see it under the same path. Without Spark it may be
+    * `state`: the folder of the pipeline's state; all machines must see it under the same path. Without Spark it may be
       an address in an object store, such as `s3://bucket/state`.
     * `format`: the format of all messages, `mixed` to detect that of each, or one by pattern of topics or files.
     * `rejects`: the folder for rejects, by default `rejects` in that of the state.
-    * `rejects_table`: a table of the lake where rejects go besides.
-    * `rejects_topic`: a topic of Kafka where rejects go besides.
-    * `schema_changes_table`: a table of the lake that has what was decided for each statement.
-    * `rejects_raw`: whether rejects `keep` the bytes of their messages, `omit` or `encrypt` them; with `[[table]]` it must
-      be said.
-    * `rejects_public_key`: the key for which rejects are encrypted, one of X25519 in PEM, or the path of its file.
-    * `rejects_private_key`: the key by which encrypted rejects are read again: the path of its file, or a variable.
-    * `rejects_hold`: whether rejects hold back up to when the tables of their topic are said to be complete.
-    * `halves_minutes`: for how many minutes half an update, sent in two messages, waits for the other; by default none does.
+    * `rejects_table`: a lake table to which rejects are also written.
+    * `rejects_topic`: a Kafka topic to which rejects are also written.
+    * `schema_changes_table`: a lake table that records the decision on each statement.
+    * `rejects_raw`: whether rejects `keep` the bytes of their messages, `omit` or `encrypt` them; required with
+      `[[table]]`.
+    * `rejects_public_key`: the key with which rejects are encrypted, an X25519 key in PEM, or the path of its file.
+    * `rejects_private_key`: the key with which encrypted rejects are read again: the path of its file, or a variable.
+    * `rejects_hold`: whether rejects hold back the time up to which the tables of their topic are complete.
+    * `halves_minutes`: how many minutes half an update, sent in two messages, waits for the other; by default it does not.
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
     * `every`: how often a batch begins.
-    * `merge_every`: with how many batches tables are written; until then their rows wait in the state.
-    * `run`: what runs the pipeline: `spark`, or `local`, which is this process.
+    * `merge_every`: every how many batches tables are written; until then their rows are pending in the state.
+    * `run`: the runner of the pipeline: `spark`, or `local`, which is this process.
     * `memory`: how many MiB of a batch's rows a local run holds before they go to files.
-    * `openlineage`: the name of the job on which OpenLineage's events are sent, as variables `OPENLINEAGE_*` say.
-    * `spark`: settings of Spark's, which a local run passes over.
+    * `openlineage`: the name of the job for which OpenLineage events are sent, as configured by variables
+      `OPENLINEAGE_*`.
+    * `spark`: Spark's own settings, which a local run ignores.
     """
 
     state: str

@@ -47,7 +47,7 @@ class MetricsConfig(Struct, forbid_unknown_fields=True):
     """Metrics and health of the pipeline over HTTP, while it runs; metrics also by OpenTelemetry.
 
     * `listen`: `host:port` where they are served, `/metrics` and `/healthz`; whoever reaches it reads names of tables.
-    * `opentelemetry`: whether metrics, and a span for each batch, are sent by OpenTelemetry, as variables `OTEL_*` say.
+    * `opentelemetry`: whether OpenTelemetry sends metrics, and a span for each batch, as configured by `OTEL_*`.
     * `tables`: how many tables have metrics of their own; the others are counted together.
     * `patience`: how many seconds a batch may take, or no batch be looked for, before the pipeline is not healthy.
     """

@@ -91,7 +91,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
       constant.
     * `plain`: patterns of the names of columns that may be written as they are, where nothing says that a new one is
       not a protected one under another name.
-    * `salt`: what stands before a value that `sha256` digests.
+    * `salt`: the prefix of each value that `sha256` digests.
     * `secret`: the key of `hmac-sha256`.
     * `where`: a column, an operator and a constant, or the name of a function, `module:function`, and in Python the
       function itself: rows for which that does not hold are left out. A function gets a mapping of columns to values, and

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class LakeConfig(Struct, forbid_unknown_fields=True):
     """Lake tables, one or two for each table of the database. Either `delta` or `iceberg` is stated.
 
-    * `delta`: the folder or address of tables of Delta Lake.
-    * `iceberg`: the name of a catalog of Iceberg's.
+    * `delta`: the folder or address of Delta Lake tables.
+    * `iceberg`: the name of an Iceberg catalog.
     * `warehouse`: the folder of an Iceberg catalog of files.
     * `current`: whether the current state of a table is kept.
     * `changelog`: whether each change is appended to a second table.
@@ -54,7 +54,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `adopt`: whether lake tables of another pipeline are taken over.
     * `native`: whether Spark's driver writes small batches itself.
     * `catalog`: the properties of an Iceberg catalog that is a server or a database, as pyiceberg names them, or of the
-      metastore in which tables of Delta Lake have names besides; their values are not shown.
+      metastore in which Delta Lake tables also have names; their values are not shown.
     * `name`: what tables are called in the lake, made of `{database}`, `{schema}` and `{table}`; by default as in the source.
     * `change_columns`: which columns about the change of a row lake tables have: `time`, `transaction`, `source`,
       `connector`, `topic`, `partition`, `offset`, `file`, `line`.
@@ -153,13 +153,13 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     """Topics of Kafka, instead of a lake; they need a registry.
 
     * `servers`: `host:port` of some brokers, separated by commas.
-    * `topic`: the name of a table's topic; `{name}` is the table. Without it, one topic has all tables.
-    * `options`: options of Spark's sink of Kafka; their values are not shown.
+    * `topic`: the name of a table's topic; `{name}` is the table. Without it, all tables share a topic.
+    * `options`: options of Spark's Kafka sink; their values are not shown.
     * `shards`: the rule that chooses the partition: `blob` or `tuple`, by default Kafka's own.
-    * `tombstones`: whether a record without a value follows a delete, as a compacted topic needs it.
-    * `truncates`: whether a TRUNCATE is a record. It has no key, which a compacted topic does not take.
-    * `partitions`: how many partitions a new topic has, by default as the brokers say.
-    * `replication`: how many replicas a new topic has, by default as the brokers say.
+    * `tombstones`: whether a tombstone follows a delete, as a compacted topic needs it.
+    * `truncates`: whether a TRUNCATE is a record. It has no key, which a compacted topic does not accept.
+    * `partitions`: how many partitions a new topic has, by default the brokers' setting.
+    * `replication`: how many replicas a new topic has, by default the brokers' setting.
     * `parallel`: how many tables are written at a time.
     * `connect`: whether values and keys are Debezium's Avro, for consumers with Kafka Connect's converter.
     """
@@ -223,13 +223,13 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
     * `url`: a server with Confluent's REST API, or `file:FOLDER`.
     * `strategy`: how subjects are named: `topic`, `record` or `topic-record`.
     * `topic`: the topic that subjects are named after; `{name}` is the table.
-    * `compatibility`: the level that each subject is given; by default its own or the registry's counts.
-    * `user`: the name to log in with; by default `CDCAVRO_REGISTRY_USER` has it.
-    * `password`: the password; by default `CDCAVRO_REGISTRY_PASSWORD` has it.
-    * `ca`: the file of the authority that signed the server's certificate.
-    * `certificate`: the file of the certificate that this side shows.
-    * `key`: the file of that certificate's key.
-    * `timeout`: how many seconds one question may take.
+    * `compatibility`: the level to set for each subject; by default the subject's own or the registry's applies.
+    * `user`: the user name; by default that in `CDCAVRO_REGISTRY_USER`.
+    * `password`: the password; by default that in `CDCAVRO_REGISTRY_PASSWORD`.
+    * `ca`: the file with the certificate of the authority that signed the server's certificate.
+    * `certificate`: the file with the client certificate.
+    * `key`: the file with that certificate's key.
+    * `timeout`: how many seconds one request may take.
     * `patience`: how many seconds the registry may be down or too busy before the pipeline stops.
     """
 
@@ -271,7 +271,7 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
     * `options`: options of Spark's source of Kafka; their values are not shown.
     * `files`: a file, a folder, or a pattern of paths.
     * `most`: how many messages, or files, a batch has at most.
-    * `framed`: whether the values are payloads behind the id of their schema in a registry, or how they are framed.
+    * `framed`: whether values are payloads prefixed with the id of their schema in a registry, or how they are framed.
     * `registry`: the registry of framed payloads, with the settings of `[registry]`; by default that one.
     """
 
@@ -311,8 +311,8 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
 class TablesConfig(Struct, forbid_unknown_fields=True):
     """Which tables are wanted, and how their values are read, as in `cdcavro tables`.
 
-    * `include`: patterns of the names of tables, of which one must fit.
-    * `exclude`: patterns of the names of tables, of which none may fit.
+    * `include`: patterns of table names, one of which must match.
+    * `exclude`: patterns of table names, none of which may match.
     * `table`: the table of rows whose message names none.
     * `zone`: the time zone of times without one.
     * `types`: the types of columns that state none, or other ones than they state, by table and column.
@@ -321,7 +321,7 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
     * `decimals`: how Debezium sends decimals, its `decimal.handling.mode`; by default `precise`.
     * `times`: how Debezium sends times, its `time.precision.mode`; by default `adaptive_time_microseconds`.
     * `binaries`: how Debezium sends binary values, its `binary.handling.mode`; by default `bytes`.
-    * `unavailable`: what stands for a value that the source did not give; an empty text takes every value as it is.
+    * `unavailable`: the placeholder for a value that the source did not provide; with an empty text there is none.
     """
 
     include: list[str] = []

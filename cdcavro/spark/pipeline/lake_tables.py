@@ -250,7 +250,7 @@ class LakeTables:
         return {"": self.settings.is_current, "changes": self.settings.is_changelog}
 
     def write(self, tables: Sequence[Rows]) -> list[WriteResult]:
-        """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
+        """Write the rows of tables, several at a time; those with one name in the lake one after the other.
 
         Rows that were collected are written without Spark, but where a table is too large to be merged so. Raises
         `FileError` for a lake table of another pipeline, and writes nothing.

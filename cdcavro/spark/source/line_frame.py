@@ -225,7 +225,7 @@ _MOST_ROWS: Final = 4096
 
 
 def unpack_lines(batches: Iterable[pa.RecordBatch], say: Say) -> Iterator[pa.RecordBatch]:
-    r"""Yield the lines of files, each of which is there as a whole, its lines one behind another.
+    r"""Yield the lines of files, each of which is there as a whole, its lines one after another.
 
     The columns are `raw` (binary, what stands between two bytes `\n`), `length` (long, that of the whole line), `file`
     (string), `size` (long, null for what is of no file), and any others, which are the same for all lines of a file.
@@ -269,7 +269,7 @@ def line_arrays(chunk: Chunk) -> Iterator[tuple[pa.Array, int | None]]:
 
 
 class _Batches:
-    """Batches one behind another, of which one may be put back."""
+    """Batches one after another, of which one may be put back."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = iter(batches)

@@ -58,7 +58,7 @@ _DONE: Final = "_SUCCESS"
 
 
 class Lines(NamedTuple):
-    """Lines of a file, one behind another."""
+    """Lines of a file, one after another."""
 
     # The file's path.
     file: str
@@ -147,7 +147,7 @@ def _files_of(inputs: Sequence[str]) -> list[tuple[FileReader, TakenFile]]:
 
 
 class _Inputs:
-    """Reads files one behind another."""
+    """Reads files one after another."""
 
     def __init__(self, files: Sequence[tuple[FileReader, TakenFile]], format: str, say: Say) -> None:
         self._files, self._format, self._say = files, format, say

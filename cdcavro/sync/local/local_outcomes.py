@@ -67,7 +67,7 @@ class LocalStore:
         return LocalFiles()
 
     def add(self, outcomes: pa.RecordBatch) -> None:
-        """Add outcomes of a task, whose rows of one table stand one behind another."""
+        """Add outcomes of a task, whose rows of one table stand one after another."""
         what = outcomes.column("what")
         is_row = pc.equal(what, ROW)
         count = pc.sum(is_row).as_py() or 0
@@ -274,7 +274,7 @@ def _are_rejects(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _runs(outcomes: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the names of tables with their rows, one behind another."""
+    """Yield the names of tables with their rows, one after another."""
     ends = pc.run_end_encode(outcomes.column("number"))
     rows = pa.RecordBatch.from_arrays([outcomes.column(name) for name in OF_ROWS], schema=ROWS)
     start = 0

@@ -164,7 +164,7 @@ class NativeTables:
         return self.is_current
 
     def write(self, tables: Sequence[tuple[Table, TableName, Sequence[Part]]]) -> list[TableResult]:
-        """Write the rows of tables, several at a time; those with one name in the lake one behind the other.
+        """Write the rows of tables, several at a time; those with one name in the lake one after the other.
 
         Each table comes with what it is called in the lake and its rows, from the oldest batch on. A fault of one table
         keeps only its own rows back, and the result says so. Raises `FileError` for a lake table of another pipeline,
