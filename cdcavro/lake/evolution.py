@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import SchemaError, shown
+from cdcavro.lake.escaped_names import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -34,6 +35,8 @@ RENAME_COLUMN: Final = "rename.column"
 ALTER_TYPE: Final = "alter.column.type"
 TRUNCATE_TABLE: Final = "truncate.table"
 DROP_TABLE: Final = "drop.table"
+# What the first column stands behind.
+FRONT: Final = ""
 STATEMENTS: Final = (ADD_COLUMN, DROP_COLUMN, RENAME_COLUMN, ALTER_TYPE, TRUNCATE_TABLE, DROP_TABLE)
 # Types whose values a smaller one of them holds exactly or refuses.
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -65,6 +68,8 @@ class Step:
     name: str
     # The column behind the step.
     column: LakeColumn
+    # The name of the column behind which an added one is put, or `FRONT`; None if it becomes the last one.
+    after: str | None = None
 
     def __str__(self) -> str:
         """Return the step as a sentence's part."""
@@ -196,9 +201,11 @@ def _steps(
             if column.name.casefold() in wanted_names
         ]
     steps += _rename_steps(renames, present)
+    before = FRONT
     for found, column in pairs:
+        after, before = before, column.name
         if found is None:
-            steps.append(Step(ADD, column.name, column))
+            steps.append(Step(ADD, column.name, column, after))
             continue
         if found.type != column.type:
             if not can_widen(found.type, column.type):
@@ -209,6 +216,25 @@ def _steps(
         if found.field != column.field:
             steps.append(Step(MARK, column.name, column))
     return steps
+
+
+def in_front(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
+    """Return the steps of a table with such columns, in order, so that none adds a column behind this project's own.
+
+    A column that would be added there, because what it is to stand behind does, is put behind the last one before them.
+    """
+    front = list(names[: next((i for i, name in enumerate(names) if name.startswith(OWN)), len(names))])
+    placed = []
+    for step in steps:
+        if step.kind == ADD:
+            if step.after != FRONT and step.after not in front:
+                step = replace(step, after=front[-1] if front else FRONT)  # noqa: PLW2901  the same step, elsewhere
+            front.insert(front.index(step.after) + 1 if step.after else 0, step.name)
+        elif step.name in front and step.kind in (RENAME, DROP):
+            at = front.index(step.name)
+            front[at : at + 1] = [step.column.name] if step.kind == RENAME else []
+        placed.append(step)
+    return placed
 
 
 def _rename_steps(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[LakeColumn]) -> list[Step]:

@@ -167,7 +167,8 @@ def alter_table(identifier: str, step: Step) -> str:
     field = literal(column.field)
     match step.kind:
         case "add":
-            return f"ALTER TABLE {identifier} ADD COLUMNS ({quote(column.name)} {column.type} COMMENT {field})"
+            place = "" if step.after is None else f" AFTER {quote(step.after)}" if step.after else " FIRST"
+            return f"ALTER TABLE {identifier} ADD COLUMNS ({quote(column.name)} {column.type} COMMENT {field}{place})"
         case "rename":
             return f"ALTER TABLE {identifier} RENAME COLUMN {name} TO {quote(column.name)}"
         case "widen":

@@ -92,6 +92,23 @@ def test_every_value_of_every_change_is_in_a_file(tmp_path, producer):
     assert count == len(typed) > 100
 
 
+def test_the_columns_of_the_table_stand_first_and_in_its_order(tmp_path):
+    """Also those that came later, in files of all versions; behind them all else."""
+    sql = "ALTER TABLE t ADD COLUMN b INT AFTER id, ADD COLUMN f INT FIRST"
+    statement = INSERT | {"type": "ALTER", "id": 2, "es": 2, "isDdl": True, "sql": sql}
+    (first,) = inserts({"id": "int", "a": "int"}, {"id": "1", "a": "2"})
+    last = json.loads(first) | {"id": 3, "es": 3, "mysqlType": dict.fromkeys(["f", "id", "b", "a"], "int")}
+    assert (
+        run(tmp_path, "--plain", messages=[first, json.dumps(statement).encode(), json.dumps(last).encode()]).exit_code
+        == 0
+    )
+    for version in (1, 2):
+        (row,) = rows(tmp_path / "out" / "d.t" / f"v{version}.avro")
+        names = [*row]
+        assert names[:4] == ["f", "id", "b", "a"]
+        assert all(name.startswith("_cdc_") for name in names[4:])
+
+
 def test_there_is_nothing_in_it_that_a_reader_refuses():
     """Each column of any type is a union of null and a primitive type, with no name twice and no new logical type."""
     types = [

@@ -12,6 +12,7 @@ from cdcavro.lake.evolution import (
     RENAME_COLUMN,
     LakeColumn,
     Step,
+    in_front,
     is_wider_decimal,
     steps_to,
 )
@@ -88,6 +89,56 @@ def test_leniently_columns_are_added_renamed_and_widened_and_none_is_taken_away(
     reached = after([A, B], steps([A, B], wanted))
     assert {(one.name, one.type) for one in wanted} <= {(one.name, one.type) for one in reached}
     assert steps(reached, wanted) == [], "what was done is not done again"
+
+
+def ordered(names: str, taken: list[Step]) -> str:
+    """Return the names of a lake table's columns behind steps that are taken in front of this project's own."""
+    found = names.split()
+    for step in in_front(taken, found):
+        if step.kind == "add":
+            found.insert(
+                len(found) if step.after is None else found.index(step.after) + 1 if step.after else 0, step.name
+            )
+        else:
+            at = found.index(step.name)
+            found[at : at + 1] = {"rename": [step.column.name], "drop": []}.get(step.kind, [step.name])
+    return " ".join(name.replace(" ", "") for name in found)
+
+
+C, D = column("c"), column("d")
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "expected"),
+    [
+        ("a b", [A, B, C], "a b c"),
+        ("a b _cdc_key", [A, B, C, D], "a b c d _cdc_key"),
+        ("a b _cdc_key", [C, D, A, B], "c d a b _cdc_key"),
+        ("a b _cdc_key", [A, C, B, D], "a c b d _cdc_key"),
+        ("a b _cdc_key", [A, RENAMED, C], "a x c _cdc_key"),
+        ("a b _cdc_key", RETYPED, "a b(untilversion2) b _cdc_key"),
+        ("a b _cdc_key", [A, column("b", "b_x_2", "string")], "a b b(dropped1) _cdc_key"),
+        ("b _cdc_key", [A, B, C], "a b c _cdc_key"),
+        # Tables of earlier versions, and of others.
+        ("a _cdc_key b", [A, B, C], "a c _cdc_key b"),
+        ("a _cdc_key b", [A, C, B, D], "a c d _cdc_key b"),
+        ("_cdc_key a b", [A, B, C, D], "c d _cdc_key a b"),
+        ("_cdc_key a b", [C, A, B], "c _cdc_key a b"),
+        ("b _cdc_key a", [A, B, C], "b c _cdc_key a"),
+    ],
+)
+def test_columns_are_added_where_the_table_has_them_and_never_behind_those_of_this_project(
+    names: str, wanted: Columns, expected: str
+):
+    """Behind what they stand behind in the table, if that stands in front."""
+    present = [column(name) for name in names.split() if not name.startswith("_cdc_")]
+    assert ordered(names, steps(present, wanted)) == expected
+
+
+def test_a_dropped_column_makes_room():
+    """For one of its name, which a column follows."""
+    taken = steps_to("t", [A, B], [column("b", "b_x_2", "string"), C], "evolve", can_widen)
+    assert ordered("a b _cdc_key", taken) == "b c _cdc_key"
 
 
 def test_columns_that_change_their_names_with_each_other_are_both_renamed():

@@ -10,7 +10,7 @@ from sqlglot.tokens import TokenType
 
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import quote
-from cdcavro.lake.evolution import ADD, DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn, Step
+from cdcavro.lake.evolution import ADD, DROP, FRONT, KINDS, MARK, RENAME, WIDEN, LakeColumn, Step
 
 NAMES = ["plain", "`; DROP TABLE x; --", "a``b", "'", "/*", "é\n\\"]
 TABLE = quote("la`ke", "t`; --")
@@ -52,6 +52,17 @@ def test_a_step_names_its_column_and_nothing_else(kind: str):
         assert texts == ({f"field of new {name}"} if kind in (ADD, MARK) else set())
         assert others[:2] == ["ALTER", "TABLE"]
         assert ";" not in others
+
+
+def test_an_added_column_goes_behind_the_one_it_is_told_or_to_the_front():
+    """By default behind all."""
+    for name in NAMES:
+        identifiers, texts, others = read(sql.alter_table(TABLE, Step(ADD, "new", column("new"), name)))
+        assert identifiers == {"la`ke", "t`; --", "new", name}
+        assert texts == {"field of new"}
+        assert others[-3:] == ["COMMENT", "AFTER", ")"]
+    assert read(sql.alter_table(TABLE, Step(ADD, "new", column("new"), FRONT)))[2][-3:] == ["COMMENT", "FIRST", ")"]
+    assert read(sql.alter_table(TABLE, Step(ADD, "new", column("new"))))[2][-2:] == ["COMMENT", ")"]
 
 
 def test_columns_about_changes_are_those_that_a_table_has_and_null_unless_they_are_chosen():

@@ -102,7 +102,7 @@ BATCHES: Sequence[Sequence[bytes]] = [
     _FIRST,
     _SECOND,
     [
-        _statement(51, "t", "ALTER", "ALTER TABLE t ADD COLUMN b INT"),
+        _statement(51, "t", "ALTER", "ALTER TABLE t ADD COLUMN b INT AFTER id"),
         _row(52, "t", "INSERT", {"id": 7, "a": 70, "n": "n7", "b": 7}, f"{_T} int"),
         _row(53, "t", "DELETE", {"id": 4, "a": 40, "n": "n4", "b": None}, f"{_T} int"),
         _row(54, "k", "INSERT", {"id": 2, "a": 2}),

@@ -24,7 +24,7 @@ from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake import lakes
 from cdcavro.lake.catalogs import catalog_setting, metastore_settings, spark_jars
 from cdcavro.lake.escaped_names import OWN, folder_names, plain_names, quote
-from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, same_column, steps_to
+from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, in_front, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import (
@@ -444,7 +444,7 @@ def prepare(
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded)
-    steps += change_column_steps(own, lake.columns)
+    steps = [*in_front(steps, lake.columns), *change_column_steps(own, lake.columns)]
     needed = sink.properties_for(steps)
     if needed:
         known = properties_of(spark, identifier)

@@ -257,7 +257,7 @@ class DeltaSchema:
         """Return it after a step; a column that is widened must be so in all files. Raises `SchemaError`."""
         at = next((i for i, one in enumerate(self.fields) if one["name"] == step.name), None)
         if step.kind == ADD:
-            return self._with_column(step.column)
+            return self._with_column(step)
         if at is None:
             raise SchemaError(step.name, f"there is no column {shown(step.name)}")
         one = self.fields[at]
@@ -271,15 +271,20 @@ class DeltaSchema:
         changes = [] if step.kind == DROP else [changed[step.kind]()]
         return replace(self, fields=[*self.fields[:at], *changes, *self.fields[at + 1 :]])
 
-    def _with_column(self, column: LakeColumn) -> DeltaSchema:
+    def _with_column(self, step: Step) -> DeltaSchema:
+        column, names = step.column, [one["name"] for one in self.fields]
         new = _field(column.name, column.type, column.field)
-        if any(one["name"].casefold() == column.name.casefold() for one in self.fields):
+        if column.name.casefold() in {name.casefold() for name in names}:
             raise SchemaError(column.name, f"there is a column {shown(column.name)} already")
-        if not self.is_mapped:
-            return replace(self, fields=[*self.fields, new]).with_needed_features()
-        numbered = _Numbering(int(self.properties.get(_LAST_ID, "0")), _new_name)
-        made = replace(self, fields=[*self.fields, numbered.field(new)])
-        return replace(made, properties=self.properties | {_LAST_ID: str(numbered.last)}).with_needed_features()
+        if step.after and step.after not in names:
+            raise SchemaError(step.after, f"there is no column {shown(step.after)}")
+        properties = self.properties
+        if self.is_mapped:
+            numbered = _Numbering(int(properties.get(_LAST_ID, "0")), _new_name)
+            new, properties = numbered.field(new), properties | {_LAST_ID: str(numbered.last)}
+        at = len(names) if step.after is None else names.index(step.after) + 1 if step.after else 0
+        fields = [*self.fields[:at], new, *self.fields[at:]]
+        return replace(self, fields=fields, properties=properties).with_needed_features()
 
     def as_rewritten(self) -> DeltaSchema:
         """Return it for a table all of whose files have the types of the table: nothing is widened while it is read."""

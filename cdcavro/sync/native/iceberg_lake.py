@@ -33,7 +33,7 @@ from pyiceberg.types import NestedField
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.escaped_names import OWN, quote
-from cdcavro.lake.evolution import DROP, KINDS, MARK, WIDEN, LakeColumn
+from cdcavro.lake.evolution import DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, spark_name
 from cdcavro.lake.lakes import CHANGE, DEPTH, SUFFIXES, IcebergLake, Look, check_separate
 from cdcavro.lake.table_shape import repartition_step
@@ -414,6 +414,12 @@ def _take_one(update: UpdateSchema, step: Step) -> None:
     match step.kind:
         case "add":
             update.add_column((column.name,), iceberg_type(arrow_type(column.type)), doc=column.field)
+            if step.after is not None:
+                _ = (
+                    update.move_after((column.name,), (step.after,))
+                    if step.after
+                    else update.move_first((column.name,))
+                )
         case "rename":
             update.rename_column(path, column.name)
         case "widen":
@@ -431,14 +437,16 @@ def _groups(steps: Sequence[Step]) -> list[list[Step]]:
     groups: list[list[Step]] = []
     touched: set[str] = set()
     moved: set[str] = set()
+    renamed: set[str] = set()
     for step in steps:
         names, is_moving = {step.name, step.column.name}, step.kind not in (WIDEN, MARK)
-        if not groups or names & (touched if is_moving else moved):
+        if not groups or names & (touched if is_moving else moved) or step.after in renamed:
             groups.append([])
-            touched, moved = set(), set()
+            touched, moved, renamed = set(), set(), set()
         groups[-1].append(step)
         touched |= names
         moved |= names if is_moving else set()
+        renamed |= names if step.kind == RENAME else set()
     return groups
 
 

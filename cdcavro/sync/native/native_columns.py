@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
-from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, same_column, steps_to
+from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, in_front, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
 from cdcavro.lake.table_shape import property_steps
@@ -55,7 +55,8 @@ def prepare(
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     steps = steps_to(schema.table.table, table.columns(), wanted, behavior, lake.can_widen, excluded)
-    steps += change_column_steps(own, table.schema().names)
+    names = table.schema().names
+    steps = [*in_front(steps, names), *change_column_steps(own, names)]
     needed = lake.properties_for(steps)
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
     left = shape.properties_left(known)

@@ -15,6 +15,7 @@ from cdcavro.change.model import Arrival, Change, Column, replace
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
+from cdcavro.lake.sql_statements import KEY, STATE
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
 from cdcavro.spark.lake.current_state import LakeTableCache, facts_of
 from cdcavro.spark.lake.sinks import Sink, properties_of, put_properties
@@ -165,6 +166,35 @@ def test_rows_that_stand_get_the_default_of_a_column_that_is_added_also_behind_a
     row = {"id": 1, "a": 5, "b": 6, **dict.fromkeys(ADDED)}
     lake.merge([[replace(change("UPDATE", 4, 1)[0], before=None, after=row, columns=columns)]])
     assert shown(lake.rows(table)) == shown([row, {"id": 2, "a": 2, "b": -2, **stood}])
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        ([], ["z", "id", "n", "a", "b", *STATE]),
+        ([KEY], ["z", "n", KEY, "id", "a", "b", *[one for one in STATE if one != KEY]]),
+    ],
+)
+def test_columns_are_added_in_front_of_this_projects_own_wherever_these_stand(
+    spark: SparkSession, sink: Sink, moved: list[str], expected: list[str]
+):
+    """Where the statement puts them, if that is in front; rows are the same."""
+    lake = Lake(spark, sink, database(sink, f"in order {len(moved)}"))
+    lake.merge([change("INSERT", 1, 1), change("INSERT", 2, 2)])
+    (table,) = lake.maker.tables.tables
+    place = lake.state(table).identifier
+    for name in moved:
+        spark.sql(f"ALTER TABLE {place} ALTER COLUMN {name} FIRST")
+    ddl = "ALTER TABLE t ADD COLUMN n BIGINT DEFAULT 7 AFTER id, ADD COLUMN z INT FIRST"
+    arrival = Arrival(topic="x", partition=0, offset=3)
+    lake.maker.of_batch([[Change(op="ALTER", source=SOURCE, position=(3,), event_time=1, ddl=ddl, place=arrival)]])
+    columns = (*COLUMNS, Column(name="n", type="bigint"), Column(name="z", type="int"))
+    row = {"id": 1, "a": 5, "b": 6, "n": 8, "z": 9}
+    lake.merge([[replace(change("UPDATE", 4, 1)[0], before=None, after=row, columns=columns)]])
+    assert spark.table(place).columns == expected
+    assert shown(lake.rows(table)) == shown([row, {"id": 2, "a": 2, "b": -2, "n": 7, "z": None}])
 
 
 def test_a_lake_table_that_keeps_versions_of_rows_is_refused(spark: SparkSession, sink: Sink):

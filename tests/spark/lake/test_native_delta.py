@@ -14,7 +14,7 @@ from cdcavro import to_changes
 from cdcavro.errors import SchemaError
 from cdcavro.lake import TypedRows
 from cdcavro.lake import sql_statements as sql
-from cdcavro.lake.evolution import ADD, DROP, LENIENT, MARK, RENAME, WIDEN, LakeColumn, Step, steps_to
+from cdcavro.lake.evolution import ADD, DROP, FRONT, LENIENT, MARK, RENAME, WIDEN, LakeColumn, Step, steps_to
 from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.lakes import Attempt, name_property
 from cdcavro.lake.sql_statements import KEY, OLDER, ORDER, STATE, UNPARSED
@@ -92,6 +92,8 @@ def test_a_new_table_is_that_of_spark(spark: SparkSession, tmp_path: Path, names
         Step(MARK, "i d", LakeColumn("i d", "new", "int")),
         Step(DROP, names[1], columns[1]),
         Step(ADD, "c", LakeColumn("c", "c", "decimal(12,2)")),
+        Step(ADD, "d", LakeColumn("d", "d", "int"), "i d"),
+        Step(ADD, "e", LakeColumn("e", "e", "int"), FRONT),
     ]
     needed = dict(sink.properties_for(steps)) | {"a.b": "it's"}
     spark.sql(sql.set_properties(sink.identifier(other), needed))

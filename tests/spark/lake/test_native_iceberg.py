@@ -16,7 +16,7 @@ pytest.importorskip("pyiceberg")
 
 from cdcavro import to_changes
 from cdcavro.lake import TypedRows
-from cdcavro.lake.evolution import ADD, DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn, Step
+from cdcavro.lake.evolution import ADD, DROP, FRONT, KINDS, MARK, RENAME, WIDEN, LakeColumn, Step
 from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.sql_statements import (
     DELETED,
@@ -110,6 +110,9 @@ def test_tables_of_both_are_created_and_changed_alike(spark: SparkSession, nativ
         Step(RENAME, "c d", LakeColumn("c.d", "c", "int")),
         Step(WIDEN, "c.d", LakeColumn("c.d", "c", "bigint")),
         Step(MARK, "c.d", LakeColumn("c.d", "it's", "bigint")),
+        Step(ADD, "x.y", LakeColumn("x.y", "x", "int"), "c.d"),
+        Step(ADD, "z", LakeColumn("z", "z", "int"), "x.y"),
+        Step(ADD, "first", LakeColumn("first", "f", "int"), FRONT),
         Step(WIDEN, "1", LakeColumn("1", "w", "decimal(20,2)")),
         Step(WIDEN, "ü", LakeColumn("ü", "w", "double")),
         Step(DROP, "{}", LakeColumn("{}", "d", "binary")),

@@ -63,6 +63,9 @@ def check_turns(
         found[turns] = both.everything()
         both.keep(tmp_path / f"run{i}")
     local, *others = found.values()
+    names = {name: [one for one, *_ in held["columns"]] for name, held in local.items() if "columns" in held}
+    assert names["t "][:3] == ["id", "b", "a"]
+    assert names == {name: sorted(listed, key=lambda one: one.startswith("_cdc_")) for name, listed in names.items()}
     apart = [line for one in others for line in differences(local, one)]
     assert not apart, "\n".join(apart)
 

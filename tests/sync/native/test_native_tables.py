@@ -16,13 +16,15 @@ from cdcavro import to_changes
 from cdcavro.change.model import replace as replace_change
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.lakes import NAME, OWNER, Attempt
+from cdcavro.lake.lakes import FORMS, NAME, OWNER, SUFFIXES, Attempt
 from cdcavro.lake.merge import NO_KEY
-from cdcavro.lake.sql_statements import ORDER
+from cdcavro.lake.sql_statements import AT, CHANGELOG, ORDER
 from cdcavro.sync.native import row_images
-from cdcavro.sync.native.delta_lake import NativeDelta
+from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
+from cdcavro.sync.native.delta_log import commit, schema_of
+from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
 from cdcavro.sync.native.native_state import NativeState, facts_of
-from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_table import Mark, NativeTable
 from cdcavro.sync.native.native_tables import NativeChangelog, NativeTables, TableResult, rows_not_held
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
@@ -371,3 +373,95 @@ def test_the_time_of_a_change_is_null_where_no_lake_holds_it(tmp_path: Path):
     job.send(*[canal("INSERT", [{"id": str(i)}], id=i, es=last + 1_000 * i) for i in range(2)])
     job.run()
     assert job.rows("d.t", "id", "_cdc_time") == [(0, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)), (1, None)]
+
+
+IN_ORDER = ["f", "id", "m", "b", "c", "z", "z (until version 2)"]
+FORMS_AND_LAKES = [
+    pytest.param(kind, form, marks=[] if kind == DELTA and form == "current" else pytest.mark.slow)
+    for kind in (DELTA, ICEBERG)
+    for form in FORMS
+]
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS_AND_LAKES)
+def test_a_tables_own_columns_stand_first_in_its_order_also_those_that_came_later(tmp_path: Path, kind: str, form: str):
+    """And behind them this project's own, with those about changes that were chosen later."""
+    job = LocalJob(tmp_path, lake_section(kind, tmp_path, changelog=True, form=form))
+    job.send(*ROWS[:2])
+    job.run()
+    job.lake["change_columns"] = ["time"]
+    added = "ALTER TABLE t ADD COLUMN z INT, ADD COLUMN f INT FIRST, ADD COLUMN m INT AFTER id"
+    row = {"f": "1", "id": "3", "m": "2", "a": "4", "z": "5"}
+    job.send(*ROWS[2:], canal("ALTER", [], id=5, isDdl=True, sql=added), canal("INSERT", [row], id=6))
+    job.run()
+    own = {"": [*FORMS[form], "_cdc_time"], "changes": [*CHANGELOG, "_cdc_time"]}
+    for suffix, names in own.items():
+        assert job.table("d.t", suffix).schema().names == ["f", "id", "m", "a", "z", *names]
+    changed = "ALTER TABLE t CHANGE a b INT, ADD c INT AFTER b, MODIFY z VARCHAR(9)"
+    row = {"f": "1", "id": "4", "m": "2", "b": "4", "c": "6", "z": "text"}
+    kinds = dict.fromkeys(row, "int") | {"z": "varchar(9)"}
+    job.send(canal("ALTER", [], id=7, isDdl=True, sql=changed), canal("INSERT", [row], id=8, mysqlType=kinds))
+    job.run()
+    for suffix, names in own.items():
+        assert job.table("d.t", suffix).schema().names == [*IN_ORDER, *names]
+    stand = [(None, 1, None, 3, None, None, None), (1, 3, 2, 4, None, "5", 5), (1, 4, 2, 4, 6, "text", None)]
+    assert {*stand} <= {*job.rows("d.t", *IN_ORDER)}
+
+
+def reorder(table: NativeTable, names: Sequence[str]) -> None:
+    """Give a lake table's columns another order, as another writer may."""
+    if isinstance(table, NativeDeltaTable):
+        opened = table._open()
+        schema = schema_of(opened)
+        after = replace(schema, fields=sorted(schema.fields, key=lambda one: names.index(one["name"])))
+        commit(table.folder, opened.version() + 1, "CHANGE COLUMN", after.actions(schema))
+    else:
+        assert isinstance(table, NativeIcebergTable)
+        with table._load().update_schema() as update:
+            for name in reversed(names):
+                update.move_first((name,))
+    assert table.schema().names == names
+
+
+def everything(job: LocalJob) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all rows of a job's lake tables, whatever the order of their columns, but for times of the batches."""
+    return {
+        suffix: job.rows("d.t", *sorted({*job.table("d.t", suffix).schema().names} - {AT}), suffix=suffix)
+        for suffix in SUFFIXES
+    }
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS_AND_LAKES)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_tables_with_columns_in_any_order_go_on_unharmed(tmp_path: Path, kind: str, form: str, is_first: bool):
+    """With this project's own in front, or among the others, as earlier versions of it left them."""
+    source = {"source": {"files": str(tmp_path / "a" / "in"), "most": 1}}
+    jobs = [
+        LocalJob(tmp_path / name, lake_section(kind, tmp_path / name, changelog=True, form=form), source)
+        for name in "ab"
+    ]
+    added = "ALTER TABLE t ADD COLUMN b INT NOT NULL DEFAULT 7 AFTER id, CHANGE a c BIGINT"
+    kinds = {"id": "int", "b": "int", "c": "bigint"}
+    batches = [
+        ROWS[:2],
+        [*ROWS[2:], canal("INSERT", [{"id": "5", "a": "5"}], id=5), canal("UPDATE", [{"id": "5"}], id=6, old=[{}])],
+        [
+            canal("ALTER", [], id=7, isDdl=True, sql=added),
+            canal("INSERT", [{"id": "3", "b": "5", "c": "4"}], id=8, mysqlType=kinds),
+            canal("UPDATE", [{"id": "1", "b": "7"}], id=9, mysqlType=kinds, old=[{}]),
+        ],
+    ]
+    for number, batch in enumerate(batches):
+        jobs[0].send(*batch)
+        for job in jobs:
+            job.folder.mkdir(exist_ok=True)
+            job.run()
+        if number == 0:
+            for suffix in SUFFIXES[::2]:
+                table = jobs[1].table("d.t", suffix)
+                names = sorted(table.schema().names, key=lambda name: (name.startswith("_cdc_") != is_first, name))
+                reorder(table, names if is_first else [*names[::2], *names[1::2]])
+    assert everything(jobs[0]) == everything(jobs[1])
+    for suffix in ("", "changes"):
+        names = jobs[1].table("d.t", suffix).schema().names
+        assert names[:2] == (["b", min(one for one in names if one.startswith("_cdc_"))] if is_first else ["c", "b"])
