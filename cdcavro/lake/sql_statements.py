@@ -62,8 +62,11 @@ class ChangeColumn(NamedTuple):
     type: str
     # The fields of an envelope's source that it has; of several, those that there are, with dots between them.
     fields: tuple[str, ...]
+    # Whether they stand beside the envelope, with the typed row.
+    is_beside: bool = False
 
 
+HEADERS: Final = "headers"
 CHANGE_COLUMNS: Final[Mapping[str, ChangeColumn]] = {
     "time": ChangeColumn(f"{OWN}time", "timestamp", ("ts_us",)),
     "transaction": ChangeColumn(f"{OWN}transaction", "string", ("transaction",)),
@@ -74,19 +77,18 @@ CHANGE_COLUMNS: Final[Mapping[str, ChangeColumn]] = {
     "offset": ChangeColumn(f"{OWN}offset", "bigint", ("offset",)),
     "file": ChangeColumn(f"{OWN}file", "string", ("message_file",)),
     "line": ChangeColumn(f"{OWN}line", "bigint", ("message_line",)),
+    HEADERS: ChangeColumn(f"{OWN}headers", "string", (HEADERS,), is_beside=True),
 }
 """The columns about a change that can be chosen, by the words that choose them."""
 # The instants that a column of times takes, in microseconds since the epoch: those of the years 1 to 9999.
 INSTANTS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-_HEADERS: Final = "headers"
 
 
 def check_change_columns(words: Iterable[str]) -> None:
     """Raise `ValueError` for a word that chooses no column about a change."""
     for word in words:
         if word not in CHANGE_COLUMNS:
-            reason = ": the headers of Kafka's records are not read" if word == _HEADERS else ""
-            raise ValueError(f"columns about a change are {', '.join(CHANGE_COLUMNS)}, not {shown(word)}{reason}")
+            raise ValueError(f"columns about a change are {', '.join(CHANGE_COLUMNS)}, not {shown(word)}")
 
 
 def change_types(words: Collection[str]) -> dict[str, str]:
@@ -102,7 +104,7 @@ def held_change_columns(names: Collection[str]) -> dict[str, ChangeColumn]:
 def change_values(names: Collection[str], chosen: Collection[str]) -> dict[str, str]:
     """Return SQL for the columns about changes that a lake table with columns of such names has, by their names.
 
-    They are of a column `source`, that of an envelope, and null unless they are chosen.
+    They are of a column `source`, that of an envelope, or beside it, and null unless they are chosen.
     """
     return {
         column.name: f"CAST({_change_value(column) if word in chosen else 'NULL'} AS {column.type})"
@@ -111,7 +113,7 @@ def change_values(names: Collection[str], chosen: Collection[str]) -> dict[str, 
 
 
 def _change_value(column: ChangeColumn) -> str:
-    fields = [quote("source", name) for name in column.fields]
+    fields = [quote(name) if column.is_beside else quote("source", name) for name in column.fields]
     if len(fields) > 1:
         return f"nullif(concat_ws('.', {', '.join(fields)}), '')"
     if column.type == "timestamp":

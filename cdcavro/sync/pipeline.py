@@ -17,6 +17,7 @@ from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import is_lake
+from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.schema_changes import SchemaChanges
 from cdcavro.sync.outputs.sink_settings import (
@@ -167,6 +168,11 @@ class Pipeline:
         if not isinstance(sink, LakeSettings) or (output is None and sink.statements == StatementRules()):
             return None
         return SchemaChanges(sink, settings.chosen, settings.protection.is_protecting, output)
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether the headers of Kafka's records are written."""
+        return isinstance(self.sink, LakeSettings) and HEADERS in self.sink.change_columns
 
     @property
     def waiting(self) -> int:

@@ -57,7 +57,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
       metastore in which Delta Lake tables also have names; their values are not shown.
     * `name`: what tables are called in the lake, made of `{database}`, `{schema}` and `{table}`; by default as in the source.
     * `change_columns`: which columns about the change of a row lake tables have: `time`, `transaction`, `source`,
-      `connector`, `topic`, `partition`, `offset`, `file`, `line`.
+      `connector`, `topic`, `partition`, `offset`, `file`, `line`, `headers`.
     * `include_statements`: the kinds of statements that lake tables follow, by default all: `add.column`, `drop.column`,
       `rename.column`, `alter.column.type`, `truncate.table` and `drop.table`, or a word of them, such as `column`.
     * `exclude_statements`: the kinds of statements that they do not follow.

@@ -41,6 +41,8 @@ from support.lake_values import as_in_lake, rows_of, shown
 from support.local_pipelines import LocalJob, lake_section, tuples
 from support.shop_state import whole
 
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
 
 class Placed(NamedTuple):
     """A record of Kafka's and its offset."""
@@ -75,7 +77,9 @@ def _read(topic: str, partition: int, own: Sequence[Placed], _: Any) -> Iterable
         "key": pa.array([one.record.key for one in own], pa.binary()),
         "offset": pa.array([one.offset for one in own], pa.int64()),
     }
-    yield message_batch(len(own), arrays, {"topic": topic, "partition": partition})
+    batch = message_batch(len(own), arrays, {"topic": topic, "partition": partition})
+    headers = [[{"key": key, "value": value} for key, value in one.record.headers] or None for one in own]
+    yield batch.append_column("headers", pa.array(headers, HEADERS)) if any(headers) else batch
 
 
 _UNKNOWN = object()

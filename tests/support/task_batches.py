@@ -35,6 +35,13 @@ def batch_of(
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
+def with_headers(batch: pa.RecordBatch, headers: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.RecordBatch:
+    """Return messages with the headers of each."""
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    stated = [[{"key": key, "value": value} for key, value in own] for own in headers]
+    return batch.append_column("headers", pa.array(stated, kind))
+
+
 def converted(knowledge: Knowledge, *batches: pa.RecordBatch) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the outcomes of a task, and its summary."""
     rows = [row for made in converter(knowledge)(batches) for row in made.to_pylist()]

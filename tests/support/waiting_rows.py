@@ -28,7 +28,7 @@ def typed_rows(maker: TypedRows, *messages: bytes) -> dict[int, list[TypedRow]]:
 
 def as_table(rows: Sequence[TypedRow]) -> pa.Table:
     """Return rows as the local runner holds them."""
-    return pa.table([[getattr(row, field.name) for row in rows] for field in ROWS], schema=ROWS)
+    return pa.table([[getattr(row, field.name, None) for row in rows] for field in ROWS], schema=ROWS)
 
 
 def waiting(maker: TypedRows, batch: int, *messages: bytes) -> list[Rows]:

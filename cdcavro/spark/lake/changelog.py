@@ -15,6 +15,7 @@ from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, name_property
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import DROP
+from cdcavro.spark.lake.current_state import with_headers
 from cdcavro.spark.lake.sinks import prepare, present_columns
 from cdcavro.spark.version_columns import read_fields
 
@@ -106,6 +107,7 @@ class Changelog:
         if reading is None:
             reading = self.reading(rows.sparkSession.table(self.identifier), versions)
         first, *texts = reading
+        rows = with_headers(rows)
         frame = reduce(lambda read, listed: read.selectExpr(*listed), texts, rows.select(*first))
         self.sink.append(frame, self.table, _CHANGES, job, batch, attempt)
 
@@ -122,6 +124,6 @@ class Changelog:
         values = columns | _OWN | about
         last = [f"{values.get(name, quote(name))} AS {quote(name)}" for name in lake.columns]
         every, images = _IMAGES
-        sources = ["envelope.source AS source"] if about else []
-        first = [*map(sf.col, _FACTS), sf.col("operation"), envelope.alias("envelope")]
+        sources = ["envelope.source AS source", sql.HEADERS] if about else []
+        first = [*map(sf.col, (*_FACTS, sql.HEADERS)), sf.col("operation"), envelope.alias("envelope")]
         return [first, every, [*images, *sources], last]

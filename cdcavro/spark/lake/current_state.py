@@ -292,7 +292,7 @@ def last_rows(
     """
     reduce = _last_columns if is_partial else _last_changes
     reduce_to_last = partial(reduce, versions=versions, present=present, about=about or {})
-    upserts = rows.where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))
+    upserts = with_headers(rows).where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))
     if deletes is None:
         return reduce_to_last(upserts)
     standing = deletes.select(sf.col(KEY).alias(_DELETED_KEY), sf.col(ORDER).alias(DELETED))
@@ -303,6 +303,11 @@ def last_rows(
     gone = came.join(standing, _DELETED_KEY)
     joined = last.join(gone, last[KEY] == gone[_DELETED_KEY], "full")
     return joined.withColumn(KEY, sf.coalesce(KEY, _DELETED_KEY)).drop(_DELETED_KEY)
+
+
+def with_headers(rows: DataFrame) -> DataFrame:
+    """Return typed rows with the column of the headers of their messages, null if there is none."""
+    return rows if sql.HEADERS in rows.columns else rows.withColumn(sql.HEADERS, sf.lit(None).cast("string"))
 
 
 def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> str:
@@ -338,7 +343,7 @@ def _images(
     own = [f"key AS {KEY}", f"`order` AS {ORDER}"]
     texts = f"CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END AS {UNPARSED}"
     values += [f"{value} AS {quote(name)}" for name, value in about.items()]
-    sources = [envelope["source"].alias("source")] if about else []
+    sources = [envelope["source"].alias("source"), sf.col(sql.HEADERS)] if about else []
     read = upserts.select("key", "order", "version", envelope["after"].alias("image"), *sources)
     return read.selectExpr(*own, *values, texts, more)
 
@@ -347,7 +352,7 @@ def _last_changes(
     upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn], about: Mapping[str, str]
 ) -> DataFrame:
     """Return the last change of each key; only its payload is read."""
-    whole = sf.struct("order", "version", "payload")
+    whole = sf.struct("order", "version", "payload", sql.HEADERS)
     found = upserts.groupBy("key").agg(sf.max_by(whole, "order").alias(_LAST)).select("key", f"{_LAST}.*")
     columns, nothing = held_columns(versions[-1], present), f"CAST(NULL AS map<string,binary>) AS {OLDER}"
     return _images(found, versions, columns, about, nothing)

@@ -62,6 +62,7 @@ from cdcavro.sync.local.local_sinks import native_tables
 from cdcavro.sync.native.native_state import NativeCache
 from cdcavro.sync.native.native_tables import followed_rows
 from cdcavro.sync.native.native_versions import NativeVersions
+from cdcavro.sync.outputs.table_rows import ROW_TYPES
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
 
@@ -89,8 +90,6 @@ _REFUSALS: Final = (
     NumberFormatException,
     DateTimeException,
 )
-# The types of `OF_ROWS`.
-_ROWS: Final = "version int, operation string, `order` binary, key binary, payload binary"
 # Up to how many bytes of a batch are collected and written by this process, where it can do that.
 COLLECTED: Final = 128 << 20
 # How many bytes a row takes beside its payload, about: Python looks at its key, its order and its time.
@@ -431,7 +430,7 @@ class LakeTables:
 
 def _frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows of a table that were collected as a frame."""
-    return spark.createDataFrame([tuple(row.values()) for row in rows.to_pylist()], _ROWS)
+    return spark.createDataFrame([tuple(row.values()) for row in rows.to_pylist()], ROW_TYPES)
 
 
 def _fits(native: NativeTables, name: TableName) -> bool:

@@ -29,7 +29,7 @@ from cdcavro.sync.conversion.outcome_rows import COLUMNS, HALF, ROW, SCHEMA, STA
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import ROWS, LocalFiles, LocalStore
-from cdcavro.sync.outputs.table_rows import OF_ROWS
+from cdcavro.sync.outputs.table_rows import OF_ROWS, ROW_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -202,8 +202,8 @@ class FrameFiles:
     spark: SparkSession
 
     def read(self, folder: Path) -> DataFrame:
-        """Return the rows in a folder."""
-        return self.spark.read.parquet(f"file://{folder.resolve()}")
+        """Return the rows in a folder; those that an earlier version wrote have no headers."""
+        return self.spark.read.schema(ROW_TYPES).parquet(f"file://{folder.resolve()}")
 
     def write(self, rows: DataFrame | pa.Table, folder: Path) -> int:
         """Write rows to a folder, also those that were collected; return how many there are."""

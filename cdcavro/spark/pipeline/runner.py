@@ -255,7 +255,8 @@ class Pipeline(pipeline.Pipeline):
     ) -> StreamingQuery:
         again = Path(self.state).resolve() / REPLAY
         again.mkdir(exist_ok=True)
-        source = stream_of(self.source, spark, has_id_headers=self.settings.has_id_headers)
+        headers = {"has_id_headers": self.settings.has_id_headers, "has_headers": self.has_headers}
+        source = stream_of(self.source, spark, **headers)
         messages = source.unionByName(replay_stream(spark, f"file://{again}"), allowMissingColumns=True)
         writer = messages.writeStream.foreachBatch(run)
         writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / CHECKPOINT}")
@@ -368,25 +369,29 @@ def check_source(source: Kafka | Files, spark: SparkSession) -> None:
     _subscribe(reader, source).load().limit(1).collect()
 
 
-def stream_of(source: Kafka | Files, spark: SparkSession, *, has_id_headers: bool = False) -> DataFrame:
+def stream_of(
+    source: Kafka | Files, spark: SparkSession, *, has_id_headers: bool = False, has_headers: bool = False
+) -> DataFrame:
     """Return the messages of a source, from the first one, or from where its options say.
 
-    `has_id_headers` says that what headers say of schemas is put before keys and values, as `with_header` does. Raises
-    `FileError` for a local path where nothing is.
+    `has_id_headers` says that what headers say of schemas is put before keys and values, as `with_header` does, and
+    `has_headers` that all headers of Kafka's records are in a column of their own. Raises `FileError` for a local path
+    where nothing is.
     """
     if isinstance(source, Files):
         return _files_stream(source, spark)
-    return _kafka_stream(source, spark, has_id_headers=has_id_headers)
+    return _kafka_stream(source, spark, has_id_headers=has_id_headers, has_headers=has_headers)
 
 
-def _kafka_stream(source: Kafka, spark: SparkSession, *, has_id_headers: bool) -> DataFrame:
+def _kafka_stream(source: Kafka, spark: SparkSession, *, has_id_headers: bool, has_headers: bool) -> DataFrame:
     reader = spark.readStream.format("kafka").options(**{"startingOffsets": "earliest", **source.options})
     reader = _subscribe(reader, source)
     if source.most is not None:
         reader = reader.option("maxOffsetsPerTrigger", source.most)
     key, value = sf.col("key"), sf.col("value")
-    if has_id_headers:
+    if has_id_headers or has_headers:
         reader = reader.option("includeHeaders", "true")
+    if has_id_headers:
         key, value = with_id_header(key, is_key=True), with_id_header(value, is_key=False)
     length = sf.octet_length(value)
     return reader.load().select(
@@ -398,6 +403,7 @@ def _kafka_stream(source: Kafka, spark: SparkSession, *, has_id_headers: bool) -
         "offset",
         sf.lit(None).cast("string").alias("file"),
         *_no_reject(),
+        *(["headers"] if has_headers else []),
     )
 
 

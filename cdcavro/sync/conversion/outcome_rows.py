@@ -39,16 +39,18 @@ SUMMARY: Final = 3
 HALF: Final = 4
 FAILURE: Final = "failure"
 COLUMNS: Final = (
-    "what tinyint, number string, version int, operation string, order binary, key binary, payload binary,"
+    "what tinyint, number string, version int, operation string, order binary, key binary, payload binary, headers string,"
     " raw binary, record_key binary, topic string, partition int, offset bigint, file string, line bigint,"
     " format string, path string, reason string, outlines array<binary>, note string"
 )
-OF_ROWS: Final = ("number", "version", "operation", "order", "key", "payload")
+OF_ROWS: Final = ("number", "version", "operation", "order", "key", "payload", "headers")
 SCHEMA: Final = pa.schema(
     [
         ("what", pa.int8()),
         (OF_ROWS[0], pa.string()),
-        *[ROWS.field(name) for name in OF_ROWS[1:]],
+        *[ROWS.field(name) for name in OF_ROWS[1:-1]],
+        # Of the Kafka record that a row came in, as JSON.
+        (OF_ROWS[-1], pa.string()),
         ("raw", pa.binary()),
         ("record_key", pa.binary()),
         ("topic", pa.string()),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,6 +41,21 @@ _LANE: Final = ("topic", "partition", "file")
 _ONE: Final = msgspec.json.Decoder(msgspec.Raw)
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LONG_KEY: Final = 1 << 10
+HEADERS: Final = "headers"
+# How many bytes of headers the rows of a message repeat at most: so many, and so many for each byte of its value.
+_REPEATED: Final = 64 << 10
+_TIMES: Final = 32
+# What tells bytes from a text.
+_CONTROL: Final = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]")
+
+
+class MessageHeaders(NamedTuple):
+    """The headers of the Kafka records of some messages."""
+
+    # As `headers_text` writes them.
+    texts: pa.Array
+    # How many bytes of them the rows of a message may have beyond those of one row.
+    most: pa.Array
 
 
 @dataclass(frozen=True)
@@ -93,6 +111,15 @@ class MessageRun:
         value: bytes | None = None if self.records is None else self.records[i].as_py()
         return value
 
+    @property
+    def headers(self) -> MessageHeaders | None:
+        """The headers of the messages' Kafka records; None where they are not read."""
+        if HEADERS not in self.batch.schema.names:
+            return None
+        texts = pa.array(map(headers_text, self.batch.column(HEADERS).to_pylist()), pa.string())
+        length = pc.fill_null(self.batch.column("length"), 0)
+        return MessageHeaders(texts, pc.add(pc.multiply(length, _TIMES), _REPEATED))
+
     def length(self, i: int) -> int:
         """Return how many bytes a message had, 0 for null."""
         return int(self.batch.column("length")[i].as_py() or 0)
@@ -100,6 +127,28 @@ class MessageRun:
     def place(self, i: int) -> Arrival:
         """Return where a message arrived."""
         return Arrival(**self.messages.column("place")[i].as_py())
+
+
+def headers_text(headers: Sequence[Mapping[str, Any]] | None) -> str | None:
+    r"""Return the headers of a Kafka record as JSON, in their order; None of a record without headers.
+
+    A value is a text, or null, under `value`; bytes that are no text, or one with control characters, are under `base64`.
+
+    >>> print(headers_text([{"key": "trace", "value": b"7f"}, {"key": "id", "value": b"\0"}, {"key": "a", "value": None}]))
+    [{"key":"trace","value":"7f"},{"key":"id","base64":"AA=="},{"key":"a","value":null}]
+    """
+    if not headers:
+        return None
+    return orjson.dumps([{"key": one["key"], **_header_value(one["value"])} for one in headers]).decode()
+
+
+def _header_value(value: bytes | None) -> dict[str, str | None]:
+    if value is None:
+        return {"value": None}
+    with suppress(UnicodeDecodeError):
+        if not _CONTROL.search(text := value.decode()):
+            return {"value": text}
+    return {"base64": base64.b64encode(value).decode()}
 
 
 def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> Iterator[MessageRun]:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.outcome_rows import Fault
+    from cdcavro.sync.conversion.runs import MessageHeaders
     from cdcavro.sync.conversion.task_output import Converted
 
     Unpack = Callable[[Iterable[pa.RecordBatch], Callable[[str], None]], Iterator[pa.RecordBatch]]
@@ -138,6 +139,8 @@ class _Task:
         self._halves = TaskHalves()
         # How many other messages are rows of a message, by its index: those of the other half.
         self._joined: dict[int, int] = {}
+        # The headers of the messages that are being converted; None where they are not read.
+        self._headers: MessageHeaders | None = None
         self._size = _FIRST
 
     def convert(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -198,7 +201,7 @@ class _Task:
 
     def _convert_runs(self, piece: pa.RecordBatch) -> None:
         for run in runs_of(piece, self._knowledge.formats, self._lines):
-            self._first = self._current.counts["read"]
+            self._first, self._headers = self._current.counts["read"], run.headers
             self._current.counts["read"] += run.count
             self._current.counts["tombstones"] += run.tombstones
             self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
@@ -213,7 +216,7 @@ class _Task:
         if not self._questions.is_ahead:
             self._times.add(rows, self._knowledge.tables.tables)
         joined = joined or {}
-        undecided = self._output.keep(rows, joined)
+        undecided = self._output.keep(rows, joined, self._headers)
         self._undecided |= {self._first + i: error for i, error in undecided.items()}
         self._undecided_updates |= {self._first + i for i in undecided if i in joined}
 
@@ -267,7 +270,7 @@ class _Task:
     def _replay(self, batch: pa.RecordBatch) -> None:
         """Convert messages that were rejected once, each at the time that its lane had then."""
         self._times.begin()
-        self._first = 0
+        self._first, self._headers = 0, None
         for i, row in enumerate(batch.to_pylist()):
             self._current.counts["read"] += 1
             place, clock = Arrival(**{name: row[name] for name in _PLACE}), Clock()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.errors import JobError, MessageError, plain, shown
+from cdcavro.errors import JobError, MessageError, StructureError, plain, shown
 from cdcavro.lake.placing import group_by_table, rows_batch
 from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SCHEMA, TaskFacts, question_row, row_batches
 from cdcavro.sync.protection import HIDDEN
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.knowledge import Knowledge, Questions
     from cdcavro.sync.conversion.lane_times import LaneTimes
+    from cdcavro.sync.conversion.runs import MessageHeaders
     from cdcavro.table.history import Table
 
 # How many bytes of rows a task holds before it hands them over.
@@ -34,7 +35,7 @@ class Converted:
 
     # How many messages there were, by what became of them.
     counts: Counter[str] = field(default_factory=Counter)
-    # Rows of tables, in batches of `placing.ROWS`.
+    # Rows of tables, in batches of `placing.ROWS`, and the headers of their messages behind.
     rows: list[pa.RecordBatch] = field(default_factory=list)
     # Other outcomes.
     others: list[dict[str, Any]] = field(default_factory=list)
@@ -74,12 +75,14 @@ class TaskOutput:
         self._all.rows += current.rows
         self._all.others += current.others
 
-    def keep(self, rows: pa.RecordBatch, joined: Mapping[int, int]) -> Mapping[int, MessageError]:
-        """Keep rows of tables that are wanted, and count their messages.
+    def keep(
+        self, rows: pa.RecordBatch, joined: Mapping[int, int], headers: MessageHeaders | None = None
+    ) -> Mapping[int, MessageError]:
+        """Keep rows of tables that are wanted, with the headers of their messages, and count these.
 
         `joined` has how many other messages a message stands for, by its index. Return the errors of messages for which no
-        condition on their rows can be decided, by their indexes; then what became of the current messages is to be taken
-        back.
+        condition on their rows can be decided, or whose headers are too long, by their indexes; then what became of the
+        current messages is to be taken back.
         """
         if self._questions.is_ahead:
             return {}
@@ -98,8 +101,12 @@ class TaskOutput:
         wanted = _count_messages(rows, joined)
         self.current.counts["written"] += wanted
         self.current.counts["left out"] += count - wanted
+        if rows.num_rows and headers is not None:
+            own, too_long = _too_long(rows, headers, joined)
+            self.current.rows += _with_headers(rows, headers.texts, own)
+            return {**too_long, **undecided}
         if rows.num_rows:
-            self.current.rows.append(rows)
+            self.current.rows.append(rows.append_column(OF_ROWS[-1], pa.nulls(rows.num_rows, pa.string())))
         return undecided
 
     def note_misfits(self, count: int, rows: Sequence[TypedRow], changes: Sequence[Change]) -> None:
@@ -137,7 +144,7 @@ class TaskOutput:
         for row in rows:
             if row.table not in self._left_out():
                 self._facts.add(rows_batch([(0, row)]))
-                facts = (str(row.table), row.version, row.operation, row.order, row.key, row.payload)
+                facts = (str(row.table), row.version, row.operation, row.order, row.key, row.payload, None)
                 self.current.others.append({"what": ROW, **dict(zip(OF_ROWS, facts, strict=True))})
 
     def ready(self) -> Iterator[pa.RecordBatch]:
@@ -188,6 +195,40 @@ class TaskOutput:
         numbers = self._facts.tables if self._knowledge.is_reduced else ()
         tables = self._knowledge.tables.tables
         return [one for one in numbers if _is_keyed(tables[one])]
+
+
+def _too_long(
+    rows: pa.RecordBatch, headers: MessageHeaders, joined: Mapping[int, int]
+) -> tuple[pa.Array, dict[int, MessageError]]:
+    """Return whose headers rows get, null for none, and the errors of messages whose headers its rows would repeat too often.
+
+    A message that is `joined` of several gets none: each of them had its own.
+    """
+    message = rows.column("message")
+    own = pc.if_else(pc.is_in(message, pa.array([*joined], message.type)), None, message) if joined else message
+    lengths = pa.table({"message": own, "bytes": pc.binary_length(headers.texts).take(own).cast(pa.int64())})
+    found = lengths.group_by("message").aggregate([("bytes", "sum"), ("bytes", "max")])
+    repeated = pc.subtract(found.column("bytes_sum"), found.column("bytes_max"))
+    most = headers.most.take(found.column("message").combine_chunks())
+    errors: dict[int, MessageError] = {}
+    for i in pc.indices_nonzero(pc.fill_null(pc.greater(repeated, most), fill_value=False)).to_pylist():
+        one = found.slice(i, 1).to_pylist()[0]
+        expected = f"headers that its {one['bytes_sum'] // one['bytes_max']} rows repeat in at most {most[i]} bytes"
+        errors[one["message"]] = StructureError(expected, str(repeated[i]))
+    if errors:
+        own = pc.if_else(pc.is_in(own, pa.array([*errors], own.type)), None, own)
+    return own, errors
+
+
+def _with_headers(rows: pa.RecordBatch, texts: pa.Array, own: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Yield rows with the texts at the places `own`, which may take more bytes than an array holds."""
+    size = pc.sum(pc.binary_length(texts).take(own).cast(pa.int64())).as_py() or 0
+    if size > _HELD and rows.num_rows > 1:
+        half = rows.num_rows // 2
+        yield from _with_headers(rows.slice(0, half), texts, own.slice(0, half))
+        yield from _with_headers(rows.slice(half), texts, own.slice(half))
+    else:
+        yield rows.append_column(OF_ROWS[-1], texts.take(own))
 
 
 def _count_messages(rows: pa.RecordBatch, joined: Mapping[int, int]) -> int:

@@ -224,6 +224,7 @@ ROWS: Final = pa.schema(
         ("order", pa.binary()),
         ("key", pa.binary()),
         ("payload", pa.binary()),
+        ("headers", pa.string()),
     ]
 )
 """The columns of the rows of a table, those of `OF_ROWS`."""
@@ -234,10 +235,7 @@ class LocalFiles:
 
     def read(self, folder: Path) -> pa.Table:
         """Return the rows in a folder, whichever runner wrote them."""
-        found = [
-            pq.read_table(path, columns=list(OF_ROWS), partitioning=None).cast(ROWS)
-            for path in sorted(folder.rglob("*.parquet"))
-        ]
+        found = [_read_rows(path) for path in sorted(folder.rglob("*.parquet"))]
         return pa.concat_tables(found) if found else ROWS.empty_table()
 
     def write(self, rows: pa.Table, folder: Path) -> int:
@@ -255,6 +253,14 @@ class LocalFiles:
         """Return rows whose orders come behind one, with which they begin then."""
         made = pc.binary_join_element_wise(pa.scalar(order), rows.column("order"), pa.scalar(b""))
         return rows.set_column(rows.schema.get_field_index("order"), "order", made)
+
+
+def _read_rows(path: Path) -> pa.Table:
+    """Return the rows in a file; those that an earlier version wrote have no headers."""
+    rows = pq.read_table(path, partitioning=None)
+    for field in (one for one in ROWS if one.name not in rows.column_names):
+        rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+    return rows.select(list(OF_ROWS)).cast(ROWS)
 
 
 def reject_line(row: Mapping[str, Any], now: datetime, *, has_bytes: bool = True) -> bytes:

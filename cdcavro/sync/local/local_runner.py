@@ -233,7 +233,8 @@ class _Run:
         # What a run that was killed has left; nobody else has the state.
         rmtree(self._spill, ignore_errors=True)
         self._checkpoint = Checkpoint(folder / CHECKPOINT)
-        self._source = source_of(own.source, own.places, self._checkpoint, has_id_headers=own.settings.has_id_headers)
+        headers = {"has_id_headers": own.settings.has_id_headers, "has_headers": own.has_headers}
+        self._source = source_of(own.source, own.places, self._checkpoint, **headers)
         self._replay = replay_source(folder / REPLAY, self._checkpoint)
         self._account = AccountFile(folder, own.redaction.of)
         self._say = say
@@ -457,11 +458,9 @@ def check_source(source: Kafka | Files, places: RejectPlaces) -> None:
     reader_of(source, places).check()
 
 
-def source_of(
-    source: Kafka | Files, places: RejectPlaces, checkpoint: Checkpoint, *, has_id_headers: bool = False
-) -> LaneSource:
-    """Return a source as it is read here; `has_id_headers` is as in `KafkaReader`. Raises as `check_source` does."""
-    reader = reader_of(source, places, has_id_headers=has_id_headers)
+def source_of(source: Kafka | Files, places: RejectPlaces, checkpoint: Checkpoint, **headers: bool) -> LaneSource:
+    """Return a source as it is read here; `headers` are as in `KafkaReader`. Raises as `check_source` does."""
+    reader = reader_of(source, places, **headers)
     if isinstance(reader, FileReader):
         return FileLanes(reader, checkpoint.files(_SOURCE))
     return KafkaLanes(reader, checkpoint)
@@ -473,7 +472,7 @@ def replay_source(folder: Path, checkpoint: Checkpoint) -> LaneSource:
     return FileLanes(ReplayReader(folder), checkpoint.files(_REPLAY))
 
 
-def reader_of(source: Kafka | Files, places: RejectPlaces, *, has_id_headers: bool = False) -> FileReader | KafkaReader:
+def reader_of(source: Kafka | Files, places: RejectPlaces, **headers: bool) -> FileReader | KafkaReader:
     """Return what reads a source, of which nothing is asked yet. Raises `SetupError` without the library for it."""
     if isinstance(source, Files):
         return FileReader(source.path, source.most)
@@ -483,9 +482,7 @@ def reader_of(source: Kafka | Files, places: RejectPlaces, *, has_id_headers: bo
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
     _check_pattern(source, places)
-    return KafkaReader(
-        source.servers, source.topics, source.pattern, source.options, source.most, has_id_headers=has_id_headers
-    )
+    return KafkaReader(source.servers, source.topics, source.pattern, source.options, source.most, **headers)
 
 
 def _check_pattern(source: Kafka, places: RejectPlaces) -> None:

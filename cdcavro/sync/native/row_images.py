@@ -13,7 +13,7 @@ from cdcavro.arrow import to_arrow
 from cdcavro.arrow.layout import row_names
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.lake_columns import arrow_type
-from cdcavro.lake.sql_statements import INSTANTS
+from cdcavro.lake.sql_statements import HEADERS, INSTANTS
 from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.table_schema import MISSING
 from cdcavro.table.table_schema import UNPARSED as TEXTS
@@ -65,17 +65,24 @@ def read_envelopes(
 ) -> Iterator[tuple[pa.Array | None, pa.RecordBatch]]:
     """Read the payloads of typed rows under the newest version, some at a time: yield the places of rows and envelopes.
 
-    `chosen` are the places of the rows that are read, None for all of them. Raises as `to_arrow` does.
+    `chosen` are the places of the rows that are read, None for all of them. Envelopes have the headers of their rows
+    beside them, if rows have any. Raises as `to_arrow` does.
     """
-    read = rows.select(["version", "payload"]) if chosen is None else rows.select(["version", "payload"]).take(chosen)
-    sizes = pc.cumulative_sum(pc.binary_length(read.column("payload")).fill_null(0).cast(pa.int64()))
+    beside = [name for name in (HEADERS,) if name in rows.column_names]
+    read = rows.select(["version", "payload", *beside])
+    read = read if chosen is None else read.take(chosen)
+    lengths = [pc.binary_length(read.column(name)).fill_null(0).cast(pa.int64()) for name in ("payload", *beside)]
+    sizes = pc.cumulative_sum(reduce(pc.add, lengths))
     count = start = read_bytes = 0
     while start < len(read):
         end = bisect_left(range(len(read)), read_bytes + _MAX_SIZE, start, key=lambda i: int(sizes[i].as_py()))
         count = max(end - start, 1)
         part = read.slice(start, count)
         payloads, numbers = binary(part.column("payload")), binary(part.column("version"))
-        yield (None if chosen is None else chosen.slice(start, count)), to_arrow(payloads, versions, numbers)
+        envelopes = to_arrow(payloads, versions, numbers)
+        for name in beside:
+            envelopes = envelopes.append_column(name, binary(part.column(name)))
+        yield (None if chosen is None else chosen.slice(start, count)), envelopes
         start += count
         read_bytes = int(sizes[start - 1].as_py())
 
@@ -102,9 +109,12 @@ def change_values(
     """Return the columns about changes that a lake table has (`held`, by their words), null unless they are chosen."""
     fields = parts(envelopes.column("source")) if held else {}
     found = {}
+    if HEADERS in envelopes.schema.names:
+        fields[HEADERS] = envelopes.column(HEADERS)
     for word, column in held.items():
         kind = arrow_type(column.type)
-        values = [fields[name] for name in column.fields] if word in chosen else [pa.nulls(len(envelopes), kind)]
+        is_there = word in chosen and not (column.is_beside and word not in fields)
+        values = [fields[name] for name in column.fields] if is_there else [pa.nulls(len(envelopes), kind)]
         if len(values) > 1:
             # Arrow's own join that skips nulls returns nothing at all for nulls alone.
             joined = reduce(

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from cdcavro.sync.outputs.writer import Writer
     from cdcavro.table.history import Table
 
-OF_ROWS: Final = ("version", "operation", "order", "key", "payload")
+OF_ROWS: Final = ("version", "operation", "order", "key", "payload", "headers")
+# Their types, as Spark spells them.
+ROW_TYPES: Final = "version int, operation string, `order` binary, key binary, payload binary, headers string"
 _GONE: Final = " gone"
 _NEW: Final = " new"
 WAITING: Final = "waiting"
@@ -233,8 +235,8 @@ class WaitingRows:
         folder = self.folder / str(table.number) / f"{_RESET}{batch}" / "rows"
         shutil.rmtree(folder, ignore_errors=True)
         schema = table.schema
-        row = (schema.version, TRUNCATE, order, None, empty_envelope(schema.table))
-        types = (pa.int32(), pa.string(), pa.binary(), pa.binary(), pa.binary())
+        row = (schema.version, TRUNCATE, order, None, empty_envelope(schema.table), None)
+        types = (pa.int32(), pa.string(), pa.binary(), pa.binary(), pa.binary(), pa.string())
         columns = [pa.array([value], type) for value, type in zip(row, types, strict=True)]
         files.write(pa.table(dict(zip(OF_ROWS, columns, strict=True))), folder)
         return files.read(folder)

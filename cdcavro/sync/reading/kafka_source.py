@@ -70,6 +70,7 @@ _END_OF_PARTITION: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 _NO_OFFSET: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 _NO_TOPIC: Final = KafkaError._UNKNOWN_TOPIC  # noqa: SLF001
 _NO_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
+_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 # Errors of reading that no waiting heals.
 _FATAL: Final = FATAL | {KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, _NO_TOPIC, _NO_PARTITION})
@@ -97,6 +98,7 @@ class KafkaReader:
     * `options` (dict): those of Spark's source of Kafka, such as `kafka.security.protocol`; their values are not shown.
     * `most` (int or None): how many messages a batch has at most, about.
     * `has_id_headers` (bool): whether what headers say of schemas is put before keys and values.
+    * `has_headers` (bool): whether batches have a column `headers`, as Spark's source of Kafka has it.
 
     All methods raise `JobError`, which names the servers, if there is no answer within 10 seconds. `close` ends the
     connections.
@@ -108,6 +110,7 @@ class KafkaReader:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     most: int | None = None
     has_id_headers: bool = False
+    has_headers: bool = False
 
     def __post_init__(self) -> None:
         """Raise `JobError` for options and patterns that need Java."""
@@ -337,6 +340,8 @@ class _Reader:
             messages, position = self._own(lane, messages, position)
             if messages:
                 batch = _batch(lane, messages, has_id_headers=self._kafka.has_id_headers)
+                if self._kafka.has_headers:
+                    batch = batch.append_column("headers", _headers_of(messages))
                 count = _next_count(count, batch.nbytes)
                 del messages
                 yield batch
@@ -430,9 +435,24 @@ def _batch(lane: KafkaLane, messages: list[Message], *, has_id_headers: bool) ->
     return message_batch(len(messages), arrays, {"topic": lane.topic, "partition": lane.partition})
 
 
+def _headers_of(messages: list[Message]) -> pa.Array:
+    """Return the headers of messages, null of one without any."""
+    stated = [_stated_headers(one) for one in messages]
+    return pa.array([[{"key": key, "value": value} for key, value in own] or None for own in stated], _HEADERS)
+
+
+def _stated_headers(message: Message) -> list[tuple[str, bytes | None]]:
+    """Return the headers of a message; none if a name of one is not UTF-8, which the client cannot tell."""
+    try:
+        headers: Any = message.headers()
+    except SystemError:
+        return []
+    return headers or []
+
+
 def _with_headers(message: Message, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
     """Return the key and the value of a message, each behind what the headers say of its schema."""
-    headers: Any = message.headers() or []
+    headers = _stated_headers(message)
     own_key = None if key is None else with_header(key, headers, is_key=True)
     return own_key, None if value is None else with_header(value, headers)
 

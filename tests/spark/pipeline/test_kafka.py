@@ -23,6 +23,7 @@ from cdcavro.sync.outputs.topic_records import BATCH, JOB
 from cdcavro.sync.reading.kafka_source import KafkaReader
 from cdcavro.wire.formats import get_format
 from support.kafka_server import Broker, Record, broker
+from support.local_pipelines import LocalJob, lake_section
 from support.messages import canal
 from support.shop_records import as_came, through_partitions
 
@@ -244,3 +245,37 @@ def test_ids_in_headers_stand_before_keys_and_values_as_without_spark(spark, kaf
     ]
     assert as_bytes == [[row[name] for name in facts] for row in wanted]
     assert [row[0] for row in as_bytes[5:8]] == [guid + b"\0v", guid, guid + b"v"]
+
+
+@pytest.mark.parametrize(("kind", "is_native"), [("delta", False), ("delta", True), ("iceberg", False)])
+def test_headers_are_those_that_the_local_runner_writes(job, kafka: Broker, tmp_path: Path, kind: str, is_native: bool):
+    """In a state and a changelog, also where changes lack columns, and of rows that wait."""
+    topic, names = f"headers.{kind}.{is_native}", ("id", "a", "_cdc_headers")
+    two, partial = [{"id": "1", "a": "1"}, {"id": "2", "a": "2"}], [{"id": "2"}]
+    messages = [
+        (canal("INSERT", two, id=1), (("é", b"\xff"), ("n", b"x"), ("n", b""), ("__value_schema_id", b"\0\0\0\0\1"))),
+        (canal("INSERT", [{"id": "3", "a": "3"}], id=2), ()),
+        (canal("UPDATE", partial, id=3, old=partial), (("n", b"3"),)),
+        (b"{", (("n", b"4"),)),
+        (canal("DELETE", two[:1], id=5), (("n", b"5"),)),
+    ]
+    send(kafka, [Record(topic, 0, None, value, headers) for value, headers in messages[:2]])
+    here = LocalJob(tmp_path / "here", {**lake_section(kind, tmp_path / "here"), "changelog": True})
+    here.folder.mkdir()
+    here.more = {"merge_every": 2, "source": {"kafka": kafka.servers, "topics": [topic]}}
+    here.lake["change_columns"] = ["headers", "offset"]
+    own = {"is_changelog": True, "is_native": is_native, "change_columns": ("offset", "headers")}
+    made = job(kind, Kafka(kafka.servers, (topic,)), **own)
+    for part in (messages[2:], []):
+        here.run()
+        made.run(formats=Formats("canal"), merge_every=2)
+        send(kafka, [Record(topic, 0, None, value, headers) for value, headers in part])
+    assert made.rows("d.t", *names) == here.rows("d.t", *names) == [(2, 2, '[{"key":"n","value":"3"}]'), (3, 3, None)]
+    every = [sorted(one.rows("d.t", "_cdc_op", *names, suffix="changes"), key=repr) for one in (made, here)]
+    assert every[0] == every[1]
+    first = (
+        '[{"key":"é","base64":"/w=="},{"key":"n","value":"x"},{"key":"n","value":""},'
+        '{"key":"__value_schema_id","base64":"AAAAAAE="}]'
+    )
+    assert [row for row in every[0] if row[3] == first] == [("c", 1, 1, first), ("c", 2, 2, first)]
+    assert ("d", 1, 1, '[{"key":"n","value":"5"}]') in every[0]

@@ -61,7 +61,8 @@ def rows_in(outcomes: Outcomes, maker: TypedRows) -> list[tuple[Any, ...]]:
     for number, name in outcomes.names.items():
         table = maker.tables.tables[number].schema.table
         found = outcomes.store.rows(name, sum(outcomes.tables[number]["ops"].values()))
-        rows += [(table, *[row[column] for column in OF_ROWS]) for row in found.to_pylist()]
+        assert {row["headers"] for row in found.to_pylist()} <= {None}
+        rows += [(table, *[row[column] for column in OF_ROWS[:-1]]) for row in found.to_pylist()]
     return sorted(rows, key=repr)
 
 

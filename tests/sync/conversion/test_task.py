@@ -25,7 +25,7 @@ from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
 from support.messages import canal
 from support.moved_keys import MOVES, format_of, moving
 from support.mutations import mutated
-from support.task_batches import Record, batch_of, converted
+from support.task_batches import Record, batch_of, converted, with_headers
 
 
 def known(*messages: bytes, format: str = "canal", **facts: Any) -> Knowledge:
@@ -499,3 +499,45 @@ def test_a_reject_whose_clock_is_no_clock_is_a_reject_again():
         assert all(row["reason"] for row in rejects)
         assert len(rejects) == len(CLOCKS) + (1 if place else 0)
         assert summary["counts"]["read"] == len(clocks)
+
+
+def test_each_row_of_a_message_has_the_headers_of_its_record():
+    """Whether the engine makes it or the exact way, and whatever stands before it; none where they are not read."""
+    rows = [canal("INSERT", [{"id": str(3 * i + j)} for j in range(3)], id=i) for i in range(1, 5)]
+    messages = [rows[0], b"no message", None, *rows[1:]]
+    headers = [[("n", b"%d" % i), ("n", None)] for i in range(len(messages) - 1)] + [[]]
+    batch = batch_of([(None, one) for one in messages])
+    wanted = [f'[{{"key":"n","value":"{i}"}},{{"key":"n","value":null}}]' for i in (0, 3, 4)]
+    for knowledge in (Knowledge(Tables(), [], Formats("canal"), None), known(*rows)):
+        found, _ = converted(knowledge, with_headers(batch, headers))
+        made = sorted((one["order"], one["headers"]) for one in found if one["what"] == ROW)
+        assert [text for _, text in made] == [text for text in [*wanted, None] for _ in range(3)]
+    assert {one["headers"] for one in converted(known(*rows), batch)[0]} == {None}
+
+
+def test_headers_that_the_rows_of_a_message_would_repeat_without_bound_are_a_reject():
+    """The reason has none of them; headers as long in one row are taken, and so are those of the messages around it."""
+    many = canal("INSERT", [{"id": str(i)} for i in range(1, 41)], id=2)
+    messages = [canal("INSERT", [{"id": "77"}], id=1), many, canal("INSERT", [{"id": "78"}], id=3)]
+    long = [("secret", b"s" * 100_000)]
+    batch = with_headers(batch_of([(None, one) for one in messages]), [long] * 3)
+    for knowledge in (Knowledge(Tables(), [], Formats("canal"), None), known(*messages)):
+        found, summary = converted(knowledge, batch)
+        assert [len(one["headers"]) for one in found if one["what"] == ROW] == [100_029] * 2
+        (reject,) = [one for one in found if one["what"] == REJECT]
+        most = (64 << 10) + 32 * len(many)
+        assert (reject["raw"], reject["offset"]) == (many, 1)
+        assert reject["reason"] == (
+            f"canal: $: expected headers that its 40 rows repeat in at most {most} bytes, got {39 * 100_029}"
+        )
+        assert (summary["counts"]["written"], summary["counts"]["rejected"]) == (2, 1)
+
+
+def test_a_message_that_is_read_again_has_no_headers():
+    """A reject has not kept them."""
+    message = canal("INSERT", [{"id": "1"}], id=1)
+    batch = batch_of([(None, message)] * 2)
+    clocks = pa.array(["null", None])
+    batch = batch.set_column(batch.schema.names.index("clock"), "clock", clocks)
+    found, _ = converted(known(message), with_headers(batch, [[("a", b"1")]] * 2))
+    assert [one["headers"] for one in found if one["what"] == ROW] == [None, '[{"key":"a","value":"1"}]']

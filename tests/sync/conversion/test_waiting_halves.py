@@ -119,9 +119,8 @@ class Writer:
             raise KilledError(self.dies)
         for table, _, parts in tables:
             for part in parts:
-                self.rows += [
-                    (table.versions[row["version"] - 1], TypedRow(table.number, **row)) for row in part.rows.to_pylist()
-                ]
+                rows = part.rows.drop_columns("headers").to_pylist()
+                self.rows += [(table.versions[row["version"] - 1], TypedRow(table.number, **row)) for row in rows]
         if self.dies == "behind the rows":
             raise KilledError(self.dies)
         return [WriteResult(table.number, [], None) for table, _, _ in tables]

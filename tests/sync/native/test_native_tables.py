@@ -10,15 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cdcavro import to_changes
 from cdcavro.change.model import replace as replace_change
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
+from cdcavro.lake.account import AccountFile
+from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import FORMS, NAME, OWNER, SUFFIXES, Attempt
 from cdcavro.lake.merge import NO_KEY
 from cdcavro.lake.sql_statements import AT, CHANGELOG, ORDER
+from cdcavro.sync.batches import Batches
+from cdcavro.sync.local.local_runner import LocalBatch
+from cdcavro.sync.local.local_sinks import sink_of
 from cdcavro.sync.native import row_images
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import commit, schema_of
@@ -26,12 +32,15 @@ from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
 from cdcavro.sync.native.native_state import NativeState, facts_of
 from cdcavro.sync.native.native_table import Mark, NativeTable
 from cdcavro.sync.native.native_tables import NativeChangelog, NativeTables, TableResult, rows_not_held
+from cdcavro.sync.outputs.sink_settings import Job
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
+from support.kafka_server import Record
 from support.keyed_changes import change
 from support.lake_values import table_of
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
+from support.local_shop import Placed, lanes_of
 from support.messages import canal
 from support.shop_state import as_came
 from support.shop_tables import MESSAGES, shop
@@ -465,3 +474,45 @@ def test_tables_with_columns_in_any_order_go_on_unharmed(tmp_path: Path, kind: s
     for suffix in ("", "changes"):
         names = jobs[1].table("d.t", suffix).schema().names
         assert names[:2] == (["b", min(one for one in names if one.startswith("_cdc_"))] if is_first else ["c", "b"])
+
+
+def _run(job: LocalJob, number: int, records: Sequence[Record], **more: Any) -> None:
+    """Run a batch of records of Kafka's, with other settings if they are given."""
+    pipeline, state = job.pipeline(**more), job.folder / "state"
+    writer = sink_of(pipeline.sink).writer(Job("the job", frozenset()), None)
+    account = AccountFile(state)
+    batches = Batches(pipeline.settings, JobState(state / "batches"), writer, account, lambda _: None)
+    placed = [Placed(one, 10 * number + i) for i, one in enumerate(records)]
+    batches.run(LocalBatch(lanes_of(placed), job.folder / "spill"), number)
+
+
+@pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
+def test_headers_of_records_are_written_where_they_are_chosen(tmp_path: Path, kind: str):
+    """Those of the last change of a row, and of each change; also of rows that wait, behind those of an older version."""
+    job = LocalJob(tmp_path, lake_section(kind, tmp_path, changelog=True, change_columns=["headers", "offset"]))
+    job.folder.mkdir(exist_ok=True)
+    one, two = (Record("t", 0, None, ROWS[i], (("n", b"%d" % i), ("n", b"\xff"))) for i in (0, 2))
+    _run(job, 0, [one], merge_every=3)
+    for path in (tmp_path / "state" / "waiting").rglob("*.parquet"):
+        pq.write_table(pq.read_table(path, partitioning=None).drop_columns("headers"), path)
+    _run(job, 1, [Record("t", 0, None, ROWS[1], (("n", b"1"),)), two], merge_every=3)
+    _run(job, 2, [Record("t", 0, None, ROWS[3])], merge_every=3)
+    texts = '[{"key":"n","value":"1"}]', '[{"key":"n","value":"2"},{"key":"n","base64":"/w=="}]'
+    assert job.rows("d.t", "id", "a", "_cdc_headers") == [(1, 3, texts[1])]
+    assert job.rows("d.t", "_cdc_op", "id", "_cdc_headers", suffix="changes") == [
+        ("b", 1, texts[1]), ("c", 1, None), ("c", 2, texts[0]), ("d", 2, None), ("u", 1, texts[1]),
+    ]  # fmt: skip
+    job.lake["change_columns"] = []
+    _run(job, 3, [Record("t", 0, None, canal("INSERT", [{"id": "9", "a": "9"}], id=9), (("n", b"9"),))])
+    assert job.rows("d.t", "id", "_cdc_headers") == [(1, texts[1]), (9, None)]
+
+
+@pytest.mark.parametrize("form", ["soft", "history"])
+def test_headers_are_those_of_the_change_that_made_a_version(tmp_path: Path, form: str):
+    """Also where changes lack columns: the headers are never taken from an older change."""
+    job = LocalJob(tmp_path, lake_section(DELTA, tmp_path, form=form, change_columns=["headers"]))
+    job.folder.mkdir(exist_ok=True)
+    partial = canal("UPDATE", [{"id": "1"}], id=3, old=[{"id": "1"}])
+    _run(job, 0, [Record("t", 0, None, ROWS[0], (("n", b"1"),)), Record("t", 0, None, partial)])
+    rows = [(1, 1, None)] if form == "soft" else [(1, 1, '[{"key":"n","value":"1"}]'), (1, 1, None)]
+    assert job.rows("d.t", "id", "a", "_cdc_headers") == rows

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
+import confluent_kafka
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -314,3 +318,61 @@ def test_many_messages_are_read_in_their_order(kafka: Broker):
         last += batch.num_rows
     assert last == count
     assert json.loads(batch.column("raw")[-1].as_py().lstrip(b"0")) == count - 1
+
+
+@pytest.fixture
+def mocked() -> Producer:
+    """Return a producer with a broker in it, that of librdkafka's own tests."""
+    return Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+
+
+def servers_of(producer: Producer) -> str:
+    """Return the address of the broker in a producer."""
+    return str(next(iter(producer.list_topics(timeout=60).brokers.values()))).split("/")[0]
+
+
+def headers_of(producer: Producer, **options: bool) -> list[dict]:
+    """Return the messages of the topic `t`, from all its partitions."""
+    source = KafkaReader(servers_of(producer), ("t",), **options)
+    batches = [one for lane in source.lanes(source.first_offsets(), source.latest()) for one in source.batches(lane)]
+    source.close()
+    return pa.Table.from_batches(batches).to_pylist()
+
+
+def test_headers_are_read_where_they_are_wanted(mocked: Producer):
+    """As they stand: a name may come twice, a value may be null or empty, and a record may have none."""
+    own: list[tuple[str, bytes | None]] = [("é", b"\xff"), ("n", None), ("n", b"")]
+    mocked.produce("t", b"1", headers=own)
+    mocked.produce("t", b"2")
+    mocked.flush(60)
+    wanted = {b"1": [{"key": key, "value": value} for key, value in own], b"2": None}
+    assert {one["raw"]: one["headers"] for one in headers_of(mocked, has_headers=True)} == wanted
+    assert not any("headers" in one for one in headers_of(mocked))
+
+
+def produce_with_name(servers: str, name: bytes) -> None:
+    """Send a message with a header whose name is any bytes, which librdkafka takes and its client in Python does not."""
+    folder = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    kafka = ctypes.CDLL(str(next(folder.glob("librdkafka-*"))))
+    kafka.rd_kafka_conf_new.restype = kafka.rd_kafka_new.restype = ctypes.c_void_p
+    kafka.rd_kafka_headers_new.restype = ctypes.c_void_p
+    error = ctypes.create_string_buffer(512)
+    conf = ctypes.c_void_p(kafka.rd_kafka_conf_new())
+    for setting, value in ((b"bootstrap.servers", servers.encode()), (b"log_level", b"0")):
+        assert kafka.rd_kafka_conf_set(conf, setting, value, error, ctypes.c_size_t(512)) == 0
+    client = ctypes.c_void_p(kafka.rd_kafka_new(0, conf, error, ctypes.c_size_t(512)))
+    headers = ctypes.c_void_p(kafka.rd_kafka_headers_new(ctypes.c_size_t(1)))
+    kafka.rd_kafka_header_add(headers, name, ctypes.c_ssize_t(-1), b"v", ctypes.c_ssize_t(1))
+    topic, value = (1, ctypes.c_char_p(b"t")), (4, ctypes.c_char_p(b"bad"), ctypes.c_size_t(3))
+    parts: Sequence = (*topic, 3, 0, 7, 2, *value, 10, headers, 0)
+    typed = [ctypes.c_int(one) if isinstance(one, int) else one for one in parts]
+    assert kafka.rd_kafka_producev(client, *typed) == 0
+    assert kafka.rd_kafka_flush(client, 60_000) == 0
+    kafka.rd_kafka_destroy(client)
+
+
+def test_a_header_whose_name_is_no_text_stops_nothing(mocked: Producer):
+    """Anybody may send one: the message has no headers then, and none that says what its schema is."""
+    produce_with_name(servers_of(mocked), b"k\xff")
+    assert [(one["raw"], one["headers"]) for one in headers_of(mocked, has_headers=True)] == [(b"bad", None)]
+    assert [one["raw"] for one in headers_of(mocked, has_id_headers=True)] == [b"\x04bad"]
