@@ -151,6 +151,10 @@ cdef int _put_instant(Run *r) noexcept nogil:
     return _put_bytes(r, text, out + 2 - text)
 
 
+# The letters of a form, by the part of a time.
+cdef const char *LETTERS = b"yMdHmsf"
+
+
 cdef int _put_parts(Run *r, Run *forms, int64_t code) noexcept nogil:
     """Put out the parts of a time as a text that says them all, and in its form the letters of those that are there."""
     cdef int64_t parts[7]
@@ -163,7 +167,7 @@ cdef int _put_parts(Run *r, Run *forms, int64_t code) noexcept nogil:
             return LEFT
         if index:
             there |= 1 << i
-            if _take_int(r, &parts[i]) or _put(forms, b"yMdHmsf"[i]):
+            if _take_int(r, &parts[i]) or _put(forms, LETTERS[i]):
                 return LEFT
         if not 0 <= parts[i] <= (9999 if i == 0 else 999999 if i == 6 else 99):
             return LEFT
