@@ -7,6 +7,7 @@ project relies cannot be set, nor those that need something of each writer.
 
 from __future__ import annotations
 
+import json
 import re
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -103,10 +104,14 @@ _RESERVED: Final = frozenset(
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*")
 _LONGEST: Final = 255
 _MOST: Final = 100
+# More columns than these are near each other in no order.
+_MOST_CLUSTERING: Final = 4
 # How near the beginning of a name is to one that means something.
 _NEAR: Final = 0.7
 
 
+# The property of a lake table that has the columns by which its rows are clustered, as JSON.
+CLUSTER: Final = "cdcavro.cluster"
 IDENTITY: Final = "identity"
 # Transforms of Iceberg's, and whether each has a number; those of times, of which a column has one.
 TRANSFORMS: Final = {IDENTITY: False, "years": False, "months": False, "days": False, "hours": False} | {
@@ -172,12 +177,15 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     * `properties` (dict[str, str or int or bool]): properties of its lake tables.
     * `partition` (tuple[str, ...]): columns, and transforms of columns, by which its tables of Iceberg are
       partitioned, as `Partition.of` takes them.
+    * `cluster` (tuple[str, ...]): columns whose values are near each other in the files of its tables of Delta Lake,
+      once these are maintained.
     """
 
     match: str
     key: tuple[str, ...] = ()
     properties: dict[str, str | int | bool] = {}
     partition: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check what does not depend on a lake."""
@@ -186,13 +194,16 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         _check_names("partition", tuple(str(one._replace(number=None)) for one in parts))
         _check_names("partition by times", tuple(one.column for one in parts if one.transform in _OF_TIMES))
         _check_names("key", self.key)
+        _check_names("cluster", self.cluster)
+        if len(self.cluster) > _MOST_CLUSTERING:
+            raise ValueError(f"cluster has at most {_MOST_CLUSTERING} columns, not {len(self.cluster)}")
         if len(self.properties) > _MOST:
             raise ValueError(f"at most {_MOST} properties of a table are set, not {len(self.properties)}")
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns that it is about."""
-        return [*dict.fromkeys([*self.key, *(one.column for one in self.partitions)])]
+        return [*dict.fromkeys([*self.key, *(one.column for one in self.partitions), *self.cluster])]
 
     @property
     def partitions(self) -> list[Partition]:
@@ -201,16 +212,17 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def property_texts(self) -> dict[str, str]:
-        """The properties as the lake has them."""
-        return {
+        """The properties as the lake has them, with that of the columns by which rows are clustered."""
+        stated = {
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in self.properties.items()
         }
+        return {**stated, CLUSTER: json.dumps(self.cluster)} if self.cluster else stated
 
     @property
     def of_lake(self) -> list[str]:
         """The settings that are of lake tables only."""
-        return [name for name in ("partition", "properties") if getattr(self, name)]
+        return [name for name in ("partition", "properties", "cluster") if getattr(self, name)]
 
     def fits(self, table: TableName) -> bool:
         """Return whether it is for a table, in any case of letters."""
@@ -219,7 +231,13 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     def check_for(self, lake: str) -> None:
         """Check what depends on the kind of lake, `delta` or `iceberg`. Raises `ValueError`."""
         for name, value in self.property_texts.items():
-            _check_property(lake, name, value)
+            if name != CLUSTER or name in self.properties:
+                _check_property(lake, name, value)
+        if self.cluster and lake == ICEBERG:
+            raise ValueError(
+                "cluster in [[table]] is of Delta Lake tables, and tables are of Iceberg: Spark's rewrite_data_files sorts"
+                " their files, with strategy => 'sort'"
+            )
         if self.partition and lake == DELTA:
             raise ValueError("partition in [[table]] is of Iceberg tables, and tables are of Delta Lake")
 
@@ -250,7 +268,12 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
 
 def property_steps(properties: Mapping[str, str]) -> list[str]:
     """Return what was done to a table whose properties were set, as parts of a sentence."""
-    return [f"property {name} is set to {value}" for name, value in properties.items()]
+    return [
+        f"files are clustered by {', '.join(json.loads(value))} when they are put together"
+        if name == CLUSTER
+        else f"property {name} is set to {value}"
+        for name, value in properties.items()
+    ]
 
 
 def repartition_step(partition: Sequence[Partition]) -> str:

@@ -362,6 +362,7 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
     * `partition`: columns by which a table of Iceberg is partitioned, and transforms of columns: `years`, `months`,
       `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
+    * `cluster`: columns whose values `cdcavro maintain` puts near each other in files of Delta Lake.
     * `form`: the form of the current state, instead of what `[lake]` says.
     """
 
@@ -369,11 +370,12 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     key: tuple[str, ...] = ()
     properties: dict[str, str | int | bool] = field(default_factory=dict)
     partition: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
     include_statements: tuple[str, ...] | None = None
     exclude_statements: tuple[str, ...] | None = None
     form: str | None = None
     aspects: ClassVar[str] = (
-        "leave_out, mask, where, key, properties, partition, include_statements, exclude_statements or form"
+        "leave_out, mask, where, key, properties, partition, cluster, include_statements, exclude_statements or form"
     )
 
     def __post_init__(self) -> None:

@@ -225,3 +225,28 @@ def test_a_partition_that_a_table_cannot_have_lets_its_rows_wait(job: Callable[.
     made.send(canal("INSERT", [{"id": "9", "f": "1", "id_bucket": "1"}], id=9, mysqlType=types))
     made.run(shapes=(TableShape("d.t", partition=("truncate(2, id)",)),))
     assert made.rows("d.t", "id") == [(0,), (1,), (2,), (3,), (9,)]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reason"),
+    [
+        (("a", "A"), "cluster names each column once, and 'a' twice"),
+        (("",), "cluster has names of columns, not an empty one"),
+        (tuple("abcde"), "cluster has at most 4 columns, not 5"),
+    ],
+)
+def test_columns_of_clusters_that_are_none_are_an_error(cluster: tuple[str, ...], reason: str):
+    """Before anything starts."""
+    with pytest.raises(ValueError, match=f"^{reason}$"):
+        TableShape("t", cluster=cluster)
+
+
+def test_clusters_are_of_delta_lake_and_their_property_is_kept_for_them():
+    """Whatever else a shape says."""
+    TableShape("t", cluster=("a",)).check_for(DELTA)
+    with pytest.raises(
+        ValueError, match=r"^cluster in \[\[table\]\] is of Delta Lake tables, and tables are of Iceberg: Spark's"
+    ):
+        TableShape("t", cluster=("a",)).check_for(ICEBERG)
+    with pytest.raises(ValueError, match=r"^the property 'cdcavro\.cluster' is kept for what writes the table"):
+        TableShape("t", properties={"cdcavro.cluster": "x"}, cluster=("a",)).check_for(DELTA)

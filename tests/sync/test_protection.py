@@ -493,7 +493,7 @@ def test_rules_do_not_change_while_rows_wait_that_others_made(job):
         ('leave_out = ["a"]\nsalt = "x"', "a salt is for a mask by sha256, and there is none"),
         (
             "",
-            "has leave_out, mask, where, key, properties, partition, include_statements, exclude_statements or form, or it",
+            "has leave_out, mask, where, key, properties, partition, cluster, include_statements, exclude_statements or form, or it",
         ),
         ('where = "a like b"', "where is a column, an operator and a constant"),
         ('where = "a = b"', "where compares with a number or with a text in single quotes, not with 'b'"),

@@ -452,7 +452,7 @@ def prepare(
         put_properties(spark, identifier, off)
     for step in steps:
         spark.sql(alter_table(identifier, step))
-    left = shape.properties_left(properties_of(spark, identifier)) if shape.properties else {}
+    left = shape.properties_left(properties_of(spark, identifier)) if shape.property_texts else {}
     put_properties(spark, identifier, left)
     told = property_steps(left)
     if parts:

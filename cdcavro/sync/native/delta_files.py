@@ -28,11 +28,12 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import ColumnProperties, WriterProperties
+from deltalake import ColumnProperties, CommitProperties, WriterProperties
 
-from cdcavro.errors import SchemaError
+from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.sql_statements import KEY, ORDER
+from cdcavro.lake.table_shape import CLUSTER
 from cdcavro.sync.native.delta_log import (
     COMMENT,
     DELETION_VECTORS,
@@ -71,6 +72,9 @@ _STATED: Final = frozenset({COMMENT, ID, PHYSICAL, TYPE_CHANGES})
 _INTERVAL: Final = ("delta.checkpointInterval", "100")
 # Whether commits that are older than the table's retention are removed behind a checkpoint.
 _FORGETTING: Final = ("delta.enableExpiredLogCleanup", "true")
+# Operations that leave all files as they are, and how many of the last ones are looked at.
+_OF_NO_ROWS: Final = frozenset({"SET TBLPROPERTIES", "VACUUM START", "VACUUM END"})
+_LOOKED_AT: Final = 100
 # Of a decimal that a double holds, as the log has it.
 EXACT_DIGITS: Final = 15
 # How many columns have their ends in the log, as with Spark, and how many characters of a text are told there.
@@ -344,12 +348,41 @@ def added_paths(actions: Sequence[Mapping[str, Any]]) -> list[str]:
 def compact_files(table: DeltaTable, identifier: str, properties: WriterProperties) -> int:
     """Put the small files of a table together, in one commit; return how many files there are fewer.
 
-    Raises `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact.
+    All files of a table whose rows are clustered are written anew, unless no rows came since they were. Raises
+    `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact, and for a column
+    that there is not.
     """
-    if schema_of(table).is_mapped:
+    schema, stated = schema_of(table), table.metadata().configuration.get(CLUSTER)
+    if schema.is_mapped:
         raise SchemaError(identifier, "deltalake cannot compact tables with renamed columns: OPTIMIZE on Spark can")
-    found = table.optimize.compact(writer_properties=properties)
-    return int(found["numFilesRemoved"]) - int(found["numFilesAdded"])
+    if stated is None:
+        found = table.optimize.compact(writer_properties=properties)
+    elif _is_clustered(table, stated):
+        return 0
+    else:
+        names = _clustering(schema, stated, identifier)
+        mark = CommitProperties(custom_metadata={CLUSTER: stated})
+        found = table.optimize.z_order(names, writer_properties=properties, commit_properties=mark)
+    # One large file may become several.
+    return max(0, int(found["numFilesRemoved"]) - int(found["numFilesAdded"]))
+
+
+def _clustering(schema: DeltaSchema, stated: str, identifier: str) -> list[str]:
+    """Return the columns by which rows are clustered, whatever case they are stated in."""
+    held = {one["name"].casefold(): str(one["name"]) for one in schema.fields}
+    names = json.loads(stated)
+    missing = next((name for name in names if name.casefold() not in held), None)
+    if missing is not None:
+        raise SchemaError(identifier, f"cluster in [[table]] names {shown(missing)}, which is no column of it")
+    return [held[name.casefold()] for name in names]
+
+
+def _is_clustered(table: DeltaTable, stated: str) -> bool:
+    """Return whether nothing but properties has changed since rows were clustered so."""
+    for one in table.history(_LOOKED_AT):
+        if one.get("operation") not in _OF_NO_ROWS:
+            return one.get(CLUSTER) == stated
+    return False
 
 
 def writer_properties(schema: DeltaSchema) -> WriterProperties:

@@ -130,6 +130,7 @@ secret = "${MASK_SECRET}"
 where = "country = 'CH'"
 key = ["tenant", "id"]
 partition = ["days(created)", "bucket(16, id)", "region"]
+cluster = ["country", "created"]
 properties = { "delta.logRetentionDuration" = "interval 60 days" }
 include_statements = ["add.column", "rename.column"]
 exclude_statements = ["truncate.table"]

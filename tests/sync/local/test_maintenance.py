@@ -9,11 +9,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from cdcavro.errors import CdcAvroError, FileError, SetupError
 from cdcavro.lake.sql_statements import AT
+from cdcavro.lake.table_shape import TableShape
 from cdcavro.sync.local.maintenance import maintain
 from cdcavro.sync.outputs.sink_settings import AvroFiles
 from cdcavro.table import TableName
@@ -171,3 +173,44 @@ def test_only_tables_of_the_pipeline_are_touched(job, tmp_path: Path):
     pipeline = made.pipeline()
     with pytest.raises(SetupError, match="only lake tables are maintained"):
         list(maintain(type(pipeline)(pipeline.source, AvroFiles(str(tmp_path / "a")), pipeline.state)))
+
+
+def test_rows_of_a_clustered_table_are_put_in_order_and_none_changes(job):
+    """In the current state and the changelog; nothing is done where no rows came, and another order is another work."""
+    made = job(is_changelog=True)
+
+    def values(name: str, column: str = "a") -> list[Any]:
+        (path,) = DeltaTable(made.folder / "lake" / "d" / name).file_uris()
+        return pq.read_table(path, partitioning=None).column(column).to_pylist()
+
+    def maintained(shape: TableShape) -> list[tuple[int, str | None]]:
+        return [(one.fewer, one.left) for one in maintain(made.pipeline(shapes=(shape,)))]
+
+    shape = TableShape("D.t", cluster=("A",))
+    for i, value in enumerate((5, 1, 4, 2, 3)):
+        made.send(canal("INSERT", [{"id": str(i), "a": str(value)}], id=i))
+        made.run(shapes=(shape,))
+    before = contents(made)
+    assert maintained(shape) == [(4, None)] * 2
+    assert (values("t"), values("t~~changes"), contents(made)) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], before)
+    version = DeltaTable(made.folder / "lake" / "d" / "t").version()
+    assert maintained(shape) == [(0, None)] * 2
+    assert DeltaTable(made.folder / "lake" / "d" / "t").version() == version
+    made.send(canal("UPDATE", [{"id": "0", "a": "0"}], id=9, old=[{"a": "5"}]))
+    (report,) = made.run(shapes=(TableShape("d.t", cluster=("ID",)),))
+    assert report.steps == ["d.t: files are clustered by ID when they are put together"]
+    maintained(shape)
+    assert values("t", "id") == [0, 1, 2, 3, 4]
+    assert made.rows("d.t", *COLUMNS) == [(0, 0), (1, 1), (2, 4), (3, 2), (4, 3)]
+
+
+def test_a_column_of_clusters_that_there_is_not_is_told_and_nothing_is_done(job):
+    """The files of the table stay as they are."""
+    made, shape = job(), TableShape("d.t", cluster=("nope",))
+    for i in range(2):
+        send(made, i)
+        made.run(shapes=(shape,))
+    (one,) = maintain(made.pipeline(shapes=(shape,)))
+    assert one.left is not None
+    assert one.left.endswith("cluster in [[table]] names 'nope', which is no column of it")
+    assert files_of(made, "t") == 2
