@@ -286,6 +286,18 @@ def shown(value: object) -> str:
     return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
+def shorten(text: str, most: int) -> str:
+    """Return a text as it is if it has at most `most` characters, else its first words with dots behind them.
+
+    >>> shorten("no answer of the receiver", 11), shorten("x" * 20, 11)
+    ('no answer ...', 'xxxxxxxxxxx ...')
+    """
+    if len(text) <= most:
+        return text
+    words = text[: most + 1].rpartition(" ")[0]
+    return f"{words if 2 * len(words) > most else text[:most]} ..."
+
+
 def hide_credentials(text: str) -> str:
     """Return a text without the credentials of addresses.
 

@@ -6,18 +6,21 @@ a thread of their own: a receiver that does not answer neither stops nor slows a
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import re
 import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from queue import Full, Queue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.errors import SchemaError, SetupError, hide_credentials, visible
+from cdcavro.errors import SchemaError, SetupError, hide_credentials, shorten, visible
 from cdcavro.lake.escaped_names import folder_names, topic_name
 from cdcavro.lake.lakes import FORMS, DeltaLake
 from cdcavro.lake.sql_statements import CHANGELOG, SHARD, change_types
@@ -35,9 +38,14 @@ if TYPE_CHECKING:
 _NAME: Final = "cdcavro"
 _PRODUCER: Final = f"urn:{_NAME}:{metadata.version(_NAME)}"
 _CHANGES: Final = "changes"
-# How long the end of a pipeline waits for events that are still to be sent, in seconds.
+_BATCH: Final = "RUNNING"
+# Where OpenLineage's client logs what it does with events that have no place to go to, and what it says.
+_LOGGERS: Final = ("openlineage.client.client", "openlineage.client.transport.factory")
+_FALLBACK: Final = "print events to console"
+# How long the end of a pipeline waits for events that are still to be sent, in seconds: half of that for those on
+# batches, so that the run is over for receivers, too.
 _PATIENCE: Final = 5.0
-# How many events wait to be sent, and how many tables an event has.
+# How many events on batches wait to be sent, and how many tables an event has.
 _WAITING: Final = 1_000
 _TABLES: Final = 100
 # How much is said of a failure, in characters.
@@ -74,7 +82,8 @@ class Lineage:
         except ModuleNotFoundError as error:
             raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[openlineage]'") from error
         try:
-            self._client: Any = OpenLineageClient()
+            with _no_fallback():
+                self._client: Any = OpenLineageClient()
         except Exception as error:  # it raises what its transports raise
             raise SetupError(
                 f"what OPENLINEAGE_* or openlineage.yml say is not understood: {_bounded(error)}"
@@ -86,7 +95,8 @@ class Lineage:
         self._pipeline, self._of = pipeline, pipeline.redaction.of
         self._run = str(uuid.generate_new_uuid())
         self._job, self._kind = str(job), "BATCH" if is_once else "STREAMING"
-        self._queue: Queue[tuple[str, Any] | None] = Queue(_WAITING)
+        self._queue: SimpleQueue[tuple[str, Any] | None] = SimpleQueue()
+        self._deadline = math.inf
         self._say: Callable[[str], None] = lambda _: None
         self._is_told = False
         self._came: Counter[str] = Counter()
@@ -98,7 +108,7 @@ class Lineage:
 
     def add(self, report: BatchReport) -> None:
         """Take the report of a batch."""
-        self._put("RUNNING", report)
+        self._put(_BATCH, report)
 
     @contextmanager
     def sending(self, say: Callable[[str], None]) -> Iterator[None]:
@@ -109,37 +119,51 @@ class Lineage:
         self._say = say
         thread = threading.Thread(target=self._send_all, daemon=True)
         thread.start()
-        self._put("START", None)
+        self._queue.put(("START", None))
         try:
             yield
         except KeyboardInterrupt:
-            self._put("ABORT", None)
+            self._end("ABORT", None)
             raise
         except Exception as error:
-            self._put("FAIL", str(error))
+            self._end("FAIL", str(error))
             raise
         else:
-            self._put("COMPLETE", None)
+            self._end("COMPLETE", None)
         finally:
-            self._put("", None)
+            self._queue.put(None)
             thread.join(_PATIENCE)
             if thread.is_alive():
                 self._tell("no answer")
 
     def _put(self, kind: str, fact: Any) -> None:
-        try:
-            self._queue.put_nowait((kind, fact) if kind else None)
-        except Full:
-            self._tell(f"{_WAITING} events wait, and others are left out")
+        if self._queue.qsize() < _WAITING:
+            self._queue.put((kind, fact))
+        else:
+            self._tell(f"{_WAITING:,} events wait, and others are left out")
+
+    def _end(self, kind: str, fact: Any) -> None:
+        """Put the event that the run is over, whatever waits before it."""
+        self._deadline = time.monotonic() + _PATIENCE / 2
+        self._queue.put((kind, fact))
 
     def _send_all(self) -> None:
         while (item := self._queue.get()) is not None:
             try:
-                for event in self._events_of(*item):
-                    self._client.emit(event)
+                self._send(*item)
             except Exception as error:  # noqa: BLE001  whatever a transport raises, the pipeline goes on
                 self._tell(_bounded(error))
-        self._client.close(_PATIENCE)
+        try:
+            self._client.close(_PATIENCE)
+        except Exception as error:  # noqa: BLE001  as above
+            self._tell(_bounded(error))
+
+    def _send(self, kind: str, fact: Any) -> None:
+        for event in self._events_of(kind, fact):
+            if kind == _BATCH and time.monotonic() > self._deadline:
+                self._tell("the run is over, and events on batches that still wait are left out")
+                return
+            self._client.emit(event)
 
     def _tell(self, text: str) -> None:
         if not self._is_told:
@@ -155,7 +179,7 @@ class Lineage:
             failure = facets.error_message_run.ErrorMessageRunFacet
             run["errorMessage"] = failure(_bounded(self._of(fact)), "Python", producer=_PRODUCER)
         inputs, outputs = [], []
-        if kind == "RUNNING":
+        if kind == _BATCH:
             at = datetime.fromtimestamp(fact.ended, UTC) if fact.ended is not None else at
             inputs, outputs = self._inputs(fact), self._outputs(fact)
         of_job = facets.job_type_job.JobTypeJobFacet(self._kind, _NAME.upper(), "PIPELINE", producer=_PRODUCER)
@@ -194,6 +218,22 @@ class Lineage:
             self._waited.discard(label)
             self._came.pop(label, None)
         return found
+
+
+@contextmanager
+def _no_fallback() -> Iterator[None]:
+    """Let the client not log that it prints events: those without a place to go to are an error here."""
+
+    def is_told(record: logging.LogRecord) -> bool:
+        return _FALLBACK not in record.getMessage()
+
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(is_told)
+    try:
+        yield
+    finally:
+        for name in _LOGGERS:
+            logging.getLogger(name).removeFilter(is_told)
 
 
 def input_names(pipeline: Pipeline, topics: list[str]) -> list[DatasetName]:
@@ -272,5 +312,4 @@ def _cluster(servers: str) -> str:
 
 def _bounded(said: object) -> str:
     """Return the first line of what is said, of a bounded length and without credentials."""
-    line = visible(hide_credentials(str(said).strip().partition("\n")[0]))
-    return line if len(line) <= _MOST else f"{line[:_MOST]}..."
+    return shorten(visible(hide_credentials(str(said).strip().partition("\n")[0])), _MOST)

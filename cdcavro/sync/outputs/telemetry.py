@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.errors import SetupError, hide_credentials, shown, visible
+from cdcavro.errors import SetupError, hide_credentials, shorten, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,8 +160,7 @@ class _FirstFailure(logging.Handler):
 
 def _bounded(text: str) -> str:
     """Return what a library says, in one line of a bounded length without credentials."""
-    line = visible(_QUERY.sub(r"\1", hide_credentials(" ".join(text.split()))))
-    return line if len(line) <= _MOST else f"{line[:_MOST]}..."
+    return shorten(visible(_QUERY.sub(r"\1", hide_credentials(" ".join(text.split())))), _MOST)
 
 
 def _meter_provider(metrics: Metrics, resource: Any) -> Any:

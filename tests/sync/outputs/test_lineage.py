@@ -230,14 +230,93 @@ def test_a_server_that_takes_nothing_holds_nothing_up(job, variables, monkeypatc
         ("transport:\n  type: pigeon\n", "what OPENLINEAGE_* or openlineage.yml say is not understood: "),
     ],
 )
-def test_a_configuration_of_the_client_that_is_none_is_told(tmp_path, config: str | None, said: str):
-    """Before anything starts."""
+def test_a_configuration_of_the_client_that_is_none_is_told(tmp_path, config: str | None, said: str, caplog):
+    """Before anything starts; the client says nothing of events that it would print."""
     if config is not None:
         (tmp_path / "openlineage.yml").write_text(config)
     pipeline = Pipeline(Files("in"), LakeSettings(DeltaLake("/lake")), "state", Settings(Formats("canal")))
     with pytest.raises(SetupError) as error:
         Lineage("shop", pipeline)
     assert str(error.value).startswith(said)
+    assert "print events" not in caplog.text
+
+
+def _pipeline() -> Pipeline:
+    return Pipeline(Files("in"), LakeSettings(DeltaLake("/lake")), "state", Settings(Formats("canal")))
+
+
+class Held:
+    """The transport of a client, which waits at its second event and keeps all; its `close` may raise."""
+
+    def __init__(self, own: Lineage, *, seconds: float = 0, fault: Exception | None = None) -> None:
+        self.kinds: list[str] = []
+        self.is_free, self._seconds, self._fault = threading.Event(), seconds, fault
+        own._client.transport.emit = self._emit
+        own._client.transport.close = self._close
+
+    def _emit(self, event: Any) -> None:
+        if self.kinds:
+            self.is_free.wait(20)
+        time.sleep(self._seconds)
+        self.kinds.append(event.eventType.value)
+
+    def _close(self, *_: object) -> bool:
+        if self._fault is not None:
+            raise self._fault
+        return True
+
+
+def test_the_end_of_a_run_is_told_however_many_events_wait(variables, monkeypatch):
+    """Of those on batches, the last are left out, which is told once."""
+    monkeypatch.setattr(lineage, "_WAITING", 3)
+    variables("OPENLINEAGE_URL", "http://127.0.0.1:9")
+    own, said = Lineage("shop", _pipeline()), []
+    held = Held(own)
+    with own.sending(said.append):
+        for number in range(10):
+            own.add(BatchReport(number, {"read": 0}))
+        held.is_free.set()
+    assert (held.kinds[0], held.kinds[-1]) == ("START", "COMPLETE")
+    assert 2 <= held.kinds.count("RUNNING") <= 5
+    assert said == ["OpenLineage is not told all, and the pipeline goes on: 3 events wait, and others are left out"]
+
+
+def test_the_end_of_a_run_is_told_in_time_by_a_slow_receiver(variables, monkeypatch):
+    """Events on batches for which there is no time are left out before it."""
+    monkeypatch.setattr(lineage, "_PATIENCE", 0.6)
+    variables("OPENLINEAGE_URL", "http://127.0.0.1:9")
+    own, said = Lineage("shop", _pipeline()), []
+    held = Held(own, seconds=0.05)
+
+    def run_and_fail() -> None:
+        with own.sending(said.append):
+            for number in range(100):
+                own.add(BatchReport(number, {"read": 0}))
+            held.is_free.set()
+            raise JobError("why")
+
+    with pytest.raises(JobError):
+        run_and_fail()
+    # A busy machine may be late.
+    deadline = time.monotonic() + 20
+    while held.kinds[-1] != "FAIL" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert held.kinds[-1] == "FAIL"
+    assert held.kinds.count("RUNNING") < 20
+    assert said[0].endswith((": the run is over, and events on batches that still wait are left out", ": no answer"))
+
+
+def test_a_client_that_cannot_be_closed_is_told(variables, capfd):
+    """As a sentence, without a traceback."""
+    variables("OPENLINEAGE_URL", "http://127.0.0.1:9")
+    own, said = Lineage("shop", _pipeline()), []
+    held = Held(own, fault=OSError("no flush of http://me:hunter2@host"))
+    held.is_free.set()
+    with own.sending(said.append):
+        pass
+    assert held.kinds == ["START", "COMPLETE"]
+    assert said == ["OpenLineage is not told all, and the pipeline goes on: no flush of http://host"]
+    assert capfd.readouterr().err == ""
 
 
 def _schema() -> Any:

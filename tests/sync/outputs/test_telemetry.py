@@ -322,6 +322,15 @@ def test_what_the_sdk_says_of_variables_shows_no_value_of_them(variables, capfd,
     assert "s3cr3t" not in telemetry._bounded("no answer of https://c/v1/traces?api_key=s3cr3t (refused)")
 
 
+def test_what_is_said_of_a_failure_ends_behind_a_word():
+    """It is bounded; a word that is long by itself is cut."""
+    said = telemetry._bounded("Transient error of a collector " * 20)
+    assert said.endswith(" of a ...")
+    assert len(said) <= 304
+    assert telemetry._bounded("x" * 1_000) == "x" * 300 + " ..."
+    assert telemetry._bounded("no answer") == "no answer"
+
+
 def test_an_error_of_an_exporters_own_is_told(variables):
     """It is no `ValueError`."""
     variables("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
