@@ -71,6 +71,11 @@ class BatchLines:
         """Whether there were messages, and every one of them was rejected."""
         return is_all_rejected(self._counts)
 
+    @property
+    def waiting(self) -> dict[str, str]:
+        """The tables whose rows wait, and why, as the last batch said."""
+        return self._waiting
+
     def add(self, report: BatchReport) -> None:
         """Add a batch, and say what it did."""
         if self.metrics is not None:

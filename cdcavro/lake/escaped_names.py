@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import SchemaError, shown
@@ -46,6 +47,7 @@ _PLAIN_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]*\Z")
 # What stands for the parts of a table's name in that of its lake table, of which one must be there.
 _PLACE: Final = re.compile(r"\{(database|schema|table)\}")
 _TABLE: Final = "{table}"
+_BRACES: Final = re.compile(r"\{([^{}]{1,40})\}")
 _PARTS: Final = (2, 3)
 
 
@@ -201,8 +203,15 @@ def check_name_template(template: str) -> None:
     if len(parts) not in _PARTS or not all(parts) or _TABLE not in template or not is_plain:
         raise ValueError(
             "a name in the lake has two or three parts between dots, made of {database}, {schema} and text, with {table} in"
-            f' one of them, such as "lake.{{database}}_{{table}}", not {shown(template)}'
+            f' one of them, such as "lake.{{database}}_{{table}}", not {shown(template)}{_meant_place(others)}'
         )
+
+
+def _meant_place(others: str) -> str:
+    """Return what is asked of a text beside the places of a template that has one which looks like a place."""
+    known = ("database", "schema", "table")
+    near = [one for name in _BRACES.findall(others) for one in get_close_matches(name.strip().lower(), known, n=1)]
+    return f": did you mean {{{near[0]}}}?" if near else ""
 
 
 def name_by_template(template: str, table: TableName) -> TableName:

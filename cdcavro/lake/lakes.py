@@ -226,7 +226,7 @@ FORMS: Final[Mapping[str, Mapping[str, str]]] = {
 def check_form_name(form: str) -> None:
     """Raise `ValueError` for a word that names no form."""
     if form not in FORMS:
-        near = get_close_matches(form, FORMS, n=1)
+        near = get_close_matches(form.lower(), FORMS, n=1)
         hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(FORMS)}"
         raise ValueError(f"{shown(form)} is no form of a current state: {hint}")
 

@@ -269,10 +269,10 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
         try:
             return msgspec.convert(stated, Config)
         except msgspec.ValidationError as error:
-            raise _mistake(name, text, str(error)) from error
+            raise _mistake(name, text, stated, str(error)) from error
 
 
-def _mistake(name: str, text: str, message: str) -> FileError:
+def _mistake(name: str, text: str, stated: dict[str, Any], message: str) -> FileError:
     """Return the error for what msgspec says of a configuration, with the line of its text and the nearest setting."""
     reason, _, at = message.partition(" - at `$")
     index = _INDEX.search(at)
@@ -296,8 +296,29 @@ def _mistake(name: str, text: str, message: str) -> FileError:
         sentence = f"{place[-1]} in {_section_name(place[:-1])} must be {types}, got {_TYPES.get(other[2], other[2])}"
     else:
         sentence = f"{reason}, in {_section_name(place)}" if place else reason
+        where = (*place, *_culprit(stated, place, int(index[1]) if index else 0, message))
     line = _line_of(text, where, int(index[1]) if index else 0)
     return FileError(name, "a configuration", sentence if line is None else f"line {line}: {sentence}")
+
+
+def _culprit(stated: dict[str, Any], place: Sequence[str], index: int, message: str) -> list[str]:
+    """Return the setting of a section without which this is not said of a configuration; none if there are several."""
+    section: Any = stated
+    for name in place:
+        section = section.get(name)
+        section = section[index] if isinstance(section, list) else section
+        if not isinstance(section, dict):
+            return []
+    found = []
+    for name in [*section]:
+        value, said = section.pop(name), ""
+        try:
+            msgspec.convert(stated, Config)
+        except msgspec.ValidationError as error:
+            said = str(error)
+        section[name] = value
+        found += [name] if said != message and not _MISSING.match(said) else []
+    return found if len(found) == 1 else []
 
 
 def _section_name(place: Sequence[str]) -> str:

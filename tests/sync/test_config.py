@@ -214,8 +214,12 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + 'form = "scd"', "'scd' is no form of a current state: there are current, soft, history, in [lake]"),
         (
             SIMPLE + '\n[[table]]\nmatch = "t"\nform = "histroy"',
-            "line 7: 'histroy' is no form of a current state: did you mean \"history\"?, in [table]",
+            "line 9: 'histroy' is no form of a current state: did you mean \"history\"?, in [table]",
         ),
+        (SIMPLE + 'form = "HISTORY"', "line 6: 'HISTORY' is no form of a current state: did you mean \"history\"?"),
+        (SIMPLE + 'name = "l.{databse}_{table}"', "not 'l.{databse}_{table}': did you mean {database}?, in [lake]"),
+        (SIMPLE + 'name = "l.{Table}"', "not 'l.{Table}': did you mean {table}?, in [lake]"),
+        (SIMPLE + 'name = "l.{x}_{table}"', "not 'l.{x}_{table}', in [lake]"),
         (
             SIMPLE + 'current = false\nchangelog = true\n[[table]]\nmatch = "t"\nform = "soft"',
             "expected current = true in [lake] for form = 'soft', got false",
@@ -348,7 +352,15 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
         (SIMPLE + "[[route]]\nfrom = 'a'\nto = 'b'\n[[route]]\nto = 'b'", "line 9: [route] lacks from"),
         (SIMPLE + "[[route]]\nfrom = 'a.b'\nto = 'c'", "to has as many parts as from, 2, not 'c', in [route]"),
         (SIMPLE + "[[tables]]\nmatch = 't'", "[tables] is one section; rules for tables are sections [[table]]"),
-        ('every = "1 parsec"\n' + SIMPLE, 'every is a time such as "10 seconds"'),
+        ('every = "1 parsec"\n' + SIMPLE, 'line 1: every is a time such as "10 seconds"'),
+        (
+            SIMPLE + "[[table]]\nmatch = 'a'\nform = 'soft'\n[[table]]\nmatch = 't'\nkey = ['id']\nform = 'sotf'",
+            "line 12: 'sotf' is no form of a current state",
+        ),
+        (SIMPLE + "[[table]]\nmatch = 't'\n[table.mask]\nname = 'hsah'", "line 8: "),
+        # Each is right without the other.
+        (SIMPLE + "[metrics]\ntables = 0\nlisten = 'a:1'\npatience = 0", "line 6: tables in [metrics] is a number"),
+        (SIMPLE + "[metrics]\ntables = 5", "line 6: [metrics] needs listen"),
     ],
 )
 def test_a_slip_is_told_with_its_line_and_the_nearest_setting(tmp_path: Path, text: str, said: str):

@@ -251,6 +251,7 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     that changes made after it still win. A message that is refused again becomes a reject again.
     """
     from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
+    from cdcavro.sync.outputs.reject_places import has_encrypted  # noqa: PLC0415
     from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
     from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
     from cdcavro.sync.protection import ENCRYPT, OMIT  # noqa: PLC0415
@@ -270,8 +271,14 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
         rejects, again = local_folder(stated), folder / REPLAY
         if rejects is None:
             raise FileError(stated, "rejects in a folder that is seen here", f"an address: move its batches to {again}")
-        count = len(replay_batches(rejects, again, batches))
-    click.echo(f"the rejects of {number_of(count, 'batch/batches')} will be read again")
+        moved = replay_batches(rejects, again, batches)
+        is_key_needed = read is None and has_encrypted(moved)
+    click.echo(f"the rejects of {number_of(len(moved), 'batch/batches')} will be read again")
+    if is_key_needed:
+        say(
+            "some are encrypted, and without --config it is not known whether the pipeline has their key: give it "
+            "rejects_private_key for as long as they are read, or they are rejects again"
+        )
 
 
 @click.command(epilog=example("cdcavro decrypt state/rejects --key rejects.pem"))

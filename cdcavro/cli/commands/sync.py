@@ -158,9 +158,20 @@ def _run(config: Config, runner: Callable[..., Pipeline | None], progress: Batch
     if pipeline is None:
         return 0
     if pipeline.waiting:
+        _say_why(config, progress)
         rows = f"rows of {number_of(pipeline.waiting, 'table')} are pending in {config.state}"
         say(config.redaction.of(f"{rows}, and will be retried with the next batch"))
     return REJECTED if pipeline.waiting or progress.is_all_rejected else 0
+
+
+def _say_why(config: Config, progress: BatchLines) -> None:
+    """Say why rows wait of which no batch of this run said anything: none was run, or none with their table."""
+    from cdcavro.sync.status import read_status  # noqa: PLC0415  only pipelines need it
+
+    for table in read_status(config.state).stopped:
+        if table.name not in progress.waiting and not table.is_paused:
+            said = f"the rows of {plain(table.name)} have waited since an earlier run: {plain(table.stopped or '')}"
+            say(config.redaction.of(said))
 
 
 @contextmanager

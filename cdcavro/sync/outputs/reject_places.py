@@ -5,7 +5,10 @@ Reasons of rejects are without the values of messages, so that there are few, wi
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64decode
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from uuid import uuid4
@@ -13,13 +16,14 @@ from uuid import uuid4
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
 from cdcavro.files.streams import plain_path
 from cdcavro.lake.escaped_names import MAX_TOPIC_LENGTH, TABLE_NAME, caseless_name, folder_names, topic_name
+from cdcavro.sync.outputs.reject_cipher import RAW, is_encrypted
 from cdcavro.sync.outputs.sink_settings import KafkaTopics, LakeSettings
 from cdcavro.sync.outputs.writer import WriteResult
 from cdcavro.sync.sources import Kafka
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -77,6 +81,18 @@ def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[P
         path.rename(target)
         moved.append(target)
     return moved
+
+
+def has_encrypted(folders: Iterable[Path]) -> bool:
+    """Return whether any file of rejects in folders of batches begins with one whose bytes are encrypted."""
+    return any(is_encrypted(_first_raw(path)) for folder in folders for path in folder.glob("*.json"))
+
+
+def _first_raw(path: Path) -> bytes | None:
+    """Return the bytes of the first reject of a file; None if it has none."""
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError), path.open("rb") as file:
+        return b64decode(json.loads(file.readline())[RAW])
+    return None
 
 
 def batch_of(folder: Path) -> int | None:

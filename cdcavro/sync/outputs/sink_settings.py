@@ -14,7 +14,7 @@ from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.catalogs import check_catalog, check_metastore, has_plain_names
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
-from cdcavro.lake.evolution import LENIENT, STATEMENTS
+from cdcavro.lake.evolution import BEHAVIORS, LENIENT, STATEMENTS
 from cdcavro.lake.lakes import CURRENT, IcebergLake, check_form_name
 from cdcavro.lake.sql_statements import check_change_columns
 from cdcavro.sync.outputs.routes import Routes
@@ -175,7 +175,13 @@ class LakeSettings:
     is_connect = False
 
     def __post_init__(self) -> None:
-        """Check the catalog, the template, the columns about changes, and the form."""
+        """Check the catalog, the template, the columns about changes, the form, the behavior and the times."""
+        if self.behavior not in BEHAVIORS:
+            raise ValueError(f"expected {', '.join(BEHAVIORS)} as behavior, got {shown(self.behavior)}")
+        if self.guard < timedelta():
+            raise ValueError(f"expected a number of days as guard, got {shown(self.guard / timedelta(days=1))}")
+        if not self.complete_minutes >= 0:
+            raise ValueError(f"expected a number of minutes as complete_minutes, got {shown(self.complete_minutes)}")
         if self.catalog:
             object.__setattr__(self, "catalog", hide_secrets(self.catalog, "catalog"))
             (check_catalog if isinstance(self.sink, IcebergLake) else check_metastore)(self.catalog)

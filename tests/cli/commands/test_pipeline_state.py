@@ -186,3 +186,24 @@ def test_status_says_up_to_when_tables_are_complete_and_what_came_late():
         "d.u          1     1        0                       paused",
         "d.t: 3 changes came late, of times up to which all were in",
     ]
+
+
+def test_a_run_without_messages_says_why_rows_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """No batch says it then; one that comes writes them, as the form is what it was."""
+    monkeypatch.chdir(tmp_path)
+    found = local_job(tmp_path)
+    rule = '[[table]]\nmatch = "d.t"\nform = "history"\n'
+    said = []
+    for id, rules in ((1, ""), (2, rule), (None, ""), (3, "")):
+        (tmp_path / "sync.toml").write_text(FILE.replace("${STATE}", "state") + rules)
+        if id is not None:
+            found.send(canal("INSERT", [{"id": str(id), "a": "2"}], id=id))
+        done = cdcavro("sync", "--config", "sync.toml", "--once", "--quiet")
+        said.append((done.exit_code, done.stderr))
+    why = 'schema t: its lake table was begun with form = "current", which cannot become "history"'
+    assert [code for code, _ in said] == [0, 1, 1, 0]
+    assert said[1][1].count(why) == 1
+    assert said[2][1].startswith(f"the rows of d.t have waited since an earlier run: {why}")
+    assert "rows of 1 table are pending in state, and will be retried with the next batch" in said[2][1]
+    assert "wait" not in said[3][1]
+    assert found.rows("d.t", "id") == [(1,), (2,), (3,)]

@@ -25,7 +25,7 @@ from cdcavro.cli import main
 from cdcavro.errors import FileError, PayloadError, SetupError
 from cdcavro.sync.config import read_config
 from cdcavro.sync.outputs.reject_cipher import LAYERS, MAGIC, RejectCipher, check_decrypted, is_encrypted
-from cdcavro.sync.outputs.reject_places import replay
+from cdcavro.sync.outputs.reject_places import has_encrypted, replay
 from cdcavro.sync.settings import Settings
 from support.local_pipelines import LocalJob, lake_section
 from support.messages import canal
@@ -173,6 +173,23 @@ def test_rejects_are_encrypted_wherever_they_are_and_are_read_again_with_the_key
     assert not [
         path for path in (made.folder / "state").rglob("*") if path.is_file() and b"BEGIN P" in path.read_bytes()
     ]
+
+
+def test_replay_without_a_configuration_says_what_encrypted_rejects_need(job, tmp_path):
+    """It cannot look for the key there; of others, and with a configuration that has it, nothing is said."""
+    made = job()
+    made.send(b"canary")
+    for has_config in (False, True):
+        made.run()
+        config = ("--config", str(made.config(rejects_private_key="private.pem"))) if has_config else ()
+        arguments = (*config, "--state", str(made.folder / "state"))
+        done = CliRunner().invoke(main, ("replay", *arguments), catch_exceptions=False)
+        assert (done.exit_code, done.stdout) == (0, "the rejects of 1 batch will be read again\n"), done.stderr
+        assert ("give it rejects_private_key for as long as they are read" in done.stderr) != has_config
+    (tmp_path / "batch=0").mkdir()
+    (tmp_path / "batch=0" / "a.json").write_text('{"raw":"YQ=="}\n')
+    (tmp_path / "batch=0" / "b.json").write_text("")
+    assert not has_encrypted([tmp_path / "batch=0"])
 
 
 def test_reasons_of_encrypted_rejects_quote_nothing(job):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -67,6 +69,22 @@ def test_shards_have_one_name_and_are_told_apart_by_what_they_were_called_first(
     assert made.shards.keys() == {0, 1, 2}
     assert LakeNames.of(made.state, routes=routes).state == made.state
     assert LakeNames.of(made.state).shards == made.shards
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"behavior": "lenint"}, "expected exception, evolve, try_evolve, lenient, ignore as behavior, got 'lenint'"),
+        ({"guard": timedelta(days=-1)}, "expected a number of days as guard, got '-1.0'"),
+        ({"complete_minutes": -1}, "expected a number of minutes as complete_minutes, got '-1'"),
+        ({"complete_minutes": float("nan")}, "expected a number of minutes as complete_minutes, got 'nan'"),
+    ],
+)
+def test_settings_of_a_lake_are_checked_in_python_too(settings: dict[str, Any], said: str):
+    """As those of a file are, before anything is read."""
+    with pytest.raises(ValueError, match="expected") as raised:
+        LakeSettings(DeltaLake("lake"), **settings)
+    assert str(raised.value) == said
 
 
 @pytest.mark.parametrize(
