@@ -16,6 +16,7 @@ from zipimport import zipimporter
 import orjson
 import pyarrow as pa
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas import functions
 
@@ -104,7 +105,12 @@ def _bytes(value: Column) -> Column:
 
 def _shown(value: Column | str) -> str:
     """Return what a column is called, which stands last in what Python shows of it."""
-    return str(value).removeprefix("Column<'").removesuffix("'>").rpartition(" AS ")[2].strip("`")
+    try:
+        text = str(value)
+    except AnalysisException:
+        # Spark 3.5 shows no field of an item of an array before it knows the types.
+        return "..."
+    return text.removeprefix("Column<'").removesuffix("'>").rpartition(" AS ")[2].strip("`")
 
 
 def _json(value: Column) -> Column:
