@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -94,14 +95,78 @@ class Measurement(NamedTuple):
     values: Sequence[tuple[tuple[str, ...], float]]
 
 
-class Metrics:
+class MetricsSource(ABC):
+    """What measures something, and is served over HTTP, with its health, or sent by OpenTelemetry."""
+
+    def __init__(self, config: MetricsConfig) -> None:
+        self._config, self._lock = config, threading.Lock()
+        self._created = time.time()
+
+    @abstractmethod
+    def measure(self) -> list[Measurement]:
+        """Return all measurements as they are now."""
+
+    @abstractmethod
+    def health(self) -> str | None:
+        """Return a sentence on why what is measured is not healthy; None if it is."""
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """How many values a measurement has at most."""
+
+    def collect(self) -> Iterable[Any]:
+        """Return the metrics as prometheus_client's families; it is its protocol of a collector."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415  only it needs them
+
+        families: list[Any] = []
+        for one in self.measure():
+            kind: Any = CounterMetricFamily if one.is_counter else GaugeMetricFamily
+            created = {"created": self._created} if one.is_counter else {}
+            family = kind(f"{_PREFIX}_{one.name}", one.text, labels=one.labels)
+            for own, value in one.values:
+                family.add_metric(own, value, **created)
+            families.append(family)
+        return families
+
+    @contextmanager
+    def served(self) -> Iterator[str]:
+        """Serve metrics and health in a thread, and yield the address of the metrics; port 0 takes a free one.
+
+        Raises `SetupError` if the address is in use, or prometheus_client is not installed.
+        """
+        try:
+            from prometheus_client import CollectorRegistry, make_wsgi_app  # noqa: PLC0415  as above
+        except ModuleNotFoundError as error:
+            raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[metrics]'") from error
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(cast("Any", self))
+        if self._config.address is None:
+            raise SetupError("metrics are served where listen says, which is not stated")
+        host, port = self._config.address
+        kind = type("Server", (_Server,), {"address_family": AF_INET6 if ":" in host else AF_INET})
+        try:
+            server = kind((host, port), _Handler)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SetupError(f"metrics cannot be served at {self._config.listen}: {reason}") from error
+        server.set_app(_app(self, make_wsgi_app(registry)))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            named = f"[{host}]" if ":" in host else host
+            yield f"http://{named}:{server.server_port}/metrics"
+        finally:
+            server.shutdown()
+            server.server_close()
+
+
+class Metrics(MetricsSource):
     """Counts what batches did. A runner's `say`, `begin` and `idle` call `add`, `begin` and `idle`, in any thread."""
 
     def __init__(self, config: MetricsConfig) -> None:
         from cdcavro.sync.batches import COUNTS  # noqa: PLC0415  a configuration is read without Arrow
 
-        self._config, self._lock = config, threading.Lock()
-        self._created = time.time()
+        super().__init__(config)
         self._sign = time.monotonic()
         self._last: float | None = None
         self._batches = 0
@@ -210,20 +275,6 @@ class Metrics:
         with self._lock:
             return [*self._counters(), *self._gauges()]
 
-    def collect(self) -> Iterable[Any]:
-        """Return the metrics as prometheus_client's families; it is its protocol of a collector."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415  only it needs them
-
-        families: list[Any] = []
-        for one in self.measure():
-            kind: Any = CounterMetricFamily if one.is_counter else GaugeMetricFamily
-            created = {"created": self._created} if one.is_counter else {}
-            family = kind(f"{_PREFIX}_{one.name}", one.text, labels=one.labels)
-            for own, value in one.values:
-                family.add_metric(own, value, **created)
-            families.append(family)
-        return families
-
     def _counters(self) -> Iterator[Measurement]:
         def counter(
             name: str, text: str, unit: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
@@ -267,38 +318,8 @@ class Metrics:
         seconds = 0.0 if is_caught_up else since
         yield gauge("lag_seconds", "How long ago the oldest message that is left was first seen.", "s", ((), seconds))
 
-    @contextmanager
-    def served(self) -> Iterator[str]:
-        """Serve metrics and health in a thread, and yield the address of the metrics; port 0 takes a free one.
 
-        Raises `SetupError` if the address is in use, or prometheus_client is not installed.
-        """
-        try:
-            from prometheus_client import CollectorRegistry, make_wsgi_app  # noqa: PLC0415  as above
-        except ModuleNotFoundError as error:
-            raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[metrics]'") from error
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(cast("Any", self))
-        if self._config.address is None:
-            raise SetupError("metrics are served where listen says, which is not stated")
-        host, port = self._config.address
-        kind = type("Server", (_Server,), {"address_family": AF_INET6 if ":" in host else AF_INET})
-        try:
-            server = kind((host, port), _Handler)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise SetupError(f"metrics cannot be served at {self._config.listen}: {reason}") from error
-        server.set_app(_app(self, make_wsgi_app(registry)))
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            named = f"[{host}]" if ":" in host else host
-            yield f"http://{named}:{server.server_port}/metrics"
-        finally:
-            server.shutdown()
-            server.server_close()
-
-
-def _app(metrics: Metrics, of_metrics: Callable[..., Any]) -> Callable[..., Any]:
+def _app(metrics: MetricsSource, of_metrics: Callable[..., Any]) -> Callable[..., Any]:
     """Return what answers: metrics, the health with a sentence, and nothing else."""
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Any:

@@ -1,5 +1,6 @@
 """The pipeline on Spark: from topics and files to lake tables, to other topics or to Avro files."""
 
+from cdcavro.spark.pipeline.query_metrics import QueryMetrics
 from cdcavro.spark.pipeline.runner import Pipeline
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
@@ -18,6 +19,7 @@ __all__ = [
     "KafkaTopics",
     "LakeSettings",
     "Pipeline",
+    "QueryMetrics",
     "RegistrySettings",
     "RowRule",
     "Settings",

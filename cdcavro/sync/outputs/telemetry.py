@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cdcavro.sync.batches import BatchReport
-    from cdcavro.sync.metrics import Metrics
+    from cdcavro.sync.metrics import MetricsSource
 
 _NAME: Final = "cdcavro"
 # What the SDK and its exporters log below.
@@ -50,7 +50,7 @@ class Telemetry:
     Raises `SetupError` without the SDK or an exporter, and for values of variables that are not understood.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: MetricsSource) -> None:
         try:
             with _doubts() as self._doubts:
                 from opentelemetry.sdk.resources import Resource  # noqa: PLC0415  only who asks for it needs it
@@ -163,7 +163,7 @@ def _bounded(text: str) -> str:
     return shorten(visible(_QUERY.sub(r"\1", hide_credentials(" ".join(text.split())))), _MOST)
 
 
-def _meter_provider(metrics: Metrics, resource: Any) -> Any:
+def _meter_provider(metrics: MetricsSource, resource: Any) -> Any:
     """Return what sends metrics, None if they are not to be sent. Raises `ModuleNotFoundError` and `SetupError`."""
     exporter = _exporter_of("metrics")
     if exporter is None:

@@ -43,13 +43,18 @@ _OUTSIDE: Final = (builtins, typing, collections.abc, dt, fractions)
 _LIBRARIES: Final = frozenset({"Event", "Path", "PathLike", "UUID", "array"})
 _ARROW: Final = ("pa.", "pyarrow.")
 # Headers of Kafka records and properties of lake tables, which are no names of Python's.
-_HEADERS: Final = frozenset({"cdcavro.job", "cdcavro.batch", "cdcavro.order", "cdcavro.complete_until"})
+_HEADERS: Final = frozenset(
+    {"cdcavro.job", "cdcavro.batch", "cdcavro.order", "cdcavro.complete_until", "cdcavro.cluster"}
+)
 # Names of metrics.
 _METRICS: Final = frozenset(
     {"cdcavro.rows", "cdcavro.lag_seconds", "cdcavro.last_batch_timestamp_seconds", "cdcavro.stopped_tables"}
 )
 # Spark's own names, one of which the package has for something else as well.
-_SPARK: Final = frozenset({"Column", "DataFrame", "SparkSession", "StructType"})
+_SPARK: Final = frozenset(
+    {"Column", "DataFrame", "SparkSession", "StructType"}
+    | {"QueryStartedEvent", "QueryProgressEvent", "QueryIdleEvent", "QueryTerminatedEvent"}
+)
 
 
 class LinkedNames(SphinxTransform):
