@@ -59,6 +59,8 @@ def _unfit(characters: str, *others: str, end: str = "", flags: re.RegexFlag = r
 
 # Spark puts what a variable says for `${NAME}` anywhere in a text of SQL, that of the environment for `${env:NAME}`.
 _UNFIT_COLUMN: Final = _unfit(_CONTROL, "^_(?=cdc_)", r"\$(?=\{)", end=r"\$\{", flags=re.IGNORECASE)
+# Beside that, what Delta Lake takes in a name only if the column has another name in its files.
+_UNFIT_PLAIN_COLUMN: Final = _unfit(_CONTROL + " ,;{}()=", "^_(?=cdc_)", flags=re.IGNORECASE)
 # Beside that, what hides a folder, and what Windows cannot have at the end.
 _UNFIT_OLDER: Final = _unfit(_CONTROL + _MEANING, "^[._ ]", "[. ]$", end="[. ]$")
 
@@ -72,10 +74,20 @@ def quote(*names: str) -> str:
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
-def column_names(names: Iterable[str]) -> list[str]:
+def plain_column(name: str) -> str:
+    """Return the name of a column as every reader of Delta Lake's tables has it.
+
+    >>> plain_column("a b")
+    'a~20~b'
+    """
+    return _UNFIT_PLAIN_COLUMN.sub(_escape, name)
+
+
+def column_names(names: Iterable[str], *, is_plain: bool = False) -> list[str]:
     """Return the names that columns have in a lake table: the true ones, wherever that is possible.
 
-    Lakes do not tell upper from lower case: of names that differ in nothing else, the first keeps its own.
+    Lakes do not tell upper from lower case: of names that differ in nothing else, the first keeps its own. With
+    `is_plain`, they are names as `plain_column` has them.
 
     >>> column_names(["a", "A", "we/ird", "_cdc_order", ""])
     ['a', '~41~', 'we/ird', '~5f~cdc_order', '~~']
@@ -83,7 +95,7 @@ def column_names(names: Iterable[str]) -> list[str]:
     found: list[str] = []
     taken: set[str] = set()
     for name in names:
-        escaped = _UNFIT_COLUMN.sub(_escape, name) or _EMPTY
+        escaped = (_UNFIT_PLAIN_COLUMN if is_plain else _UNFIT_COLUMN).sub(_escape, name) or _EMPTY
         if escaped.casefold() in taken:
             escaped = "".join(_code(character) if _is_cased(character) else character for character in escaped)
         if escaped.casefold() in taken:

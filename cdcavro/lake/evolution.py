@@ -28,6 +28,8 @@ WIDEN: Final = "widen"
 DROP: Final = "drop"
 MARK: Final = "mark"
 KINDS: Final = (ADD, RENAME, WIDEN, MARK, DROP)
+# Kinds of steps that are taken by writing a table's files anew, if it may ask nothing of its readers.
+REWRITING: Final = (RENAME, WIDEN, DROP)
 # Kinds of statements that lake tables need not follow, in the words of Flink CDC.
 ADD_COLUMN: Final = "add.column"
 DROP_COLUMN: Final = "drop.column"
@@ -96,12 +98,13 @@ def steps_to(
     behavior: str,
     can_widen: Callable[[str, str], bool],
     excluded: Collection[str] = (),
+    spelled: Callable[[str], str] = str,
 ) -> list[Step]:
     """Return the steps from the columns of a lake table to those of a version, as a behavior allows.
 
     Of what statements of the kinds `excluded`, some of `STATEMENTS`, make of the columns, no step is taken: the lake
     keeps a column, its name or its type, and does not get a new one. What keeps its name goes on under it, and a column
-    that would take this name gets a free one.
+    that would take this name gets a free one. Names that are made here are those that `spelled` makes of them.
 
     `behavior` is one of Flink CDC's words. With "lenient", columns are added, renamed and widened, and columns that
     the table no longer has stay. With "evolve" these are dropped, and it is an error if a column of another type takes
@@ -114,9 +117,9 @@ def steps_to(
     if behavior == IGNORE:
         return []
     if excluded:
-        wanted = _allowed(table, present, wanted, excluded)
+        wanted = _allowed(table, present, wanted, excluded, spelled)
     is_dropping = behavior in (EVOLVE, TRY_EVOLVE) and DROP_COLUMN not in excluded
-    steps = _steps(table, present, wanted, can_widen, is_dropping=is_dropping)
+    steps = _steps(table, present, wanted, can_widen, spelled, is_dropping=is_dropping)
     if behavior == EVOLVE:
         for column in wanted:
             held = same_column(present, column)
@@ -131,7 +134,11 @@ def steps_to(
 
 
 def _allowed(
-    table: str, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn], excluded: Collection[str]
+    table: str,
+    present: Sequence[LakeColumn],
+    wanted: Sequence[LakeColumn],
+    excluded: Collection[str],
+    spelled: Callable[[str], str],
 ) -> list[LakeColumn]:
     """Return the columns that a lake table is to have if statements of the kinds `excluded` are not followed."""
     pairs = [(same_column(present, column), column) for column in wanted]
@@ -159,8 +166,7 @@ def _allowed(
         if found is not None:
             allowed.append(replace(column, name=found.name) if found.field in kept else column)
         elif column.name.casefold() in names:
-            number = next(i for i in range(1, len(taken) + 2) if f"{column.name} (added {i})".casefold() not in taken)
-            allowed.append(replace(column, name=f"{column.name} (added {number})"))
+            allowed.append(replace(column, name=_free_name(column.name, "added", taken, spelled)))
             taken.add(allowed[-1].name.casefold())
         else:
             allowed.append(column)
@@ -185,6 +191,7 @@ def _steps(
     present: Sequence[LakeColumn],
     wanted: Sequence[LakeColumn],
     can_widen: Callable[[str, str], bool],
+    spelled: Callable[[str], str],
     *,
     is_dropping: bool,
 ) -> list[Step]:
@@ -196,7 +203,7 @@ def _steps(
     if not is_dropping:
         wanted_names = {column.name.casefold() for column in wanted}
         renames += [
-            (column.name, _set_aside(column, present, wanted))
+            (column.name, _set_aside(column, present, wanted, spelled))
             for column in left
             if column.name.casefold() in wanted_names
         ]
@@ -237,6 +244,26 @@ def in_front(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
     return placed
 
 
+def columns_behind(columns: Sequence[LakeColumn], steps: Sequence[Step]) -> list[tuple[str | None, LakeColumn]]:
+    """Return the columns of a table behind steps, each with the name of the one whose values it has; None of a new one."""
+    found: list[tuple[str | None, LakeColumn]] = [(one.name, one) for one in columns]
+    for step in steps:
+        names, new = [one.name for _, one in found], step.column
+        if step.kind == ADD:
+            at = len(names) if step.after is None else names.index(step.after) + 1 if step.after else 0
+            found.insert(at, (None, new))
+            continue
+        at = names.index(step.name)
+        former, held = found[at]
+        changed = {
+            RENAME: replace(held, name=new.name),
+            WIDEN: replace(held, type=new.type),
+            MARK: replace(held, field=new.field),
+        }
+        found[at : at + 1] = [] if step.kind == DROP else [(former, changed[step.kind])]
+    return found
+
+
 def _rename_steps(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[LakeColumn]) -> list[Step]:
     """Return the steps that rename columns; if one takes the name of another, all first get free names."""
     taken = {column.name.casefold() for column in present}
@@ -247,11 +274,18 @@ def _rename_steps(renames: Sequence[tuple[str, LakeColumn]], present: Sequence[L
     return first + [Step(RENAME, other, column) for _, other, column in between]
 
 
-def _set_aside(column: LakeColumn, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> LakeColumn:
+def _set_aside(
+    column: LakeColumn, present: Sequence[LakeColumn], wanted: Sequence[LakeColumn], spelled: Callable[[str], str]
+) -> LakeColumn:
     """Return a column that its table no longer has, under a free name, since another column has its name now."""
     taken = {other.name.casefold() for other in (*present, *wanted)}
-    number = next(i for i in range(1, len(taken) + 2) if f"{column.name} (dropped {i})".casefold() not in taken)
-    return LakeColumn(f"{column.name} (dropped {number})", column.field, column.type)
+    return LakeColumn(_free_name(column.name, "dropped", taken, spelled), column.field, column.type)
+
+
+def _free_name(name: str, what: str, taken: Collection[str], spelled: Callable[[str], str]) -> str:
+    """Return a name that is not taken, with what became of its column and a number behind it."""
+    numbered = (name + spelled(f" ({what} {i})") for i in range(1, len(taken) + 2))
+    return next(one for one in numbered if one.casefold() not in taken)
 
 
 def is_wider_decimal(old: str, new: str, *, is_scale_free: bool) -> bool:

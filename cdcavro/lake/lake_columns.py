@@ -65,17 +65,17 @@ _DECIMAL: Final = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 _NESTED: Final = re.compile(r"(array|map|struct)<(.*)>", re.DOTALL)
 
 
-def wanted_columns(schema: TableSchema) -> list[LakeColumn]:
+def wanted_columns(schema: TableSchema, *, is_plain: bool = False) -> list[LakeColumn]:
     """Return the columns that a lake table of a version has, retired ones among them.
 
-    Raises `SchemaError` for a type that Spark does not have.
+    With `is_plain`, their names are those that every reader has. Raises `SchemaError` for a type that Spark does not have.
     """
     columns, row = schema.all_columns, schema.row.root
     fields = {field.name: field for field in row.fields} if isinstance(row, Record) else {}
     check_expansion(row, "a lake")
     # Of two names that a lake does not tell apart, the column that was there first keeps its own.
     eldest = sorted(range(len(columns)), key=lambda i: (columns[i].since, i))
-    names = dict(zip(eldest, column_names(columns[i].shown for i in eldest), strict=True))
+    names = dict(zip(eldest, column_names((columns[i].shown for i in eldest), is_plain=is_plain), strict=True))
     return [
         LakeColumn(
             names[i],

@@ -56,7 +56,8 @@ CHANGE: Final = (ORDER, OPERATION, KEY)
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 # What Delta Lake takes in the name of a column only if the column has another name in its files.
 _SPECIAL: Final = re.compile(r"[ ,;{}()\n\t=]")
-_MAPPED: Final = {"delta.columnMapping.mode": "name"}
+_MODE: Final = "delta.columnMapping.mode"
+_MAPPED: Final = {_MODE: "name"}
 # Without it, Spark creates a table with local times, but adds none to a table that has none.
 _LOCAL_TIMES: Final = {"delta.feature.timestampNtz": "supported"}
 _WIDENED: Final = {"delta.enableTypeWidening": "true"}
@@ -105,12 +106,15 @@ class DeltaLake:
     * `is_older` (bool): whether tables have the names of folders that they had at first.
     * `owner` (str or None): to whom tables belong that are created.
     * `shapes` (tuple[TableShape, ...]): what is said of the shape of tables; the first one that fits counts.
+    * `is_readable` (bool): whether tables ask of readers neither to map names of columns nor to widen types: a column
+      that is renamed, widened or dropped is so in all files, which are written anew.
     """
 
     root: str
     is_older: bool = False
     owner: str | None = None
     shapes: tuple[TableShape, ...] = field(default=(), kw_only=True)
+    is_readable: bool = field(default=False, kw_only=True)
     using = "delta"
 
     @property
@@ -127,6 +131,13 @@ class DeltaLake:
         """Return what a table with columns of such names is created with."""
         owned = {} if self.owner is None else {OWNER: self.owner}
         return _LOGGED | _PLAIN | owned | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
+
+    def is_rewritten(self, properties: Mapping[str, str]) -> bool:
+        """Return whether steps on the columns of a table with some properties write its files anew.
+
+        One that maps names of columns already goes on with that.
+        """
+        return self.is_readable and properties.get(_MODE, "none") == "none"
 
     def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps.
@@ -187,6 +198,10 @@ class IcebergLake:
     def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:  # noqa: ARG002  as that of Delta Lake
         """Return the properties that a table needs for steps: none."""
         return {}
+
+    def is_rewritten(self, properties: Mapping[str, str]) -> bool:  # noqa: ARG002  as that of Delta Lake
+        """Return whether steps on the columns of a table write its files anew: never."""
+        return False
 
     def parts(self, table: TableName, suffix: str = "") -> tuple[str, ...]:
         """Return the names of the namespaces and of the table that a table has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from cdcavro.registry.subjects import Strategy
 
 
+# The readers of lake tables, as `LakeConfig.readers` names them.
+_ALL: Final = "all"
+
+
 class LakeConfig(Struct, forbid_unknown_fields=True):
     """Lake tables, one or two for each table of the database. Either `delta` or `iceberg` is stated.
 
@@ -62,6 +66,9 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
       `rename.column`, `alter.column.type`, `truncate.table` and `drop.table`, or a word of them, such as `column`.
     * `exclude_statements`: the kinds of statements that they do not follow.
     * `complete_minutes`: how many minutes apart `cdcavro.complete_until` is set in lake tables that get rows.
+    * `readers`: with `all`, tables of Delta Lake never ask of a reader that it maps names of columns or widens types, which
+      polars refuses, and pyarrow reads wrongly: where a column is renamed, widened or dropped, all files are written anew.
+      By default they ask it where a statement needs it. Tables of Iceberg never do.
     """
 
     delta: str | None = None
@@ -82,12 +89,15 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     include_statements: list[str] | None = None
     exclude_statements: list[str] = []
     complete_minutes: float = 10
+    readers: str | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password, a template that names no tables, and unknown words."""
         check_change_columns(self.change_columns)
         check_form_name(self.form)
         _ = self.excluded
+        if self.readers not in (None, _ALL):
+            raise ValueError(f'readers is "{_ALL}", or not stated, not {shown(self.readers)}')
         check_addresses({"delta": self.delta, "warehouse": self.warehouse})
         if self.catalog:
             self.catalog = hide_secrets(self.catalog, "lake.catalog")
@@ -117,7 +127,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
         if self.catalog and self.warehouse is not None:
             got = "warehouse, which is the folder of a catalog of files"
             raise FileError(file, "no other place of tables beside catalog in [lake]", got)
-        lake = DeltaLake(self.delta) if self.delta is not None else IcebergLake(self.iceberg or "")
+        is_readable = self.readers == _ALL
+        lake = IcebergLake(self.iceberg or "") if self.delta is None else DeltaLake(self.delta, is_readable=is_readable)
         try:
             guard = timedelta(days=self.guard_days)
         except (ValueError, OverflowError) as error:

@@ -28,15 +28,19 @@ from support.names import FORMS, HOSTILE, names, paths, tables
 @given(st.lists(names, unique=True, max_size=8))
 def test_no_two_columns_have_one_name(columns: list[str]):
     """Not even where upper and lower case are the same; and none has a name of the project's own."""
-    found = column_names(columns)
-    assert len({name.casefold() for name in found}) == len(columns)
-    assert not any(name.casefold().startswith("_cdc_") or name == "" for name in found)
+    for is_plain in (False, True):
+        found = column_names(columns, is_plain=is_plain)
+        assert len({name.casefold() for name in found}) == len(columns)
+        assert not any(name.casefold().startswith("_cdc_") or name == "" for name in found)
+    assert not any(set(name) & set(" ,;{}()=\n\t") for name in found)
 
 
 def test_all_hostile_names_together_stay_apart():
     """In one table, in any order."""
-    for listed in (HOSTILE, HOSTILE[::-1]):
-        assert len({name.casefold() for name in column_names(listed)}) == len(HOSTILE)
+    odd = [*HOSTILE, "a{b", "A{b", "a~7b~b", "a{B", "a~7B~b"]
+    for listed in (odd, odd[::-1]):
+        for is_plain in (False, True):
+            assert len({name.casefold() for name in column_names(listed, is_plain=is_plain)}) == len(odd)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,15 @@ def test_all_hostile_names_together_stay_apart():
 def test_columns_have_their_true_names_wherever_that_is_possible(name: str):
     """SQL quotes them."""
     assert column_names([name]) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Col", "Col"), ("a b", "a~20~b"), ("${x}", "$~7b~x~7d~"), ("_cdc_a=b;", "~5f~cdc_a~3d~b~3b~")],
+)
+def test_plain_names_have_nothing_for_which_delta_lake_maps_columns(name: str, expected: str):
+    """All other characters stay."""
+    assert column_names([name], is_plain=True) == [expected]
 
 
 @pytest.mark.parametrize(("one", "other"), [("~2/", "\x022f~"), ("~2.", "\x022e~"), ("~/", "~~2f~")])

@@ -9,9 +9,11 @@ from cdcavro.lake.evolution import (
     ALTER_TYPE,
     BEHAVIORS,
     DROP_COLUMN,
+    FRONT,
     RENAME_COLUMN,
     LakeColumn,
     Step,
+    columns_behind,
     in_front,
     is_wider_decimal,
     steps_to,
@@ -133,6 +135,41 @@ def test_columns_are_added_where_the_table_has_them_and_never_behind_those_of_th
     """Behind what they stand behind in the table, if that stands in front."""
     present = [column(name) for name in names.split() if not name.startswith("_cdc_")]
     assert ordered(names, steps(present, wanted)) == expected
+
+
+def test_names_that_are_made_are_spelled_as_the_lake_has_them():
+    """And stay apart from those that were made before."""
+
+    def spelled(text: str) -> str:
+        return text.replace(" ", "_")
+
+    held = [A, column("b", "b_x_2"), column("b_(dropped_1)", "b_x_1")]
+    wanted = [A, column("b", "b_x_3", "string")]
+    taken = steps_to("t", held, wanted, "lenient", can_widen, (), spelled)
+    assert [str(one) for one in taken] == ["column 'b' is renamed to 'b_(dropped_2)'", "column 'b' is added"]
+    wanted = [A, column("x", "b", aliases=()), column("b", "b_x_3")]
+    taken = steps_to("t", [A, B], wanted, "lenient", can_widen, {RENAME_COLUMN}, spelled)
+    assert [one.name for one in taken if one.kind == "add"] == ["b_(added_1)"]
+
+
+def test_columns_behind_steps_know_whose_values_they_have():
+    """A new one has none, also if one of its name went."""
+    taken = [
+        Step("drop", "a", A),
+        Step("rename", "b", column("a")),
+        Step("widen", "a", column("a", type="bigint")),
+        Step("mark", "a", column("a", "x")),
+        Step("add", "b", column("b", "new"), FRONT),
+        Step("add", "c", C, "a"),
+        Step("add", "d", D),
+    ]
+    assert columns_behind([A, B, column("_cdc_key")], taken) == [
+        (None, column("b", "new")),
+        ("b", LakeColumn("a", "x", "bigint")),
+        (None, C),
+        ("_cdc_key", column("_cdc_key")),
+        (None, D),
+    ]
 
 
 def test_a_dropped_column_makes_room():

@@ -147,12 +147,21 @@ TABLES = [*[TableName("d", None, name) for name in "tkg"], TableName("d", "publi
 
 
 class BothRunners:
-    """A pipeline in a folder; `lake` is that of its lake, whose current states have a form."""
+    """A pipeline in a folder; `lake` is that of its lake, whose current states have a form, perhaps for all readers."""
 
-    def __init__(self, spark: SparkSession, folder: Path, kind: str, lake: Path, form: str = CURRENT) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        kind: str,
+        lake: Path,
+        form: str = CURRENT,
+        *,
+        is_readable: bool = False,
+    ) -> None:
         self.spark, self.folder, self.kind = spark, folder, kind
-        self.sink: Sink = Delta(str(lake)) if kind == DELTA else Iceberg("ice")
-        section: dict[str, Any] = {"delta": str(lake)}
+        self.sink: Sink = Delta(str(lake), is_readable=is_readable) if kind == DELTA else Iceberg("ice")
+        section: dict[str, Any] = {"delta": str(lake), **({"readers": "all"} if is_readable else {})}
         if kind != DELTA:
             section = lake_section(kind, folder, spark.conf.get("spark.sql.catalog.ice.warehouse"))
         own = {"form": form, "parallel": 1}

@@ -203,6 +203,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE.replace('delta = "lake"', "parallel = 1"), "expected either delta or iceberg in [lake], got none"),
         (SIMPLE + 'behavior = "maybe"', "lenient, ignore as behavior in [lake], got 'maybe'"),
         (SIMPLE + 'change_columns = ["header"]', "file, line, headers, not 'header'"),
+        (SIMPLE + 'readers = "polars"', "readers is \"all\", or not stated, not 'polars'"),
         (SIMPLE + "complete_minutes = -1", "a number of minutes as complete_minutes in [lake], got '-1"),
         (SIMPLE + "complete_minutes = nan", "a number of minutes as complete_minutes in [lake], got 'nan'"),
         (SIMPLE + "guard_days = -1", "a number of days as guard_days in [lake], got '-1"),

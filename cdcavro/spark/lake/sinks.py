@@ -23,8 +23,20 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake import lakes
 from cdcavro.lake.catalogs import catalog_setting, metastore_settings, spark_jars
-from cdcavro.lake.escaped_names import OWN, folder_names, plain_names, quote
-from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, LakeColumn, Step, in_front, same_column, steps_to
+from cdcavro.lake.escaped_names import OWN, folder_names, plain_column, plain_names, quote
+from cdcavro.lake.evolution import (
+    ADD,
+    EVOLVE,
+    LENIENT,
+    REWRITING,
+    TRY_EVOLVE,
+    LakeColumn,
+    Step,
+    columns_behind,
+    in_front,
+    same_column,
+    steps_to,
+)
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import (
@@ -44,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
     from cdcavro.lake.lakes import Attempt
     from cdcavro.table.ddl.steps import TableName
@@ -410,10 +423,14 @@ def present_columns(table: DataFrame) -> list[LakeColumn]:
     """Return the columns that a lake table has, without this project's own."""
     fields = table.schema.fields
     return [
-        LakeColumn(field.name, (field.metadata or {}).get("comment", ""), field.dataType.simpleString())
+        LakeColumn(field.name, _comment(field), field.dataType.simpleString())
         for field in fields
         if not field.name.startswith(OWN)
     ]
+
+
+def _comment(field: StructField) -> str:
+    return str((field.metadata or {}).get("comment", ""))
 
 
 def prepare(
@@ -432,7 +449,8 @@ def prepare(
     behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
     behavior or the sink does not allow, before the first step is taken.
     """
-    wanted, shape = wanted_columns(schema), sink.shape_of(schema.table)
+    is_rewritten, shape = sink.is_rewritten({}), sink.shape_of(schema.table)
+    wanted = wanted_columns(schema, is_plain=is_rewritten)
     usual = sink.properties([one.name for one in wanted])
     all_properties = {**usual, **shape.property_texts, **(properties or {})}
     shape.check_for(sink.using)
@@ -440,18 +458,20 @@ def prepare(
     spark.sql(create_table(identifier, wanted, own, sink.using, all_properties, [one.sql for one in parts]))
     lake = spark.table(identifier)
     present = present_columns(lake)
+    if is_rewritten and not sink.is_rewritten(properties_of(spark, identifier)):
+        is_rewritten, wanted = False, wanted_columns(schema)
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in properties_of(spark, identifier):
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
-    steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded)
+    spelled = plain_column if is_rewritten else str
+    steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded, spelled)
     steps = [*in_front(steps, lake.columns), *change_column_steps(own, lake.columns)]
-    needed = sink.properties_for(steps)
+    needed = sink.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
     if needed:
         known = properties_of(spark, identifier)
         off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
         put_properties(spark, identifier, off)
-    for step in steps:
-        spark.sql(alter_table(identifier, step))
+    take_steps(spark, sink, identifier, steps)
     left = shape.properties_left(properties_of(spark, identifier)) if shape.property_texts else {}
     put_properties(spark, identifier, left)
     told = property_steps(left)
@@ -459,6 +479,25 @@ def prepare(
         held = with_former_names(present_columns(spark.table(identifier)), wanted)
         told += repartition(spark, identifier, shape.partitions_in(schema.table.table, held))
     return [*steps, *told]
+
+
+def take_steps(spark: SparkSession, sink: Sink, identifier: str, steps: Sequence[Step]) -> None:
+    """Take steps on the columns of a lake table: each is a commit, or all of them are one that writes all rows anew."""
+    is_rewriting = sink.is_rewritten({}) and any(step.kind in REWRITING for step in steps)
+    if not (is_rewriting and sink.is_rewritten(properties_of(spark, identifier))):
+        for step in steps:
+            spark.sql(alter_table(identifier, step))
+        return
+    frame, columns = spark.table(identifier), []
+    held = [LakeColumn(one.name, _comment(one), one.dataType.simpleString()) for one in frame.schema]
+    types = {one.name: one.type for one in held}
+    for former, one in columns_behind(held, steps):
+        values = sf.lit(None) if former is None else sf.col(quote(former))
+        cast = values if former is not None and types[former] == one.type else values.cast(one.type)
+        columns.append(cast.alias(one.name, metadata={"comment": one.field} if one.field else {}))
+    # What `quote` made of the folder: Delta Lake itself says an address, in which some characters are codes.
+    folder = identifier.removeprefix(quote("delta") + ".")[1:-1].replace("``", "`")
+    frame.select(*columns).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(folder)
 
 
 def repartition(spark: SparkSession, identifier: str, partition: Sequence[Partition]) -> list[str]:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.lake_columns import arrow_type, spark_name
-from cdcavro.lake.sql_statements import GONE, KEY, alter_table, create_table, replace_rows
+from cdcavro.lake.sql_statements import GONE, KEY, create_table, replace_rows
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.lake.sinks import (
     Delta,
@@ -22,6 +22,7 @@ from cdcavro.spark.lake.sinks import (
     properties_of,
     put_properties,
     repartition,
+    take_steps,
     with_view,
 )
 
@@ -63,6 +64,10 @@ class SparkLake:
     def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps."""
         return self.sink.properties_for(steps)
+
+    def is_rewritten(self, properties: Mapping[str, str]) -> bool:
+        """Return whether steps on the columns of a table with some properties write its files anew."""
+        return self.sink.is_rewritten(properties)
 
     def shape_of(self, table: TableName) -> TableShape:
         """Return what is said of the shape of a table."""
@@ -126,8 +131,7 @@ class SparkTable:
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Set properties, and take steps, in order; each is a commit."""
         put_properties(self.spark, self.identifier, properties)
-        for step in steps:
-            self.spark.sql(alter_table(self.identifier, step))
+        take_steps(self.spark, self.sink, self.identifier, steps)
 
     def append(self, rows: pa.Table) -> None:
         """Append rows."""

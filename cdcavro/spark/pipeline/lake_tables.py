@@ -100,7 +100,7 @@ def spark_lake(lake: DeltaLake | IcebergLake) -> Sink:
     """Return a lake as Spark writes it."""
     own, shapes = (lake.is_older, lake.owner), lake.shapes
     if isinstance(lake, DeltaLake):
-        return Delta(lake.root, *own, shapes=shapes)
+        return Delta(lake.root, *own, shapes=shapes, is_readable=lake.is_readable)
     return Iceberg(lake.catalog, *own, shapes=shapes, is_shared=lake.is_shared, is_plain=lake.is_plain)
 
 

@@ -163,7 +163,7 @@ def native_lake(settings: LakeSettings) -> NativeLake:
         if isinstance(lake, DeltaLake):
             from cdcavro.sync.native.delta_lake import NativeDelta  # noqa: PLC0415  it takes a while to import
 
-            return NativeDelta(lake.root, lake.is_older, lake.owner, shapes=lake.shapes)
+            return NativeDelta(lake.root, lake.is_older, lake.owner, shapes=lake.shapes, is_readable=lake.is_readable)
         from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: {_EXTRA}") from error

@@ -249,11 +249,16 @@ def _spelled_ends(kind: pa.DataType, values: pa.ChunkedArray) -> tuple[Any, Any]
 
 
 def rewrite_files(
-    table: DeltaTable, folder: str, schema: DeltaSchema, paths: Collection[str] | None = None
+    table: DeltaTable,
+    folder: str,
+    schema: DeltaSchema,
+    paths: Collection[str] | None = None,
+    former: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Write files of a table anew in the types of a schema; return the actions that put them in place of the others.
 
-    `folder` is the table's, on this machine; `paths` are those of the files, by default of all. Raises `SchemaError`
+    `folder` is the table's, on this machine; `paths` are those of the files, by default of all. `former` is what columns
+    are called in the files, which have no others; by default they are called as in the schema. Raises `SchemaError`
     for a table of which rows are marked as deleted.
     """
     if DELETION_VECTORS in schema.protocol.writer_features and (schema.is_widened or _has_marks(table)):
@@ -266,7 +271,7 @@ def rewrite_files(
         if paths is not None and file["path"] not in paths:
             continue
         actions.append(_remove(file["path"], file["size_bytes"]))
-        batches = _batches(Path(folder, unquote(file["path"])), target)
+        batches = _batches(Path(folder, unquote(file["path"])), target, former)
         actions.append(_write(Path(folder), batches, target, {}))
     return actions
 
@@ -297,15 +302,20 @@ def _write(
     return {"add": stated | {"dataChange": True, "stats": json.dumps({"numRecords": rows} | statistics)}}
 
 
-def _batches(file: Path, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file in the types of a schema; columns that came after the file are null."""
+def _batches(file: Path, target: pa.Schema, former: Mapping[str, str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file in the types of a schema; columns that came after the file are null.
+
+    `former` is as in `rewrite_files`.
+    """
+    called = {name: name for name in target.names} if former is None else former
     # In nanoseconds, which is the default, Spark's instants after 2262 are others.
     with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
-        for batch in parquet.iter_batches(_ROWS, columns=target.names):
+        for batch in parquet.iter_batches(_ROWS, columns=list(called.values())):
             held = dict(zip(batch.schema.names, batch.columns, strict=True))
+            columns = [(field, held.get(called.get(field.name, ""))) for field in target]
             arrays = [
-                _cast(held[field.name], field.type) if field.name in held else pa.nulls(len(batch), field.type)
-                for field in target
+                pa.nulls(len(batch), field.type) if values is None else _cast(values, field.type)
+                for field, values in columns
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=target)
 

@@ -31,7 +31,7 @@ from pyarrow import fs
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake import lakes
 from cdcavro.lake.escaped_names import folder_names, quote
-from cdcavro.lake.evolution import ADD, MARK, WIDEN
+from cdcavro.lake.evolution import ADD, MARK, REWRITING, WIDEN, LakeColumn, columns_behind
 from cdcavro.lake.lakes import DEPTH, SCHEME, SUFFIXES, DeltaLake, Look
 from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
 from cdcavro.sync.native import file_changes
@@ -63,7 +63,7 @@ from cdcavro.sync.native.native_table import WAITED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.lake.evolution import Step
     from cdcavro.lake.table_shape import Partition
     from cdcavro.sync.native.native_table import Mark
     from cdcavro.table.ddl.steps import TableName
@@ -259,19 +259,22 @@ class NativeDeltaTable:
                 self._alter_remotely(steps, properties)
             return
         needed = {name: value for name, value in properties.items() if name != WIDENING}
-        needed |= self.lake.properties_for(steps)
         self._retry(lambda: self._alter(steps, needed))
 
     def _alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         table = self._open()
         before = schema_of(table)
         self._check_features(before)
-        after = before.with_properties(properties)
+        is_rewritten = self.lake.is_rewritten(before.properties)
+        needed = self.lake.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
+        after = before.with_properties({**properties, **needed})
         for step in steps:
-            after = after.with_step(step)
+            after = after.with_step(step, is_rewritten=is_rewritten)
         local, moved = _local(self.folder) or self.folder, []
-        if any(step.kind == WIDEN for step in steps):
-            moved, after = rewrite_files(table, local, after), after.as_rewritten()
+        if any(step.kind in (REWRITING if is_rewritten else (WIDEN,)) for step in steps):
+            held = [LakeColumn(one["name"], "", "") for one in before.fields]
+            former = {one.name: name for name, one in columns_behind(held, steps) if name} if is_rewritten else None
+            moved, after = rewrite_files(table, local, after, former=former), after.as_rewritten()
         self._commit(table, "CHANGE COLUMN" if steps else "SET TBLPROPERTIES", [*after.actions(before), *moved])
 
     def _commit(self, table: DeltaTable, operation: str, actions: Sequence[Mapping[str, Any]]) -> None:

@@ -253,15 +253,18 @@ class DeltaSchema:
         features += [MAPPING_FEATURE] if self.is_mapped else []
         return replace(self, protocol=self.protocol.with_features(features))
 
-    def with_step(self, step: Step) -> DeltaSchema:
-        """Return it after a step; a column that is widened must be so in all files. Raises `SchemaError`."""
+    def with_step(self, step: Step, *, is_rewritten: bool = False) -> DeltaSchema:
+        """Return it after a step; a column that is widened must be so in all files. Raises `SchemaError`.
+
+        With `is_rewritten`, all files are written anew, so that columns are renamed and dropped in them, too.
+        """
         at = next((i for i, one in enumerate(self.fields) if one["name"] == step.name), None)
         if step.kind == ADD:
             return self._with_column(step)
         if at is None:
             raise SchemaError(step.name, f"there is no column {shown(step.name)}")
         one = self.fields[at]
-        if step.kind in (RENAME, DROP) and not self.is_mapped:
+        if step.kind in (RENAME, DROP) and not self.is_mapped and not is_rewritten:
             raise SchemaError(step.name, f"{step} only if {MODE} is name")
         changed = {
             RENAME: lambda: one | {"name": step.column.name},

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
-from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE, in_front, same_column, steps_to
+from cdcavro.lake.escaped_names import plain_column
+from cdcavro.lake.evolution import ADD, EVOLVE, LENIENT, TRY_EVOLVE, in_front, same_column, steps_to
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
 from cdcavro.lake.table_shape import property_steps
@@ -45,7 +46,9 @@ def prepare(
     behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
     behavior or the lake does not allow, before the first step is taken.
     """
-    wanted, known, shape = wanted_columns(schema), table.properties(), lake.shape_of(schema.table)
+    known, shape = table.properties(), lake.shape_of(schema.table)
+    is_rewritten = lake.is_rewritten(known or {})
+    wanted = wanted_columns(schema, is_plain=is_rewritten)
     if known is None:
         usual = lake.properties([one.name for one in wanted])
         parts = shape.partitions_in(schema.table.table, wanted)
@@ -54,10 +57,11 @@ def prepare(
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
-    steps = steps_to(schema.table.table, table.columns(), wanted, behavior, lake.can_widen, excluded)
+    spelled = plain_column if is_rewritten else str
+    steps = steps_to(schema.table.table, table.columns(), wanted, behavior, lake.can_widen, excluded, spelled)
     names = table.schema().names
     steps = [*in_front(steps, names), *change_column_steps(own, names)]
-    needed = lake.properties_for(steps)
+    needed = lake.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
     left = shape.properties_left(known)
     table.alter(steps, off | left)

@@ -118,6 +118,9 @@ class NativeLake(Protocol):
     def properties_for(self, steps: Sequence[Step]) -> Mapping[str, str]:
         """Return the properties that a table needs for steps."""
 
+    def is_rewritten(self, properties: Mapping[str, str]) -> bool:
+        """Return whether steps on the columns of a table with some properties write its files anew."""
+
     def shape_of(self, table: TableName) -> TableShape:
         """Return what is said of the shape of a table."""
 

@@ -250,7 +250,9 @@ def output_names(pipeline: Pipeline, table: WrittenTable) -> Iterator[tuple[Data
 
     sink = pipeline.sink
     try:
-        columns = {one.name: one.type for one in wanted_columns(table.schema) if one.until is None}
+        is_plain = isinstance(sink, LakeSettings) and sink.lake.is_rewritten({})
+        wanted = wanted_columns(table.schema, is_plain=is_plain)
+        columns = {one.name: one.type for one in wanted if one.until is None}
         if isinstance(sink, KafkaTopics):
             yield DatasetName(_cluster(sink.servers), topic_name(sink.topic, table.name)), columns
         elif isinstance(sink, AvroFiles):

@@ -68,6 +68,7 @@ change_columns = ["time", "topic", "partition", "offset", "headers"]
 include_statements = ["column"]
 exclude_statements = ["drop.column"]
 complete_minutes = 1
+readers = "all"
 catalog = { type = "rest", uri = "https://catalog:8181", warehouse = "prod" }
 
 [kafka]
@@ -145,7 +146,7 @@ shards = true
 PAGES: Final = {
     "": "[Sync topics or files into lake tables](../how-to/sync.md)",
     "source": "[From Kafka](../how-to/sync.md#from-kafka) and [framed payloads](../how-to/sync.md#payloads-framed-with-a-registry)",
-    "lake": "[How lake tables follow statements](../explanation/lake.md), [what the driver writes](../how-to/size-sync.md#what-the-driver-writes) and [a lake table of another pipeline](../how-to/sync.md#a-lake-table-of-another-pipeline)",
+    "lake": "[How lake tables follow statements](../explanation/lake.md), [what reads them](../how-to/lake-tables.md#what-delta-lakes-tables-need-of-readers), [what the driver writes](../how-to/size-sync.md#what-the-driver-writes) and [a lake table of another pipeline](../how-to/sync.md#a-lake-table-of-another-pipeline)",
     "kafka": "[Topics of Kafka](../how-to/sync-beside-a-lake.md#topics-of-kafka)",
     "avro": "[Avro files](../how-to/sync-beside-a-lake.md#avro-files)",
     "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",

@@ -197,6 +197,29 @@ def test_columns_are_added_in_front_of_this_projects_own_wherever_these_stand(
     assert shown(lake.rows(table)) == shown([row, {"id": 2, "a": 2, "b": -2, "n": 7, "z": None}])
 
 
+@pytest.mark.every_spark
+@pytest.mark.classic
+def test_columns_are_added_in_front_also_where_all_files_are_written_anew_for_all_readers(
+    spark: SparkSession, tmp_path: Path
+):
+    """One that is renamed keeps its values, one that comes under the name of one that went is empty; nothing is asked."""
+    lake = Lake(spark, Delta(str(tmp_path), is_readable=True), "d", behavior="try_evolve")
+    lake.merge([change("INSERT", 1, 1), change("INSERT", 2, 2)])
+    (table,) = lake.maker.tables.tables
+    ddl = "ALTER TABLE t CHANGE a `we ird` BIGINT, DROP COLUMN b, ADD COLUMN b VARCHAR(5) AFTER id"
+    arrival = Arrival(topic="x", partition=0, offset=3)
+    lake.maker.of_batch([[Change(op="ALTER", source=SOURCE, position=(3,), event_time=1, ddl=ddl, place=arrival)]])
+    types = {"id": "int", "b": "varchar(5)", "we ird": "bigint"}
+    columns = tuple(Column(name=name, type=type) for name, type in types.items())
+    row = {"id": 1, "b": "x", "we ird": 2**40}
+    lake.merge([[replace(change("UPDATE", 4, 1)[0], before=None, after=row, columns=columns)]])
+    frame = spark.table(lake.state(table).identifier)
+    assert frame.columns == ["id", "b", "we~20~ird", *STATE]
+    assert sorted(map(tuple, frame.select(*frame.columns[:3]).collect())) == [(1, "x", 2**40), (2, None, 2)]
+    (detail,) = spark.sql(f"DESCRIBE DETAIL {lake.state(table).identifier}").collect()
+    assert detail["minReaderVersion"] == 1
+
+
 def test_a_lake_table_that_keeps_versions_of_rows_is_refused(spark: SparkSession, sink: Sink):
     """The local runner has written it; nothing is merged."""
     lake = Lake(spark, sink, "forms")

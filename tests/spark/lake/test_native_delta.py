@@ -19,7 +19,7 @@ from cdcavro.lake.lake_columns import wanted_columns
 from cdcavro.lake.lakes import Attempt, name_property
 from cdcavro.lake.sql_statements import KEY, OLDER, ORDER, STATE, UNPARSED
 from cdcavro.spark.lake import CurrentState, Delta
-from cdcavro.spark.lake.sinks import present_columns, properties_of
+from cdcavro.spark.lake.sinks import present_columns, properties_of, take_steps
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
@@ -102,6 +102,49 @@ def test_a_new_table_is_that_of_spark(spark: SparkSession, tmp_path: Path, names
     table.alter(steps, needed)
     assert described(spark, table.identifier) == described(spark, sink.identifier(other))
     assert table.columns() == present_columns(spark.table(table.identifier))
+
+
+def test_both_change_columns_in_all_files_alike_where_every_reader_is_to_read_the_table(
+    spark: SparkSession, tmp_path: Path
+):
+    """And each goes on with what the other wrote."""
+    sink, lake = (
+        Delta(str(tmp_path / "la ke"), is_readable=True),
+        NativeDelta(str(tmp_path / "la ke"), is_readable=True),
+    )
+    columns = [LakeColumn("id", "f 0", "int"), LakeColumn("s", "f 1", "string"), LakeColumn("n", "f 2", "decimal(5,2)")]
+    tables = [lake.table(TableName("shop", None, name)) for name in "tu"]
+    for table in tables:
+        table.create(columns, STATE, lake.properties(["id"]))
+        row = {KEY: b"a", ORDER: b"\x01", "id": 1, "s": "x", "n": Decimal("1.25"), OLDER: [("s", b"\x00")]}
+        table.merge(merged_rows(table.schema(), row), plain_names(table.schema()))
+    steps = [
+        Step(DROP, "s", columns[1]),
+        Step(RENAME, "id", LakeColumn("x", "f 0", "int")),
+        Step(WIDEN, "x", LakeColumn("x", "f 0", "bigint")),
+        Step(WIDEN, "n", LakeColumn("n", "f 2", "decimal(12,4)")),
+        Step(MARK, "x", LakeColumn("x", "it's", "bigint")),
+        Step(ADD, "id", LakeColumn("id", "i", "array<struct<a:int>>"), FRONT),
+        Step(ADD, "s", LakeColumn("s", "t", "map<string,int>"), "x"),
+        Step(ADD, "_cdc_line", LakeColumn("_cdc_line", "_cdc_line", "bigint")),
+    ]
+    tables[0].alter(steps, {})
+    take_steps(spark, sink, tables[1].identifier, steps)
+    first, second = (described(spark, table.identifier) for table in tables)
+    assert first == second
+    assert [name for name, *_ in first[0]] == ["id", "x", "s", "n", *STATE, "_cdc_line"]
+    assert first[2] == 1
+    for table in tables:
+        spark_merge(spark, table.identifier, {KEY: bytearray(b"b"), ORDER: bytearray(b"\x02"), "x": 2**40})
+        put = {KEY: b"c", ORDER: b"\x03", "id": [{"a": 7}], "s": [("k", 1)]}
+        table.merge(merged_rows(table.schema(), put), ["id", "s"])
+    rows = [by_key(table.read(table.schema().names)) for table in tables]
+    assert rows[0] == rows[1]
+    assert {key: (row["id"], row["x"], row["n"]) for key, row in rows[0].items()} == {
+        b"a": (None, 1, Decimal("1.2500")),
+        b"b": (None, 2**40, None),
+        b"c": ([{"a": 7}], None, None),
+    }
 
 
 def test_values_at_the_ends_of_types_are_read_and_found_by_the_other(spark: SparkSession, tmp_path: Path):

@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from cdcavro.errors import SetupError
@@ -49,13 +50,30 @@ def test_versions_of_rows_are_those_of_one_runner_alone(spark: SparkSession, tmp
     check_turns(spark, tmp_path, kind, {**ALONE, "LSLSSLDS": {1, 4}}, form)
 
 
+@pytest.mark.parametrize("form", [CURRENT, SOFT])
+def test_tables_for_all_readers_are_those_of_one_runner_alone(spark: SparkSession, tmp_path: Path, form: str):
+    """Whoever writes all files anew."""
+    turns = {"LSDLSLDS": {3, 6}} if form == CURRENT else {"LSLSSLDS": {1, 4}}
+    check_turns(spark, tmp_path, DELTA, {**ALONE, **turns}, form, is_readable=True)
+    for folder in (tmp_path / "lake0", tmp_path / "lake1"):
+        for log in folder.rglob("_delta_log"):
+            needed = DeltaTable(log.parent).protocol()
+            assert needed.min_reader_version == 1 or needed.reader_features == ["timestampNtz"]
+
+
 def check_turns(
-    spark: SparkSession, tmp_path: Path, kind: str, every: Mapping[str, set[int]], form: str = CURRENT
+    spark: SparkSession,
+    tmp_path: Path,
+    kind: str,
+    every: Mapping[str, set[int]],
+    form: str = CURRENT,
+    *,
+    is_readable: bool = False,
 ) -> None:
     """Check that tables of a form are the same whoever takes turns at them."""
     found = {}
     for i, (turns, deaths) in enumerate(every.items()):
-        both = BothRunners(spark, tmp_path / "run", kind, tmp_path / f"lake{i}", form)
+        both = BothRunners(spark, tmp_path / "run", kind, tmp_path / f"lake{i}", form, is_readable=is_readable)
         for number, turn in enumerate(turns):
             both.run(RUNNERS[turn], is_killed=number in deaths)
             if number in deaths:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, DeltaProtocolError
 
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.evolution import ADD, DROP, LENIENT, MARK, RENAME, WIDEN, LakeColumn, Step, steps_to
@@ -404,6 +405,70 @@ def test_a_column_is_widened(lake, old, new, value, expected):
     table.alter([Step(WIDEN, "c", LakeColumn("c", "c", new))], {})
     assert [row["c"] for row in all_rows(table)] == [expected, None]
     assert "delta.enableTypeWidening" not in table.properties()
+
+
+def test_where_every_reader_is_to_read_a_table_its_columns_change_in_all_files(tmp_path: Path):
+    """In one commit; the table asks nothing of its readers, and a column that comes under the name of one that went is empty."""
+    table = create(NativeDelta(str(tmp_path), is_readable=True))
+    put(table, {KEY: b"a", ORDER: b"\x01", "id": 1, "s": "x", "n": 0.5})
+    put(table, {KEY: b"b", ORDER: b"\x02", "id": 2, "s": "y", "n": 1.5})
+    before = len(list(log_folder(table.folder).glob("*.json")))
+    steps = [
+        Step(DROP, "n", LakeColumn("n", "n", "float")),
+        Step(RENAME, "id", LakeColumn("~~moving 0", "id", "int")),
+        Step(RENAME, "s", LakeColumn("id", "s", "string")),
+        Step(RENAME, "~~moving 0", LakeColumn("s", "id", "int")),
+        Step(WIDEN, "s", LakeColumn("s", "id", "bigint")),
+        Step(MARK, "s", LakeColumn("s", "new", "bigint")),
+        Step(ADD, "n", LakeColumn("n", "n2", "string"), "id"),
+    ]
+    table.alter(steps, {})
+    assert len(list(log_folder(table.folder).glob("*.json"))) == before + 1
+    opened = DeltaTable(table.folder)
+    assert (opened.protocol().min_reader_version, opened.protocol().min_writer_version) == (1, 2)
+    assert [(one.name, one.field) for one in table.columns()] == [("s", "new"), ("id", "s"), ("n", "n2")]
+    put(table, {KEY: b"c", ORDER: b"\x03", "s": 2**40, "id": "z", "n": "new"})
+    expected = [{"s": 1, "id": "x", "n": None}, {"s": 2, "id": "y", "n": None}, {"s": 2**40, "id": "z", "n": "new"}]
+    for rows in (all_rows(table), opened.to_pyarrow_table().sort_by(KEY).to_pylist()):
+        assert [{name: row[name] for name in ("s", "id", "n")} for row in rows] == expected[: len(rows)]
+
+
+def test_readers_make_of_mapped_names_and_wider_types_what_the_page_says(tmp_path: Path):
+    """Some refuse them, and pyarrow's gives nulls."""
+    polars = pytest.importorskip("polars")
+    table = create(NativeDelta(str(tmp_path)))
+    put(table, {KEY: b"a", ORDER: b"\x01", "id": 1, "s": "x"})
+    step = Step(RENAME, "s", LakeColumn("new", "s", "string"))
+    table.alter([step], table.lake.properties_for([step]))
+    opened = DeltaTable(table.folder)
+    assert pa.table(opened.scan(["id", "new"])).to_pylist() == [{"id": 1, "new": "x"}]
+    assert opened.to_pyarrow_table(columns=["id", "new"]).to_pylist() == [{"id": 1, "new": None}]
+    with pytest.raises(DeltaProtocolError, match="column mapping"):
+        polars.read_delta(table.folder)
+    held = delta_log.schema_of(opened)
+    wider = replace(held, protocol=held.protocol.with_features([delta_log.WIDENING_FEATURE]))
+    delta_log.commit(table.folder, opened.version() + 1, "CHANGE COLUMN", wider.actions(held))
+    opened = DeltaTable(table.folder)
+    for read in (
+        lambda: pa.table(opened.scan(["id"])),
+        opened.to_pyarrow_table,
+        lambda: polars.read_delta(table.folder),
+    ):
+        with pytest.raises(DeltaError, match=r"(?i)type_?widening"):
+            read()
+
+
+def test_a_table_that_maps_names_already_goes_on_with_that(tmp_path: Path):
+    """No file is written anew."""
+    table = create(NativeDelta(str(tmp_path)))
+    put(table, {KEY: b"a", ORDER: b"\x01", "id": 1})
+    step = Step(RENAME, "id", LakeColumn("x", "id", "int"))
+    table.alter([step], table.lake.properties_for([step]))
+    later = NativeDelta(str(tmp_path), is_readable=True).table(NAME)
+    files = parquet(later)
+    later.alter([Step(RENAME, "x", LakeColumn("y y", "id", "int"))], {})
+    assert parquet(later) == files
+    assert [row["y y"] for row in all_rows(later)] == [1]
 
 
 def test_two_columns_change_names(lake):

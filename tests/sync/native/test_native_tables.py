@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +40,7 @@ from cdcavro.table.tables import Tables
 from support.kafka_server import Record
 from support.keyed_changes import change
 from support.lake_values import table_of
-from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
+from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section, tuples
 from support.local_shop import Placed, lanes_of
 from support.messages import canal
 from support.shop_state import as_came
@@ -516,3 +517,46 @@ def test_headers_are_those_of_the_change_that_made_a_version(tmp_path: Path, for
     _run(job, 0, [Record("t", 0, None, ROWS[0], (("n", b"1"),)), Record("t", 0, None, partial)])
     rows = [(1, 1, None)] if form == "soft" else [(1, 1, '[{"key":"n","value":"1"}]'), (1, 1, None)]
     assert job.rows("d.t", "id", "a", "_cdc_headers") == rows
+
+
+@pytest.mark.parametrize("form", [pytest.param(form, marks=pytest.mark.slow) for form in FORMS])
+def test_tables_for_all_readers_have_the_rows_of_others_and_are_read_by_polars(tmp_path: Path, form: str):
+    """Behind statements that rename, widen, retype and drop columns, and with names that need a mapping elsewhere."""
+    polars = pytest.importorskip("polars")
+    source = {"source": {"files": str(tmp_path / "a" / "in"), "most": 1}}
+    common = {"changelog": True, "form": form, "behavior": "try_evolve"}
+    jobs = [
+        LocalJob(tmp_path / name, lake_section(DELTA, tmp_path / name, **common, **more), source)
+        for name, more in {"a": {}, "b": {"readers": "all"}}.items()
+    ]
+    kinds = {"id": "int", "a": "int", "we ird": "int"}
+    later = {"id": "int", "z": "bigint", "we ird": "varchar(9)", "b=": "int"}
+    last = {"id": "int", "z": "bigint", "b=": "int"}
+    batches: list[tuple[str, dict[str, str], list[dict[str, str]]]] = [
+        ("", kinds, [{"id": str(n), "a": str(n), "we ird": "5"} for n in range(3)]),
+        (
+            "CHANGE a z BIGINT, MODIFY `we ird` VARCHAR(9), ADD `b=` INT AFTER id",
+            later,
+            [{"id": "4", "z": "4", "we ird": "text", "b=": "1"}],
+        ),
+        ("DROP COLUMN `we ird`", last, [{"id": "5", "z": str(2**40), "b=": "2"}]),
+        ("DROP COLUMN z, ADD COLUMN z INT", {"id": "int", "b=": "int", "z": "int"}, [{"id": "1", "b=": "3", "z": "7"}]),
+    ]
+    for number, (changed, types, rows) in enumerate(batches):
+        sql = f"ALTER TABLE t {changed}"
+        statements = [canal("ALTER", [], id=10 * number, isDdl=True, sql=sql)] if changed else []
+        inserts = [canal("INSERT", [row], id=10 * number + i, mysqlType=types) for i, row in enumerate(rows, 1)]
+        jobs[0].send(*statements, *inserts)
+        for job in jobs:
+            job.folder.mkdir(exist_ok=True)
+            job.run()
+    for suffix in ("", "changes"):
+        tables = [job.table("d.t", suffix) for job in jobs]
+        names = [table.schema().names for table in tables]
+        assert names[1] == [re.sub("[ =()]", lambda found: f"~{ord(found[0]):x}~", one) for one in names[0]]
+        rows_of = [sorted(tuples(table.read(one)), key=repr) for table, one in zip(tables, names, strict=True)]
+        assert rows_of[0] == rows_of[1]
+        folder = tables[1].identifier.removeprefix("`delta`.`").removesuffix("`")
+        assert sorted(polars.read_delta(folder).select("id", "b~3d~", "z").rows(), key=repr) == sorted(
+            tuples(tables[0].read(["id", "b=", "z"])), key=repr
+        )
