@@ -198,17 +198,27 @@ class _Union:
         """
         found, aside = [], []
         for old, new in pairs:
-            own = self.names[old.held]
-            seen = old.seen if new.name == old.name else self._seen(old, new.name)
-            if seen == len(own) and _is_aside(new.name):
-                aside.append((old.held, new.name))
-            elif seen == len(own):
-                self._put_name(old.held, new.name)
-            found.append(new._replace(seen=seen))
+            own, last = self.names[old.held], old
+            for name in self._path(old, new):
+                seen = self._seen(last, name)
+                if seen == len(own) and _is_aside(name):
+                    aside.append((old.held, name))
+                elif seen == len(own):
+                    self._put_name(old.held, name)
+                last = last._replace(name=name, seen=seen)
+            found.append(new._replace(seen=last.seen))
         self._check_names()
         for field, name in aside:
             self._put_name(field, self._free_name(name))
         return found
+
+    def _path(self, old: ShardColumn, new: ShardColumn) -> list[str]:
+        """Return the names that a shard gave a column one after another since it was written last."""
+        if old.name == new.name:
+            return []
+        former = list(self._earlier.former.get(new.field, ()))
+        later = former[: former.index(old.name)] if old.name in former else []
+        return [*reversed(later), new.name]
 
     def _seen(self, old: ShardColumn, name: str) -> int:
         """Return which of the names of a column is that which a shard gives it; their number for one that is new."""

@@ -111,6 +111,18 @@ def test_several_statements_at_once_are_passed_over_at_once():
     assert lake.write("e", column("g", "int", "g", "c_2", "f", "d", "c")) == ["column 'c' is renamed to 'g'"]
 
 
+def test_what_a_shard_called_a_column_between_two_batches_counts():
+    """It followed what others had done, and went on."""
+    last = column("f", "int", "f", "d", "c")
+    lake = lake_of(("a", [C]), ("b", [C]), ("a", [D]))
+    assert lake.write("b", last, earlier=[[C], [D]]) == ["column 'd' is renamed to 'f'"]
+    assert lake.write("a", last, earlier=[[C], [D]]) == []
+    lake = lake_of(("a", [C]), ("b", [C]))
+    assert lake.write("b", last, earlier=[[C], [D]]) == ["column 'c' is renamed to 'f'"]
+    assert lake.write("a", D, earlier=[[C]]) == []
+    assert lake.where("a") == {"d": "f"}
+
+
 def test_two_columns_change_their_names_in_one_statement():
     """As in a table of its own."""
     lake = lake_of(("a", [column("x"), column("y")]), ("b", [column("x"), column("y")]))
