@@ -26,6 +26,8 @@ markers =
 testpaths = tests
 timeout = 60
 """
+# Where Java is, before a test says something else.
+JAVA = os.environ.get("JAVA_HOME")
 # The option that the project's own `conftest.py` adds.
 _FORMAT = "def pytest_addoption(parser): parser.addoption('--format')"
 
@@ -263,10 +265,9 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
 def test_a_test_of_spark_that_is_beyond_its_limit_fails_alone(run, monkeypatch):
     """The answer for which it waited is not taken for the answer to the next question."""
     pytest.importorskip("pyspark")
-    if java := os.environ.get("JAVA_HOME"):
-        monkeypatch.setenv("JAVA_HOME", java)
-    else:
-        monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.delenv("JAVA_HOME")
+    if JAVA is not None:
+        monkeypatch.setenv("JAVA_HOME", JAVA)
     code = """
     import pytest
     from pyspark.sql import SparkSession
@@ -278,7 +279,7 @@ def test_a_test_of_spark_that_is_beyond_its_limit_fails_alone(run, monkeypatch):
         yield made
         made.stop()
 
-    @pytest.mark.timeout(3)
+    @pytest.mark.timeout(3, func_only=True)
     def test_long(spark): spark._jvm.java.lang.Thread.sleep(6_000)
 
     @pytest.mark.parametrize("number", range(9))

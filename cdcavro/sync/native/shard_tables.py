@@ -85,6 +85,10 @@ class ShardLake:
         """Return nothing: what the lake table needs depends on the steps that are taken for all shards."""
         return {}
 
+    def is_rewritten(self, properties: Mapping[str, str]) -> bool:  # noqa: ARG002  as that of other lakes
+        """Return false: `Pipeline` refuses such tables of shards."""
+        return False
+
     def shape_of(self, table: TableName) -> TableShape:
         """Return what is said of the shape of a table."""
         return self.lake.shape_of(table)

@@ -258,6 +258,7 @@ def test_a_table_that_is_there_is_not_written_by_shards(tmp_path: Path):
     [
         ({"avro": {"folder": "files"}}, None, "which only lake tables have, and rows go to Avro files"),
         ({}, {"behavior": "evolve"}, 'none of which may take a column from others: behavior in [lake] is "lenient"'),
+        ({}, {"readers": "all"}, 'renamed without writing them anew: leave out readers = "all"'),
         ({}, {"adopt": True}, "and lake tables of other pipelines are not adopted as tables of shards"),
         ({"registry": {"url": "file:folder", "topic": "{name}"}}, {}, "leave topic out of [registry]"),
     ],
