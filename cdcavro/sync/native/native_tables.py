@@ -146,6 +146,8 @@ class NativeTables:
     _prepared: dict[tuple[_Place, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[_Place, date] = field(default_factory=dict)
     _known: dict[_Place, NativeCache] = field(default_factory=dict)
+    # The tables that lake tables of shards have, as far as they were written.
+    _shards: dict[TableName, dict[str, Table]] = field(default_factory=dict)
     # Why tables have no current state, as it was said last.
     _reasons: dict[_Place, str | None] = field(default_factory=dict)
 
@@ -173,6 +175,8 @@ class NativeTables:
         groups: dict[TableName, list[tuple[Table, TableName, Sequence[Part]]]] = {}
         for one in tables:
             groups.setdefault(one[1], []).append(one)
+            if one[2] and one[2][0].shard is not None:
+                self._shards.setdefault(one[1], {})[one[2][0].shard] = one[0]
         with ThreadPoolExecutor(self.parallel) as pool:
             # Before anything is written.
             list(pool.map(self._claim, [name for name in groups if name not in self._lakes]))
@@ -208,7 +212,10 @@ class NativeTables:
         steps: list[str] = []
         written: list[NativeTable] = []
         place = name, waiting[0].shard if waiting else None
-        lake = self._lakes[name] if place[1] is None else ShardLake(self._lakes[name], place[1], table.versions)
+        lake = self._lakes[name]
+        if place[1] is not None:
+            newest = {shard: one.schema for shard, one in self._shards[name].items()}
+            lake = ShardLake(lake, place[1], table.versions, newest)
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
         try:

@@ -20,7 +20,7 @@ from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.evolution import ADD, LENIENT, MARK, RENAME, WIDEN, LakeColumn, steps_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from cdcavro.lake.evolution import Step
 
@@ -69,23 +69,27 @@ class EarlierNames(NamedTuple):
     """What a shard called its columns in its earlier versions.
 
     * `former` (dict from str to list of str): by their fields, the names of columns that it still has, newest first.
-    * `gone` (set of str): the names of others.
+    * `gone` (set of tuple of str): the names of others, each with its field.
+    * `back` (set of str): the fields of columns whose name is one that they had before another one.
     """
 
     former: dict[str, list[str]]
-    gone: set[str]
+    gone: set[tuple[str, str]]
+    back: set[str]
 
     @classmethod
     def of(cls, versions: Sequence[Sequence[LakeColumn]]) -> EarlierNames:
         """Return the names that the columns of the last version had in those before it."""
         *earlier, newest = versions
         own = {name: column for column in newest for name in (*column.aliases, column.field)}
-        found = cls({column.field: [] for column in newest}, set())
+        found = cls({column.field: [] for column in newest}, set(), set())
         for column in (column for version in reversed(earlier) for column in version):
             held = own.get(column.field)
             if held is None:
-                found.gone.add(column.name.casefold())
-            elif column.name not in (held.name, *found.former[held.field]):
+                found.gone.add((column.name.casefold(), column.field))
+            elif column.name == held.name:
+                found.back.update([held.field] if found.former[held.field] else [])
+            elif column.name not in found.former[held.field]:
                 found.former[held.field].append(column.name)
         return found
 
@@ -93,7 +97,7 @@ class EarlierNames(NamedTuple):
         """Return the fields of the other columns that had a column's name; None of one that there is no longer."""
         name = column.name.casefold()
         held = [field for field, names in self.former.items() if name in map(str.casefold, names)]
-        return [*(field for field in held if field != column.field), *([None] if name in self.gone else [])]
+        return [*(field for field in held if field != column.field), *(None for gone, _ in self.gone if gone == name)]
 
 
 def columns_text(columns: Iterable[ShardColumn]) -> str:
@@ -113,15 +117,16 @@ def follow(
     columns: Sequence[ShardColumn],
     steps: Sequence[Step],
     earlier: EarlierNames,
+    live: Mapping[str, Collection[str]],
     can_widen: Callable[[str, str], bool],
 ) -> SharedColumns:
     """Return what a lake table, with the columns `present`, has behind the steps of one of its shards.
 
     `shard` is what errors call it; `names` and `columns` are as in `SharedColumns`, `steps` and `earlier` those of the
-    shard's own columns, and `can_widen` says whether a column of the lake can become one of another type. Raises
-    `SchemaError`.
+    shard's own columns, `live` has what other shards call their columns now, by the fields of the lake's that hold them,
+    and `can_widen` says whether a column of the lake can become one of another type. Raises `SchemaError`.
     """
-    union = _Union(shard, present, names, earlier, can_widen)
+    union = _Union(shard, present, names, earlier, live, can_widen)
     pairs, added = _behind(columns, steps)
     kept = union.rename(pairs)
     for column in kept:
@@ -152,9 +157,13 @@ def _behind(
     return [*pairs.values()], added
 
 
-def _is_aside(name: str) -> bool:
+def is_aside(name: str) -> bool:
     """Return whether a column has this name since another one took over from it, or took its name."""
     return _ASIDE.search(name) is not None
+
+
+def _taken(name: str) -> str:
+    return f"a column becomes {shown(name)}, which is the name of another column in other shards"
 
 
 def _same_name(name: str) -> str:
@@ -171,18 +180,18 @@ class _Union:
         present: Sequence[LakeColumn],
         names: HeldNames,
         earlier: EarlierNames,
+        live: Mapping[str, Collection[str]],
         can_widen: Callable[[str, str], bool],
     ) -> None:
-        self._shard, self._earlier, self._can_widen = shard, earlier, can_widen
+        self._shard, self._earlier, self._live, self._can_widen = shard, earlier, live, can_widen
         self.columns = {column.field: column for column in present if column.field}
         self.names = {field: [*names.names.get(field, ())] for field in self.columns}
         self._before = {field: [*names.before.get(field, ())] for field in self.columns}
         for field, own in self.names.items():
             if not own or own[-1] != self.columns[field].name:
                 own.append(self.columns[field].name)
-        # The columns of the shard by those that hold them, and the names of its new ones.
+        # The columns of the shard by those that hold them.
         self._own: dict[str, ShardColumn] = {}
-        self._added: set[str] = set()
 
     @property
     def held_names(self) -> HeldNames:
@@ -197,18 +206,21 @@ class _Union:
         a name that another column has.
         """
         found, aside = [], []
+        called = {column.name.casefold(): field for field, column in self.columns.items()}
         for old, new in pairs:
             own, last = self.names[old.held], old
             for name in self._path(old, new):
                 seen = self._seen(last, name)
-                if seen == len(own) and _is_aside(name):
+                if seen == len(own) and is_aside(name):
                     aside.append((old.held, name))
                 elif seen == len(own):
+                    self._check_free(called.get(name.casefold(), old.held), old.held, name)
                     self._put_name(old.held, name)
                 last = last._replace(name=name, seen=seen)
             found.append(new._replace(seen=last.seen))
         self._check_names()
         for field, name in aside:
+            self._check_left(field)
             self._put_name(field, self._free_name(name))
         return found
 
@@ -228,12 +240,26 @@ class _Union:
             return later
         if old.seen == len(own) - 1 or _same_name(own[-1]) == _same_name(old.name):
             return len(own)
-        if _is_aside(name):
+        if is_aside(name):
             # Others go on with it, under the name that they have given it.
             return old.seen
         raise SchemaError(
             self._shard, f"column {shown(old.name)} becomes {shown(name)}, and {shown(own[-1])} in other shards"
         )
+
+    def _check_free(self, taken: str, field: str, name: str) -> None:
+        """Raise `SchemaError` if a column takes the name of another one that some other shard still calls so."""
+        if taken != field and name.casefold() in map(str.casefold, self._live.get(taken, ())):
+            raise SchemaError(self._shard, _taken(name))
+
+    def _check_left(self, field: str) -> None:
+        """Raise `SchemaError` if a column is put aside that some other shard still has."""
+        if self._live.get(field):
+            raise SchemaError(
+                self._shard,
+                f"column {shown(self.columns[field].name)} is another one than before, or has a type that does not fit,"
+                " and other shards still have the one before",
+            )
 
     def _put_name(self, field: str, name: str) -> None:
         self.names[field].append(name)
@@ -245,10 +271,7 @@ class _Union:
         for field, column in self.columns.items():
             other = known.setdefault(column.name.casefold(), field)
             if other != field:
-                raise SchemaError(
-                    self._shard,
-                    f"a column becomes {shown(column.name)}, which is the name of another column in other shards",
-                )
+                raise SchemaError(self._shard, _taken(column.name))
 
     def _free_name(self, name: str) -> str:
         taken = {column.name.casefold() for column in self.columns.values()}
@@ -278,9 +301,8 @@ class _Union:
         `kept` are the columns that the shard had. Raises `SchemaError` where it cannot be known.
         """
         self._own = {column.held: column for column in kept}
-        self._added = {column.name.casefold() for column in added}
-        # Those come last whose names others of the shard had before, which say more.
-        for column in sorted(added, key=lambda one: bool(self._earlier.others(one))):
+        # Those come last whose names others of the shard had before, which say more, or others of the lake.
+        for column in sorted(added, key=lambda one: (bool(self._earlier.others(one)), len(self._had(one.name)))):
             placed = self._placed(column)
             self.unite(placed.held, column.type)
             self._own[placed.held] = placed
@@ -301,7 +323,7 @@ class _Union:
                 old = ShardColumn(column.field, name, column.type, *earlier)
                 return self.rename([(old, old._replace(name=column.name))])[0]
         taken = self._named(column.name)
-        if taken is not None and not _is_aside(column.name):
+        if taken is not None and not is_aside(column.name):
             # With a type that does not fit: that is said of the column.
             return ShardColumn(column.field, column.name, column.type, taken, 0)
         return ShardColumn(column.field, column.name, column.type, *self._add(column))
@@ -314,7 +336,7 @@ class _Union:
 
         None if there is none for this type. With `is_earlier`, it is no name that the shard still has.
         """
-        if _is_aside(column.name):
+        if is_aside(column.name):
             field = self._aside_of(column)
             return None if field is None else (field, len(self.names[field]) - 1)
         current = self._named(column.name)
@@ -326,34 +348,41 @@ class _Union:
                 f"column {shown(column.name)} is added, and other shards call so what is"
                 f" {shown(self._own[current].name)} here",
             )
-        found = self._former(column, is_all=True)
+        found = self._former(column)
         if current is not None and self._fits(current, column.type):
             if not is_earlier and not self._is_sure(column, current):
                 raise SchemaError(
                     self._shard,
                     f"column {shown(column.name)} is another one than before, and others may not have followed yet",
                 )
-            found = [(current, len(self.names[current]) - 1), *self._former(column, is_all=False)]
+            newest = current, len(self.names[current]) - 1
+            found = [newest] if self._is_last(column, current) else [newest, *found]
         if len({field for field, _ in found}) > 1:
             called = " or ".join(shown(self.columns[field].name) for field in dict.fromkeys(one[0] for one in found))
             raise SchemaError(self._shard, f"column {shown(column.name)} may be {called} of other shards")
         return found[0] if found else None
 
-    def _former(self, column: LakeColumn, *, is_all: bool) -> list[tuple[str, int]]:
-        """Return the columns that had the name of a shard's before, as `_held_now` does; of those put aside, if `is_all`."""
-        name, found = column.name.casefold(), []
+    def _had(self, name: str) -> list[tuple[str, int]]:
+        """Return the columns that had a name before, each with which of its names that was; those of the shard are known."""
+        had = []
         for field, names in self.names.items():
-            if field in self._own or not self._fits(field, column.type):
-                continue
-            had = [(-1, one, names[0]) for one in self._before[field]]
-            had += [(i, names[i], names[i + 1]) for i in range(len(names) - 1)]
-            is_other = self.columns[field].name.casefold() in self._added
-            found += [
-                (field, i)
-                for i, one, following in had
-                if one.casefold() == name and (is_all or not (_is_aside(following) or is_other))
-            ]
-        return found
+            earlier = [*((-1, one) for one in self._before[field]), *enumerate(names[:-1])]
+            had += [(field, i) for i, one in earlier if field not in self._own and one.casefold() == name.casefold()]
+        return had
+
+    def _former(self, column: LakeColumn) -> list[tuple[str, int]]:
+        """Return the columns that had the name of a shard's before, as `_held_now` does."""
+        return [(field, i) for field, i in self._had(column.name) if self._fits(field, column.type)]
+
+    def _is_last(self, column: LakeColumn, current: str) -> bool:
+        """Return whether a column has had the names that one of the lake has, behind as many others that were called so."""
+        others = [one for one in self._earlier.others(column) if one not in {own.field for own in self._own.values()}]
+        own = [*reversed(self._earlier.former.get(column.field, ())), column.name]
+        known = [*self._before[current], *self.names[current]]
+        is_same = [*map(str.casefold, own)] == [*map(str.casefold, known)] and column.field not in self._earlier.back
+        return (
+            bool(others) and is_same and len({field for field, _ in self._had(column.name)} - {current}) == len(others)
+        )
 
     def _is_sure(self, column: LakeColumn, held: str) -> bool:
         """Return whether a column of the lake is the one that a shard calls so now, and none that it called so before."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.avro.binary import write_string
-from cdcavro.errors import SchemaError
+from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import OWN
 from cdcavro.lake.evolution import ADD, LakeColumn, Step
 from cdcavro.lake.lake_columns import arrow_type, wanted_columns
@@ -30,6 +30,7 @@ from cdcavro.sync.native.shard_columns import (
     columns_of,
     columns_text,
     follow,
+    is_aside,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ _OF_SHARDS: Final = f"{_FAMILY}shard."
 _CALLED: Final = "name"
 _COLUMNS: Final = "columns"
 _NAMES: Final = f"{_FAMILY}names"
+# How a person lets rows go on that wait.
+_OUT: Final = ": let all shards follow the same statements, or begin anew and leave this one out of the route"
+
 _NUMBERED: Final = re.compile(rf"{re.escape(_OF_SHARDS)}([0-9]+)\.(.+)", re.DOTALL)
 _ABOUT_CHANGES: Final = frozenset(column.name for column in CHANGE_COLUMNS.values())
 
@@ -57,10 +61,13 @@ class ShardLake:
     * `lake` (`NativeLake`): the lake.
     * `shard` (str): what tells the shard from others of its lake table.
     * `versions` (sequence of TableSchema): those of the shard.
+    * `others` (dict from str to TableSchema): the newest version of other shards, as far as it is known.
     """
 
-    def __init__(self, lake: NativeLake, shard: str, versions: Sequence[TableSchema]) -> None:
-        self.lake, self.shard, self.versions = lake, shard, versions
+    def __init__(
+        self, lake: NativeLake, shard: str, versions: Sequence[TableSchema], others: Mapping[str, TableSchema]
+    ) -> None:
+        self.lake, self.shard, self.versions, self.others = lake, shard, versions, others
         # What was done to columns of lake tables.
         self._steps: list[Step] = []
 
@@ -256,7 +263,31 @@ class ShardTable:
         own, known = self._lake, [column for column, _ in self._columns()] if present else []
         names = HeldNames(*json.loads(held.get(_NAMES, "[{},{}]")))
         earlier = EarlierNames.of([wanted_columns(schema) for schema in own.versions])
-        return follow(own.shard, present, names, known, steps, earlier, own.can_widen)
+        for column in (column for schema in own.versions for column in wanted_columns(schema)):
+            if column.until is None and is_aside(column.name):
+                raise SchemaError(
+                    own.shard,
+                    f"column {shown(column.name)} is called as columns of shards are that were put aside{_OUT}",
+                )
+        try:
+            return follow(own.shard, present, names, known, steps, earlier, self._live(held), own.can_widen)
+        except SchemaError as error:
+            raise SchemaError(own.shard, f"{error.reason}{_OUT}") from error
+
+    def _live(self, held: Mapping[str, str]) -> dict[str, set[str]]:
+        """Return what other shards call their columns now, by the fields of the lake's columns that hold them."""
+        found: dict[str, set[str]] = {}
+        for name, shard in held.items():
+            one = _NUMBERED.fullmatch(name)
+            if one is None or one[2] != _CALLED or shard == self._lake.shard:
+                continue
+            columns = columns_of(held.get(f"{_OF_SHARDS}{one[1]}.{_COLUMNS}", "[]"))
+            version = self._lake.others.get(shard)
+            now = None if version is None else [one for one in wanted_columns(version) if one.until is None]
+            for column in columns:
+                same = {wanted.name for wanted in now or () if column.field in (wanted.field, *wanted.aliases)}
+                found.setdefault(column.held, set()).update({column.name} if now is None else same)
+        return found
 
     def append(self, rows: pa.Table, mark: Mark | None = None) -> None:
         """Append rows, unless their batch is there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -22,13 +22,25 @@ class Lake:
         self.names = HeldNames({}, {})
         self.shards: dict[str, list[ShardColumn]] = {}
 
-    def write(self, shard: str, *wanted: LakeColumn, earlier: Sequence[Sequence[LakeColumn]] = ()) -> list[str]:
-        """Write a shard that has these columns, and had those of `earlier` versions; return what was done to the lake table."""
+    def write(
+        self,
+        shard: str,
+        *wanted: LakeColumn,
+        earlier: Sequence[Sequence[LakeColumn]] = (),
+        live: Mapping[str, Sequence[str]] | None = None,
+    ) -> list[str]:
+        """Write a shard that has these columns, and had those of `earlier` versions; return what was done to the lake table.
+
+        `live` are the columns that other shards have, by those that hold them, without which they have what they had last.
+        """
+        others = [one for name, columns in self.shards.items() if name != shard for one in columns]
+        if live is None:
+            live = {one.held: [other.name for other in others if other.held == one.held] for one in others}
         known = columns_of(columns_text(self.shards.get(shard, [])))
         own = [LakeColumn(one.name, one.field, one.type) for one in known]
         steps = steps_to(shard, own, wanted, LENIENT, DELTA.can_widen)
         names = EarlierNames.of([*earlier, wanted])
-        shared = follow(shard, self.present, self.names, known, steps, names, DELTA.can_widen)
+        shared = follow(shard, self.present, self.names, known, steps, names, live, DELTA.can_widen)
         self.names, self.shards[shard] = shared.names, shared.columns
         for step in shared.steps:
             held = [one for one in self.present if one.name == step.name]
@@ -59,6 +71,9 @@ ID, C = column("id", "bigint"), column("c")
 # `c` behind a statement that renames it, and behind one that changes its type.
 D = column("d", "int", "d", "c")
 WIDE = column("c", "bigint")
+_LEFT = (
+    "column 'c' is another one than before, or has a type that does not fit, and other shards still have the one before"
+)
 
 
 def lake_of(*steps: tuple[str, Sequence[LakeColumn]]) -> Lake:
@@ -124,10 +139,18 @@ def test_what_a_shard_called_a_column_between_two_batches_counts():
 
 
 def test_two_columns_change_their_names_in_one_statement():
-    """As in a table of its own."""
+    """As in a table of its own, once no other shard has what is called so: a new one that has not done it waits."""
     lake = lake_of(("a", [column("x"), column("y")]), ("b", [column("x"), column("y")]))
     swapped = column("y", "int", "y_2", "x"), column("x", "int", "x_2", "y")
-    lake.write("a", *swapped)
+    assert refusal(lake, "a", *swapped) == "a column becomes 'y', which is the name of another column in other shards"
+    lake.write("a", *swapped, live={"x": ["y"], "y": ["x"]})
+    first = column("x"), column("y")
+    assert "may be 'x' or 'y' of other shards" in refusal(lake, "e", *first)
+    assert lake.write("e", *swapped, earlier=[first]) == []
+    assert lake.where("e") == {"x": "x", "y": "y"}
+    # One that has done it twice, or only seems to have done nothing.
+    twice = column("x", "int", "x_3", "y_2", "x"), column("y", "int", "y_3", "x_2", "y")
+    assert "may be 'x' or 'y' of other shards" in refusal(lake, "f", *twice, earlier=[first, swapped])
     assert lake.where("b") == {"x": "y", "y": "x"}
     assert lake.write("b", *swapped) == []
     assert lake.where("b") == {"x": "x", "y": "y"}
@@ -157,7 +180,9 @@ def test_a_column_of_another_type_takes_over_once():
         return column(f"c (until version {until})", until=until, field="c"), column("c", "string", "c_2")
 
     lake = lake_of(("a", [C]), ("b", [C]))
-    assert lake.write("a", *changed(1)) == ["column 'c' is renamed to 'c (until version 1)'", "column 'c' is added"]
+    assert refusal(lake, "a", *changed(1)) == _LEFT
+    steps = lake.write("a", *changed(1), live={})
+    assert steps == ["column 'c' is renamed to 'c (until version 1)'", "column 'c' is added"]
     assert lake.where("b") == {"c": "c (until version 1)"}
     assert lake.write("b", *changed(4)) == []
     assert lake.where("b") == {"c (until version 4)": "c (until version 1)", "c": "c"}
@@ -172,12 +197,15 @@ def test_a_column_that_is_dropped_and_comes_again_is_another_one():
     """A shard that lags still has the first."""
     again = column("c", "int", "c_2")
     lake = lake_of(("a", [ID, C]), ("b", [ID, C]), ("a", [ID]))
-    assert lake.write("a", ID, again) == ["column 'c' is renamed to 'c (dropped 1)'", "column 'c' is added"]
+    assert refusal(lake, "a", ID, again) == _LEFT
+    steps = lake.write("a", ID, again, live={})
+    assert steps == ["column 'c' is renamed to 'c (dropped 1)'", "column 'c' is added"]
     assert lake.where("b") == {"id": "id", "c": "c (dropped 1)"}
     assert lake.write("b", ID, again) == []
     assert lake.where("b") == {"id": "id", "c (dropped 1)": "c (dropped 1)", "c": "c"}
-    # One that never had the first has the second.
-    assert lake.write("d", ID, C) == []
+    # Of one that has had one alone nobody knows which.
+    assert refusal(lake, "d", ID, C) == "column 'c' may be 'c' or 'c (dropped 1)' of other shards"
+    assert lake.write("d", ID, again, earlier=[[ID, C], [ID]]) == []
     assert lake.where("d") == {"id": "id", "c": "c"}
 
 
@@ -214,7 +242,9 @@ def test_a_shard_that_is_new_says_what_took_over_from_what():
     new = column("c (until version 1)", until=1, field="c"), column("c", "string", "c_2")
     for others, done in (([C], 2), (new, 0), ([column("c", "string")], 1)):
         lake = lake_of(("a", others))
-        assert len(lake.write("b", *new, earlier=[[C]])) == done
+        if done == 2:
+            assert refusal(lake, "b", *new, earlier=[[C]]) == _LEFT
+        assert len(lake.write("b", *new, earlier=[[C]], live={})) == done
         assert lake.columns == [("c", "string"), ("c (until version 1)", "int")]
         assert lake.where("b") == {"c (until version 1)": "c (until version 1)", "c": "c"}
         assert lake.write("e", *new) == []

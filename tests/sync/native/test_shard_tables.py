@@ -19,7 +19,7 @@ from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
 
 KINDS = (DELTA, ICEBERG)
-ONE, TWO = "shop_1.orders", "shop_2.orders"
+ONE, TWO, THREE = "shop_1.orders", "shop_2.orders", "shop_3.orders"
 LAKE = "shop.orders"
 ROUTES = [{"from": "shop_*.orders", "to": "shop.orders", "shards": True}]
 
@@ -145,6 +145,83 @@ def test_what_shards_do_not_mean_alike_waits_until_they_do(tmp_path: Path):
     steps = made.run(made.sql(TWO, "ALTER TABLE orders CHANGE a b varchar(9)"), made.row(TWO, id="2", b="y"))
     assert steps == [f"{LAKE} ({TWO}): column 'b' is added"]
     assert made.rows("id", "a", "b") == [(ONE, 1, 1, None), (ONE, 2, 2, None), (TWO, 1, None, "x"), (TWO, 2, None, "y")]
+
+
+SWAP = "ALTER TABLE orders RENAME COLUMN a TO b, RENAME COLUMN b TO a"
+DROP, ADD = "ALTER TABLE orders DROP a", "ALTER TABLE orders ADD a int"
+
+
+@pytest.mark.slow
+def test_a_shard_that_comes_late_waits_until_it_has_exchanged_names_as_others_did(tmp_path: Path):
+    """Nobody could tell which of the columns it means; and none exchanges names while another has them."""
+    made = Shards(tmp_path, DELTA)
+    made.run(made.row(ONE, id="1", a="1", b="10"), made.row(TWO, id="1", a="2", b="20"))
+    (said,) = made.run(made.sql(ONE, SWAP), made.row(ONE, id="2", a="11", b="3"))
+    assert "a column becomes 'b', which is the name of another column in other shards: let all shards follow" in said
+    assert made.run(made.row(TWO, id="2", a="4", b="40")) == [said]
+    assert len(made.run(made.sql(TWO, SWAP), made.row(TWO, id="3", a="60", b="6"))) == 4
+    (said,) = made.run(made.row(THREE, id="1", a="5", b="50"))
+    assert "column 'a' may be 'b' or 'a' of other shards" in said or "may be 'a' or 'b' of other shards" in said
+    assert made.run(made.sql(THREE, SWAP), made.row(THREE, id="2", a="70", b="7")) == []
+    one, two, three = [(1, 10, 1), (2, 11, 3)], [(1, 20, 2), (2, 40, 4), (3, 60, 6)], [(1, 50, 5), (2, 70, 7)]
+    wanted = [(shard, *row) for shard, rows in ((ONE, one), (TWO, two), (THREE, three)) for row in rows]
+    assert made.rows("id", "a", "b") == wanted
+
+
+@pytest.mark.slow
+def test_a_shard_that_comes_late_moves_no_column_of_others(tmp_path: Path):
+    """It may have the column that they have dropped, or that which they have added."""
+    made = Shards(tmp_path, DELTA)
+    made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"))
+    made.run(*(made.sql(one, DROP) for one in (ONE, TWO)), *(made.row(one, id="2") for one in (ONE, TWO)))
+    made.run(*(made.sql(one, ADD) for one in (ONE, TWO)), *(made.row(one, id="3", a="3") for one in (ONE, TWO)))
+    (said,) = made.run(made.row(THREE, id="1", a="4"))
+    assert "column 'a' may be 'a' or 'a (dropped 1)' of other shards" in said
+    made.run(made.sql(THREE, DROP), made.row(THREE, id="2"))
+    assert made.run(made.sql(THREE, ADD), made.row(THREE, id="3", a="5")) == []
+    assert made.run(made.row(ONE, id="4", a="6"), made.row(TWO, id="4", a="7")) == []
+    held = [(ONE, 1, None), (ONE, 2, None), (ONE, 3, 3), (ONE, 4, 6), (TWO, 1, None), (TWO, 2, None), (TWO, 3, 3)]
+    assert made.rows("id", "a") == [*held, (TWO, 4, 7), (THREE, 1, None), (THREE, 2, None), (THREE, 3, 5)]
+    assert made.names == ["a", "a (dropped 1)", "id"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("statements", [(DROP, ADD), ("ALTER TABLE orders MODIFY a varchar(9)",)])
+def test_a_statement_of_one_shard_alone_takes_no_column_from_others(
+    tmp_path: Path, kind: str, statements: Sequence[str]
+):
+    """The rows of the shard wait until the others follow; they have their column, whatever they do else."""
+    made, type = Shards(tmp_path, kind), "int" if len(statements) == 2 else "varchar(9)"
+    made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"))
+    made.types["a"] = type
+    (said,) = made.run(*(made.sql(TWO, one) for one in statements), made.row(TWO, id="2", a="3"))
+    assert said.startswith(f"{LAKE} ({TWO}): ")
+    assert "and other shards still have the one before: let all shards follow the same statements" in said
+    made.types["a"] = "int"
+    steps = made.run(made.sql(ONE, "ALTER TABLE orders ADD z int"), made.row(ONE, id="2", a="4", z="5"))
+    assert steps == [f"{LAKE} ({ONE}): column 'z' is added", said]
+    assert made.rows("id", "a", "z") == [(ONE, 1, 1, None), (ONE, 2, 4, 5), (TWO, 1, 2, None)]
+    made.types["a"] = type
+    made.run(*(made.sql(ONE, one) for one in statements), made.row(ONE, id="3", a="6", z="7"))
+    made.run(made.row(TWO, id="3", a="8"))
+    # A column of another type has what was in the one before.
+    one, two = [(1, None), (2, None), (3, 6)], [(1, None), (2, 3), (3, 8)]
+    if type != "int":
+        one, two = [(1, "1"), (2, "4"), (3, "6")], [(1, "2"), (2, "3"), (3, "8")]
+    assert made.rows("id", "a") == [(shard, *row) for shard, rows in ((ONE, one), (TWO, two)) for row in rows]
+    (aside,) = [name for name in made.names if name.startswith("a (")]
+    assert [row for row in made.rows("id", aside) if row[2] is not None] == [(ONE, 1, 1), (ONE, 2, 4), (TWO, 1, 2)]
+
+
+@pytest.mark.slow
+def test_a_column_that_is_called_as_one_put_aside_is_refused(tmp_path: Path):
+    """It could be taken for one."""
+    made = Shards(tmp_path, DELTA)
+    made.run(made.row(ONE, id="1", a="1"))
+    (said,) = made.run(made.row(TWO, id="1", **{"p (added 2)": "2"}), made.row(ONE, id="2", a="2"))
+    assert "column 'p (added 2)' is called as columns of shards are that were put aside: let all" in said
+    assert made.rows("id", "a") == [(ONE, 1, 1), (ONE, 2, 2)]
 
 
 @pytest.mark.slow
