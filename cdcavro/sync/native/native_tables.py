@@ -176,7 +176,9 @@ class NativeTables:
         for one in tables:
             groups.setdefault(one[1], []).append(one)
             if one[2] and one[2][0].shard is not None:
-                self._shards.setdefault(one[1], {})[one[2][0].shard] = one[0]
+                shards, shard = self._shards.setdefault(one[1], {}), one[2][0].shard
+                # Late rows of a dropped table may come with those of the one that took its place.
+                shards[shard] = max(shards.get(shard, one[0]), one[0], key=lambda table: table.number)
         with ThreadPoolExecutor(self.parallel) as pool:
             # Before anything is written.
             list(pool.map(self._claim, [name for name in groups if name not in self._lakes]))

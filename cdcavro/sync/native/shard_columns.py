@@ -356,7 +356,9 @@ class _Union:
                     f"column {shown(column.name)} is another one than before, and others may not have followed yet",
                 )
             newest = current, len(self.names[current]) - 1
-            found = [newest] if self._is_last(column, current) else [newest, *found]
+            # A name that came back may be the first of them.
+            first = [one for one in found if one[0] == current]
+            found = [newest] if self._is_last(column, current) else [*first, newest, *found]
         if len({field for field, _ in found}) > 1:
             called = " or ".join(shown(self.columns[field].name) for field in dict.fromkeys(one[0] for one in found))
             raise SchemaError(self._shard, f"column {shown(column.name)} may be {called} of other shards")

@@ -116,6 +116,16 @@ def test_names_that_come_back_are_told_apart_by_their_order():
     assert lake.write("b", column("f", "int", "f", "c_2", "d", "c")) == ["column 'c' is renamed to 'f'"]
 
 
+def test_a_shard_that_is_new_changes_no_name_back_that_came_back():
+    """It may be at the first of them: what it does then is what others have done."""
+    back = column("c", "int", "c_2", "d", "c")
+    lake = lake_of(("a", [C]), ("a", [D]), ("a", [back]))
+    assert lake.write("b", C) == lake.write("b", D) == lake.write("b", back) == []
+    assert lake.columns == [("c", "int")]
+    assert lake.write("e", C) == []
+    assert lake.write("e", column("f", "int", "f", "c")) == ["column 'c' is renamed to 'f'"]
+
+
 def test_several_statements_at_once_are_passed_over_at_once():
     """A shard may come from any name that the column had to any later one, and past a name that came back."""
     last = column("f", "int", "f", "d", "c")
