@@ -218,7 +218,7 @@ class _Union:
                     self._put_name(old.held, name)
                 last = last._replace(name=name, seen=seen)
             found.append(new._replace(seen=last.seen))
-        self._check_names()
+        self._check_names({field for field, _ in aside})
         for field, name in aside:
             self._check_left(field)
             self._put_name(field, self._free_name(name))
@@ -265,10 +265,10 @@ class _Union:
         self.names[field].append(name)
         self.columns[field] = replace(self.columns[field], name=name)
 
-    def _check_names(self) -> None:
-        """Raise `SchemaError` if two columns have one name."""
+    def _check_names(self, aside: Collection[str]) -> None:
+        """Raise `SchemaError` if two columns have one name, but for those that are put aside."""
         known: dict[str, str] = {}
-        for field, column in self.columns.items():
+        for field, column in ((field, column) for field, column in self.columns.items() if field not in aside):
             other = known.setdefault(column.name.casefold(), field)
             if other != field:
                 raise SchemaError(self._shard, _taken(column.name))

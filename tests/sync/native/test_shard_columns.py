@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,18 @@ def test_names_that_come_back_are_told_apart_by_their_order():
     assert lake.columns == [("c", "int")]
     assert lake.write("b", back) == []
     assert lake.write("b", column("f", "int", "f", "c_2", "d", "c")) == ["column 'c' is renamed to 'f'"]
+
+
+def test_a_column_gets_the_name_of_one_that_all_have_dropped():
+    """What is put aside leaves its name before."""
+    first, last = (column("x"), column("y")), column("x", "int", "x_2", "y")
+    lake = lake_of(("a", first), ("b", first))
+    taken = "a column becomes 'x', which is the name of another column in other shards"
+    assert refusal(lake, "a", last) == refusal(lake, "a", last, live={"x": ["x"]}) == taken
+    steps = lake.write("a", last, live={"y": ["x"]})
+    assert steps[-2:] == ["column '~~moving 0' is renamed to 'x (dropped 1)'", "column '~~moving 1' is renamed to 'x'"]
+    assert lake.write("b", last) == []
+    assert lake.where("a") == lake.where("b") == {"x (dropped 1)": "x (dropped 1)", "x": "x"}
 
 
 def test_a_shard_that_is_new_changes_no_name_back_that_came_back():
@@ -279,11 +292,11 @@ def test_a_name_that_is_that_of_another_column_by_now_is_refused_until_others_fo
     assert lake.where("b") == lake.where("a") == {"x": "x", "y": "y"}
 
 
-def refusal(lake: Lake, shard: str, *wanted: LakeColumn, earlier: Sequence[Sequence[LakeColumn]] = ()) -> str:
+def refusal(lake: Lake, shard: str, *wanted: LakeColumn, **more: Any) -> str:
     """Return why a shard cannot be written, for which nothing is changed."""
     before = lake.columns, dict(lake.shards), lake.names
     with pytest.raises(SchemaError) as raised:
-        lake.write(shard, *wanted, earlier=earlier)
+        lake.write(shard, *wanted, **more)
     assert (lake.columns, lake.shards, lake.names) == before
     return raised.value.reason
 
