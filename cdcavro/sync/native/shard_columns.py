@@ -45,7 +45,8 @@ class HeldNames(NamedTuple):
     """The names of the lake's columns, by their fields, as far as they had several.
 
     * `names` (dict from str to list of str): those that columns had in the lake, the last one being that of now.
-    * `before` (dict from str to list of str): those that shards had given up before the column was added for them.
+    * `before` (dict from str to list of str): those that shards had given up before the column was added for them, and its
+      first name once for each other column that its shard had called so, and that the lake never had under this name.
     """
 
     names: dict[str, list[str]]
@@ -93,11 +94,14 @@ class EarlierNames(NamedTuple):
                 found.former[held.field].append(column.name)
         return found
 
-    def others(self, column: LakeColumn) -> list[str | None]:
-        """Return the fields of the other columns that had a column's name; None of one that there is no longer."""
+    def others(self, column: LakeColumn) -> list[str]:
+        """Return the fields of the other columns that had a column's name, those among them that there are no longer."""
         name = column.name.casefold()
         held = [field for field, names in self.former.items() if name in map(str.casefold, names)]
-        return [*(field for field in held if field != column.field), *(None for gone, _ in self.gone if gone == name)]
+        return [
+            *(field for field in held if field != column.field),
+            *(field for gone, field in self.gone if gone == name),
+        ]
 
 
 def columns_text(columns: Iterable[ShardColumn]) -> str:
@@ -326,7 +330,10 @@ class _Union:
         if taken is not None and not is_aside(column.name):
             # With a type that does not fit: that is said of the column.
             return ShardColumn(column.field, column.name, column.type, taken, 0)
-        return ShardColumn(column.field, column.name, column.type, *self._add(column))
+        held, seen = self._add(column)
+        # Of others that were called so before the lake table knows by this alone.
+        self._before[held] = [column.name for _ in self._left(column)]
+        return ShardColumn(column.field, column.name, column.type, held, seen)
 
     def _named(self, name: str) -> str | None:
         return next((one for one, held in self.columns.items() if held.name.casefold() == name.casefold()), None)
@@ -350,7 +357,7 @@ class _Union:
             )
         found = self._former(column)
         if current is not None and self._fits(current, column.type):
-            if not is_earlier and not self._is_sure(column, current):
+            if self._left(column) if is_earlier else not self._is_sure(column, current):
                 raise SchemaError(
                     self._shard,
                     f"column {shown(column.name)} is another one than before, and others may not have followed yet",
@@ -359,6 +366,10 @@ class _Union:
             # A name that came back may be the first of them.
             first = [one for one in found if one[0] == current]
             found = [newest] if self._is_last(column, current) else [*first, newest, *found]
+        elif found and self._left(column):
+            raise SchemaError(
+                self._shard, f"column {shown(column.name)} may be one that others have renamed, or a new one"
+            )
         if len({field for field, _ in found}) > 1:
             called = " or ".join(shown(self.columns[field].name) for field in dict.fromkeys(one[0] for one in found))
             raise SchemaError(self._shard, f"column {shown(column.name)} may be {called} of other shards")
@@ -376,26 +387,29 @@ class _Union:
         """Return the columns that had the name of a shard's before, as `_held_now` does."""
         return [(field, i) for field, i in self._had(column.name) if self._fits(field, column.type)]
 
+    def _left(self, column: LakeColumn) -> list[str]:
+        """Return the fields of the other columns of the shard that were called so, which the lake does not know of them."""
+        name, known = column.name.casefold(), set()
+        for held, own in self._own.items():
+            if name in map(str.casefold, [*self._before[held], *self.names[held]]):
+                known.add(own.field)
+        return [one for one in self._earlier.others(column) if one not in known]
+
     def _is_last(self, column: LakeColumn, current: str) -> bool:
         """Return whether a column has had the names that one of the lake has, behind as many others that were called so."""
-        others = [one for one in self._earlier.others(column) if one not in {own.field for own in self._own.values()}]
-        own = [*reversed(self._earlier.former.get(column.field, ())), column.name]
-        known = [*self._before[current], *self.names[current]]
-        is_same = [*map(str.casefold, own)] == [*map(str.casefold, known)] and column.field not in self._earlier.back
-        return (
-            bool(others) and is_same and len({field for field, _ in self._had(column.name)} - {current}) == len(others)
-        )
+        name, before = column.name.casefold(), [*map(str.casefold, self._before[current])]
+        had = [(field, i) for field, i in self._had(column.name) if field != current]
+        count = len({field for field, _ in had}) + before.count(name)
+        own = [*map(str.casefold, reversed(self._earlier.former.get(column.field, ()))), name]
+        known = [*(one for one in before if one != name), *map(str.casefold, self.names[current])]
+        left = self._left(column)
+        is_known = own == known and column.field not in self._earlier.back and all(i >= 0 for _, i in had)
+        return bool(left) and len(left) == count and is_known
 
     def _is_sure(self, column: LakeColumn, held: str) -> bool:
         """Return whether a column of the lake is the one that a shard calls so now, and none that it called so before."""
-        others = self._earlier.others(column)
-        placed = {own.field: field for field, own in self._own.items()}
-        was_another = any(
-            column.name.casefold() in map(str.casefold, [*self._before[one], *names[:-1]])
-            for one, names in self.names.items()
-            if one != held
-        )
-        return was_another or all(other is not None and placed.get(other, held) != held for other in others)
+        was_another = column.name.casefold() in map(str.casefold, self._before[held])
+        return self._is_last(column, held) or not (was_another or self._left(column))
 
     def _aside_of(self, column: LakeColumn) -> str | None:
         """Return the column that holds one that was put aside before the shard was seen; None if there is none."""

@@ -117,6 +117,23 @@ def test_names_that_come_back_are_told_apart_by_their_order():
     assert lake.write("b", column("f", "int", "f", "c_2", "d", "c")) == ["column 'c' is renamed to 'f'"]
 
 
+def test_a_column_that_the_lake_never_had_is_told_from_the_one_that_came_behind_it():
+    """Also where the first was never written, or under another name, or the new one was renamed since."""
+    again, dropped = column("c", "int", "c_2"), [[ID, C], [ID]]
+    lake, said = Lake(), "column 'c' is another one than before, and others may not have followed yet"
+    lake.write("a", ID, again, earlier=dropped)
+    assert refusal(lake, "b", ID, C) == said
+    assert lake.write("b", ID, again, earlier=dropped) == []
+    assert lake.where("b") == {"id": "id", "c": "c"}
+    lake = lake_of(("a", [C]), ("b", [C]))
+    lake.write("a", again, earlier=[[C], []], live={})
+    third, renamed_third = column("c", "int", "c_3"), column("e", "int", "e", "c_3")
+    assert refusal(lake, "b", renamed_third, earlier=[[C], [], [again], [], [third]]) == said
+    lake = lake_of(("a", [ID]), ("a", [ID, C]), ("a", [ID, D]))
+    renamed = "column 'c' may be one that others have renamed, or a new one"
+    assert refusal(lake, "b", ID, again, earlier=dropped) == renamed
+
+
 def test_a_column_gets_the_name_of_one_that_all_have_dropped():
     """What is put aside leaves its name before."""
     first, last = (column("x"), column("y")), column("x", "int", "x_2", "y")
@@ -173,7 +190,7 @@ def test_two_columns_change_their_names_in_one_statement():
     assert lake.where("e") == {"x": "x", "y": "y"}
     # One that has done it twice, or only seems to have done nothing.
     twice = column("x", "int", "x_3", "y_2", "x"), column("y", "int", "y_3", "x_2", "y")
-    assert "may be 'x' or 'y' of other shards" in refusal(lake, "f", *twice, earlier=[first, swapped])
+    assert "is another one than before" in refusal(lake, "f", *twice, earlier=[first, swapped])
     assert lake.where("b") == {"x": "y", "y": "x"}
     assert lake.write("b", *swapped) == []
     assert lake.where("b") == {"x": "x", "y": "y"}
