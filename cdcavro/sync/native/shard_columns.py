@@ -312,7 +312,9 @@ class _Union:
             self._own[placed.held] = placed
             known = [*self._before[placed.held], *self.names[placed.held]]
             former = self._earlier.former.get(column.field, ())
-            self._before[placed.held] += [name for name in former if name not in known]
+            for name in (one for one in former if one not in known):
+                # Once more for each other column that was called so, as in `_placed`.
+                self._before[placed.held] += [name, *(name for _ in self._left(replace(column, name=name)))]
         return [one for one in self._own.values() if one not in kept]
 
     def _placed(self, column: LakeColumn) -> ShardColumn:
@@ -366,7 +368,7 @@ class _Union:
             # A name that came back may be the first of them.
             first = [one for one in found if one[0] == current]
             found = [newest] if self._is_last(column, current) else [*first, newest, *found]
-        elif found and self._left(column):
+        elif found and (self._earlier.others(column) or self._was_another(column.name, found[0][0])):
             raise SchemaError(
                 self._shard, f"column {shown(column.name)} may be one that others have renamed, or a new one"
             )
@@ -394,6 +396,11 @@ class _Union:
             if name in map(str.casefold, [*self._before[held], *self.names[held]]):
                 known.add(own.field)
         return [one for one in self._earlier.others(column) if one not in known]
+
+    def _was_another(self, name: str, held: str) -> bool:
+        """Return whether a shard had called another column so than what a column of the lake holds."""
+        is_own = name.casefold() in map(str.casefold, self.names[held])
+        return [*map(str.casefold, self._before[held])].count(name.casefold()) > (0 if is_own else 1)
 
     def _is_last(self, column: LakeColumn, current: str) -> bool:
         """Return whether a column has had the names that one of the lake has, behind as many others that were called so."""
