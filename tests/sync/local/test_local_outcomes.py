@@ -95,7 +95,7 @@ def test_rejects_are_written_instead_of_those_of_a_run_before(tmp_path: Path):
     outcomes.store.write_rejects(f"file://{tmp_path}/rejects", 3, NOW, len(BAD))
     assert [path.name for path in (tmp_path / "rejects").iterdir()] == ["batch=3"]
     assert {path.name for path in left.glob("*.json")} == {"part-00000.json"}
-    with pytest.raises(JobError, match=r"s3a://b/r/batch=3|folder of this machine"):
+    with pytest.raises(JobError, match="which s3a://b/r is not: run it on Spark"):
         outcomes.store.write_rejects("s3a://b/r", 3, NOW, len(BAD))
 
 

@@ -168,5 +168,5 @@ def test_patterns_that_mean_something_else_in_python(pattern):
 @pytest.mark.parametrize("pattern", ["(", "[", "*", "a{2,1}", r"(?<=a+)b", "\\"])
 def test_patterns_that_are_none(pattern):
     """Patterns that are none."""
-    with pytest.raises(JobError, match="is none"):
+    with pytest.raises(JobError, match="is invalid"):
         topic_pattern(pattern)
