@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -17,6 +18,7 @@ from cdcavro.errors import CdcAvroError, FileError, SetupError
 from cdcavro.lake.sql_statements import AT
 from cdcavro.lake.table_shape import TableShape
 from cdcavro.sync.local.maintenance import maintain
+from cdcavro.sync.native import delta_lake
 from cdcavro.sync.outputs.sink_settings import AvroFiles
 from cdcavro.table import TableName
 from support.jobs import ICEBERG, LocalJob
@@ -214,3 +216,26 @@ def test_a_column_of_clusters_that_there_is_not_is_told_and_nothing_is_done(job)
     assert one.left is not None
     assert one.left.endswith("cluster in [[table]] names 'nope', which is no column of it")
     assert files_of(made, "t") == 2
+
+
+@pytest.mark.slow
+def test_the_other_tables_are_done_where_one_is_always_changed_meanwhile(job, monkeypatch):
+    """It is told, and its old files are removed all the same; files in Z-order are not made of rows that are changed."""
+    made, shape, again = job(), TableShape("d.t", cluster=("a",)), itertools.count(100)
+    for i in range(2):
+        send(made, i, canal("INSERT", [{"id": str(i)}], id=10 * i + 1, table="u"))
+        made.run(shapes=(shape,))
+    compact = delta_lake.compact_files
+
+    def compact_late(table: DeltaTable, identifier: str, properties: Any) -> int:
+        if identifier.endswith("/t`"):
+            made.send(canal("UPDATE", [{"id": "1", "a": "2"}], id=next(again), old=[{"a": "1"}]))
+            made.run(shapes=(shape,))
+        return compact(table, identifier, properties)
+
+    monkeypatch.setattr(delta_lake, "compact_files", compact_late)
+    clustered, plain = sorted(maintain(made.pipeline(shapes=(shape,))), key=lambda one: one.table)
+    assert clustered.left is not None
+    assert "a concurrent transaction deleted data this operation read" in clustered.left
+    assert (clustered.fewer, clustered.removed) == (0, 0)
+    assert (plain.fewer, plain.left) == (1, None)
