@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 from uuid import uuid4
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -359,18 +360,18 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
     """Put the small files of a table together, in one commit; return how many files there are fewer.
 
     All files of a table whose rows are clustered are written anew, unless no rows came since they were. Raises
-    `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact, and for a column
-    that there is not.
+    `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact, and for columns
+    that there are not.
     """
-    schema, stated = schema_of(table), table.metadata().configuration.get(CLUSTER)
+    schema, stated = schema_of(table), table.metadata().configuration.get(CLUSTER, "[]")
     if schema.is_mapped:
         raise SchemaError(identifier, "deltalake cannot compact tables with renamed columns: OPTIMIZE on Spark can")
-    if stated is None:
+    names = _clustering(schema, stated, identifier)
+    if not names:
         found = table.optimize.compact(writer_properties=properties)
     elif _is_clustered(table, stated):
         return 0
     else:
-        names = _clustering(schema, stated, identifier)
         mark = CommitProperties(custom_metadata={CLUSTER: stated})
         found = table.optimize.z_order(names, writer_properties=properties, commit_properties=mark)
     # One large file may become several.
@@ -380,7 +381,11 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
 def _clustering(schema: DeltaSchema, stated: str, identifier: str) -> list[str]:
     """Return the columns by which rows are clustered, whatever case they are stated in."""
     held = {one["name"].casefold(): str(one["name"]) for one in schema.fields}
-    names = json.loads(stated)
+    try:
+        names = msgspec.json.decode(stated, type=list[str])
+    except msgspec.DecodeError:
+        told = f"the property {CLUSTER} is a list of columns in JSON, which {shown(stated)} is not"
+        raise SchemaError(identifier, told) from None
     missing = next((name for name in names if name.casefold() not in held), None)
     if missing is not None:
         raise SchemaError(identifier, f"cluster in [[table]] names {shown(missing)}, which is no column of it")

@@ -239,3 +239,17 @@ def test_the_other_tables_are_done_where_one_is_always_changed_meanwhile(job, mo
     assert "a concurrent transaction deleted data this operation read" in clustered.left
     assert (clustered.fewer, clustered.removed) == (0, 0)
     assert (plain.fewer, plain.left) == (1, None)
+
+
+def test_a_property_of_clusters_that_names_no_columns_is_told(job):
+    """Whoever set it; an empty list is none."""
+    made = job()
+    for i in range(2):
+        send(made, i)
+        made.run()
+    said = []
+    for text in ("id", "[1]", '{"a": 1}', "[]"):
+        made.lake_table(TableName("d", None, "t"), "").alter([], {"cdcavro.cluster": text})
+        said += [(one.fewer, one.left and one.left.partition("`: ")[2]) for one in maintain(made.pipeline())]
+    expected = "the property cdcavro.cluster is a list of columns in JSON, which {} is not"
+    assert said == [(0, expected.format(text)) for text in ("'id'", "'[1]'", "'{\"a\": 1}'")] + [(1, None)]
