@@ -110,8 +110,9 @@ _MOST_CLUSTERING: Final = 4
 _NEAR: Final = 0.7
 
 
-# The property of a lake table that has the columns by which its rows are clustered, as JSON.
+# The property of a lake table that has the columns by which its rows are clustered, as JSON; and what it is for none.
 CLUSTER: Final = "cdcavro.cluster"
+NO_CLUSTER: Final = "[]"
 IDENTITY: Final = "identity"
 # Transforms of Iceberg's, and whether each has a number; those of times, of which a column has one.
 TRANSFORMS: Final = {IDENTITY: False, "years": False, "months": False, "days": False, "hours": False} | {
@@ -177,15 +178,15 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     * `properties` (dict[str, str or int or bool]): properties of its lake tables.
     * `partition` (tuple[str, ...]): columns, and transforms of columns, by which its tables of Iceberg are
       partitioned, as `Partition.of` takes them.
-    * `cluster` (tuple[str, ...]): columns whose values are near each other in the files of its tables of Delta Lake,
-      once these are maintained.
+    * `cluster` (tuple[str, ...] or None): columns whose values are near each other in the files of its tables of Delta
+      Lake, once these are maintained; none ends that, and None leaves it as it is.
     """
 
     match: str
     key: tuple[str, ...] = ()
     properties: dict[str, str | int | bool] = {}
     partition: tuple[str, ...] = ()
-    cluster: tuple[str, ...] = ()
+    cluster: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check what does not depend on a lake."""
@@ -194,16 +195,17 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         _check_names("partition", tuple(str(one._replace(number=None)) for one in parts))
         _check_names("partition by times", tuple(one.column for one in parts if one.transform in _OF_TIMES))
         _check_names("key", self.key)
-        _check_names("cluster", self.cluster)
-        if len(self.cluster) > _MOST_CLUSTERING:
-            raise ValueError(f"cluster has at most {_MOST_CLUSTERING} columns, not {len(self.cluster)}")
+        cluster = self.cluster or ()
+        _check_names("cluster", cluster)
+        if len(cluster) > _MOST_CLUSTERING:
+            raise ValueError(f"cluster has at most {_MOST_CLUSTERING} columns, not {len(cluster)}")
         if len(self.properties) > _MOST:
             raise ValueError(f"at most {_MOST} properties of a table are set, not {len(self.properties)}")
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns that it is about."""
-        return [*dict.fromkeys([*self.key, *(one.column for one in self.partitions), *self.cluster])]
+        return [*dict.fromkeys([*self.key, *(one.column for one in self.partitions), *(self.cluster or ())])]
 
     @property
     def partitions(self) -> list[Partition]:
@@ -217,7 +219,7 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in self.properties.items()
         }
-        return {**stated, CLUSTER: json.dumps(self.cluster)} if self.cluster else stated
+        return stated if self.cluster is None else {**stated, CLUSTER: json.dumps(self.cluster)}
 
     @property
     def of_lake(self) -> list[str]:
@@ -233,7 +235,7 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         for name, value in self.property_texts.items():
             if name != CLUSTER or name in self.properties:
                 _check_property(lake, name, value)
-        if self.cluster and lake == ICEBERG:
+        if self.cluster is not None and lake == ICEBERG:
             raise ValueError(
                 "cluster in [[table]] is of Delta Lake tables, and tables are of Iceberg: Spark's rewrite_data_files sorts"
                 " their files, with strategy => 'sort'"
@@ -263,13 +265,14 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
 
     def properties_left(self, known: Mapping[str, str]) -> dict[str, str]:
         """Return the properties that a lake table with some properties does not have yet."""
-        return {name: value for name, value in self.property_texts.items() if known.get(name) != value}
+        stated = {CLUSTER: NO_CLUSTER, **known}
+        return {name: value for name, value in self.property_texts.items() if stated.get(name) != value}
 
 
 def property_steps(properties: Mapping[str, str]) -> list[str]:
     """Return what was done to a table whose properties were set, as parts of a sentence."""
     return [
-        f"files are clustered by {', '.join(json.loads(value))} when they are put together"
+        f"files are clustered by {', '.join(json.loads(value)) or 'no column'} when they are put together"
         if name == CLUSTER
         else f"property {name} is set to {value}"
         for name, value in properties.items()

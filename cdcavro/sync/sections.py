@@ -15,7 +15,7 @@ from cdcavro.lake.escaped_names import TABLE_NAME, check_name_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT
 from cdcavro.lake.lakes import CURRENT, DeltaLake, IcebergLake, check_form_name
 from cdcavro.lake.sql_statements import check_change_columns
-from cdcavro.lake.table_shape import TableShape
+from cdcavro.lake.table_shape import NO_SHAPE, TableShape
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.outputs.sink_settings import (
@@ -373,7 +373,8 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
     * `partition`: columns by which a table of Iceberg is partitioned, and transforms of columns: `years`, `months`,
       `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
-    * `cluster`: columns whose values `cdcavro maintain` puts near each other in files of Delta Lake.
+    * `cluster`: columns whose values `cdcavro maintain` puts near each other in files of Delta Lake; `[]`
+      ends that.
     * `form`: the form of the current state, instead of what `[lake]` says.
     """
 
@@ -381,7 +382,7 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     key: tuple[str, ...] = ()
     properties: dict[str, str | int | bool] = field(default_factory=dict)
     partition: tuple[str, ...] = ()
-    cluster: tuple[str, ...] = ()
+    cluster: tuple[str, ...] | None = None
     include_statements: tuple[str, ...] | None = None
     exclude_statements: tuple[str, ...] | None = None
     form: str | None = None
@@ -399,7 +400,7 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     @property
     def says_something(self) -> bool:
         """Whether anything is said of tables, of whatever aspect."""
-        return self.is_about_rows or self.is_about_lake_tables or any(self._of_shape.values())
+        return self.is_about_rows or self.is_about_lake_tables or bool(self._of_shape)
 
     @property
     def is_about_lake_tables(self) -> bool:
@@ -419,10 +420,10 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     @property
     def _of_shape(self) -> dict[str, Any]:
         names = (name for name in TableShape.__struct_fields__ if name != "match")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(NO_SHAPE, name)}
 
     @property
     def shape(self) -> TableShape | None:
         """The shape of the tables; None if nothing is said of it."""
         said = self._of_shape
-        return TableShape(self.match, **said) if any(said.values()) else None
+        return TableShape(self.match, **said) if said else None

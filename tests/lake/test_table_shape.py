@@ -242,11 +242,12 @@ def test_columns_of_clusters_that_are_none_are_an_error(cluster: tuple[str, ...]
 
 
 def test_clusters_are_of_delta_lake_and_their_property_is_kept_for_them():
-    """Whatever else a shape says."""
-    TableShape("t", cluster=("a",)).check_for(DELTA)
-    with pytest.raises(
-        ValueError, match=r"^cluster in \[\[table\]\] is of Delta Lake tables, and tables are of Iceberg: Spark's"
-    ):
-        TableShape("t", cluster=("a",)).check_for(ICEBERG)
+    """Whatever else a shape says; also none."""
+    for cluster in (("a",), ()):
+        TableShape("t", cluster=cluster).check_for(DELTA)
+        with pytest.raises(
+            ValueError, match=r"^cluster in \[\[table\]\] is of Delta Lake tables, and tables are of Iceberg: Spark's"
+        ):
+            TableShape("t", cluster=cluster).check_for(ICEBERG)
     with pytest.raises(ValueError, match=r"^the property 'cdcavro\.cluster' is kept for what writes the table"):
         TableShape("t", properties={"cdcavro.cluster": "x"}, cluster=("a",)).check_for(DELTA)

@@ -137,6 +137,26 @@ def test_statements_are_followed_by_table_and_else_as_the_lake_says(tmp_path: Pa
     assert [rule.leave_out for rule in pipeline.settings.protection.rules] == [("card",), ("note",)]
 
 
+def test_no_clusters_are_said_of_tables_whatever_others_have(tmp_path: Path):
+    """The first section that says anything of the shape of a table counts."""
+    text = """
+        rejects_raw = "omit"
+        state = "s"
+        [source]
+        files = "in"
+        [lake]
+        delta = "lake"
+        [[table]]
+        match = "shop.orders"
+        cluster = []
+        [[table]]
+        match = "shop.*"
+        cluster = ["a"]
+    """
+    shapes = read_config(written(tmp_path, text)).pipeline("x").settings.shapes
+    assert [(shape.match, shape.cluster) for shape in shapes] == [("shop.orders", ()), ("shop.*", ("a",))]
+
+
 def test_framed_payloads_have_a_registry_of_their_own_or_that_of_the_tables(tmp_path: Path):
     """What is told of the source counts."""
     own = read_config(written(tmp_path, FRAMED + '[registry]\nurl = "file:y"')).pipeline("x")

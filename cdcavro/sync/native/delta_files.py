@@ -32,9 +32,10 @@ import pyarrow.parquet as pq
 from deltalake import ColumnProperties, CommitProperties, WriterProperties
 
 from cdcavro.errors import SchemaError, shown
+from cdcavro.lake.escaped_names import plain_column
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.sql_statements import KEY, ORDER
-from cdcavro.lake.table_shape import CLUSTER
+from cdcavro.lake.table_shape import CLUSTER, NO_CLUSTER
 from cdcavro.sync.native.delta_log import (
     COMMENT,
     DELETION_VECTORS,
@@ -363,7 +364,7 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
     `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact, and for columns
     that there are not.
     """
-    schema, stated = schema_of(table), table.metadata().configuration.get(CLUSTER, "[]")
+    schema, stated = schema_of(table), table.metadata().configuration.get(CLUSTER, NO_CLUSTER)
     if schema.is_mapped:
         raise SchemaError(identifier, "deltalake cannot compact tables with renamed columns: OPTIMIZE on Spark can")
     names = _clustering(schema, stated, identifier)
@@ -379,17 +380,18 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
 
 
 def _clustering(schema: DeltaSchema, stated: str, identifier: str) -> list[str]:
-    """Return the columns by which rows are clustered, whatever case they are stated in."""
+    """Return the columns by which rows are clustered, whatever case they are stated in, also by names of their table."""
     held = {one["name"].casefold(): str(one["name"]) for one in schema.fields}
     try:
         names = msgspec.json.decode(stated, type=list[str])
     except msgspec.DecodeError:
         told = f"the property {CLUSTER} is a list of columns in JSON, which {shown(stated)} is not"
         raise SchemaError(identifier, told) from None
-    missing = next((name for name in names if name.casefold() not in held), None)
+    found = {name: held.get(name.casefold(), held.get(plain_column(name).casefold(), "")) for name in names}
+    missing = next((name for name in names if not found[name]), None)
     if missing is not None:
         raise SchemaError(identifier, f"cluster in [[table]] names {shown(missing)}, which is no column of it")
-    return [held[name.casefold()] for name in names]
+    return list(found.values())
 
 
 def _is_clustered(table: DeltaTable, stated: str) -> bool:

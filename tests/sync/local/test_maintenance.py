@@ -6,6 +6,7 @@ import itertools
 import re
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,40 @@ def test_a_property_of_clusters_that_names_no_columns_is_told(job):
         said += [(one.fewer, one.left and one.left.partition("`: ")[2]) for one in maintain(made.pipeline())]
     expected = "the property cdcavro.cluster is a list of columns in JSON, which {} is not"
     assert said == [(0, expected.format(text)) for text in ("'id'", "'[1]'", "'{\"a\": 1}'")] + [(1, None)]
+
+
+@pytest.mark.slow
+def test_clusters_end_with_an_empty_list_and_not_with_none(job):
+    """Files are then put together as those of any table, and nothing is said of a table that had no clusters."""
+    made, shape, off = job(), TableShape("d.t", cluster=("a",)), TableShape("d.*", cluster=())
+    said = []
+    for i, shapes in enumerate([(), (off,), (shape,), (), (off,), (off,)]):
+        for id_ in (2 * i, 2 * i + 1):
+            send(made, id_)
+            said += [step for report in made.run(shapes=shapes) for step in report.steps]
+        (one,) = maintain(made.pipeline(shapes=shapes))
+        assert (one.fewer > 0, one.left) == (True, None)
+        said.append(DeltaTable(made.folder / "lake" / "d" / "t").history(1)[0].get("cdcavro.cluster"))
+    put, ended = (f"d.t: files are clustered by {what} when they are put together" for what in ("a", "no column"))
+    assert [one for one in said if one is None or "luster" in one or "[" in one] == [
+        None,
+        None,
+        put,
+        '["a"]',
+        '["a"]',
+        ended,
+        None,
+        None,
+    ]
+
+
+def test_a_table_for_all_readers_is_clustered_by_its_own_names(job):
+    """The lake's, too."""
+    made = job()
+    made.sink = replace(made.sink, is_readable=True)
+    for i, name in enumerate(("a b", "a~20~b")):
+        for id_ in (2 * i, 2 * i + 1):
+            made.send(canal("INSERT", [{"id": str(id_), "a b": "1"}], id=id_))
+            made.run(shapes=(TableShape("d.t", cluster=(name,)),))
+        (one,) = maintain(made.pipeline())
+        assert (one.fewer > 0, one.left) == (True, None)
