@@ -200,8 +200,7 @@ class DeltaFiles(TableFiles[DataFile]):
 
     def discard(self) -> None:
         """Delete the files that were written."""
-        for path in added_paths(self._added):
-            (self._folder / path).unlink(missing_ok=True)
+        discard_added(self._folder, self._added)
         self._added = []
 
 
@@ -260,21 +259,25 @@ def rewrite_files(
     """Write files of a table anew in the types of a schema; return the actions that put them in place of the others.
 
     `folder` is the table's, on this machine; `paths` are those of the files, by default of all. `former` is what columns
-    are called in the files, which have no others; by default they are called as in the schema. Raises `SchemaError`
-    for a table of which rows are marked as deleted.
+    are called in the files, which have no others; by default they are called as in the schema. What was written is
+    deleted if not all can be. Raises `SchemaError` for a table of which rows are marked as deleted.
     """
     if DELETION_VECTORS in schema.protocol.writer_features and (schema.is_widened or _has_marks(table)):
         raise SchemaError(
             folder, "has rows that are marked as deleted: run this batch on Spark, or REORG the table there"
         )
     target = pa.schema([_field(one) for one in schema.fields])
-    actions = []
-    for file in pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pylist():
-        if paths is not None and file["path"] not in paths:
-            continue
-        actions.append(_remove(file["path"], file["size_bytes"]))
-        batches = _batches(Path(folder, unquote(file["path"])), target, former)
-        actions.append(_write(Path(folder), batches, target, {}))
+    actions: list[dict[str, Any]] = []
+    try:
+        for file in pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pylist():
+            if paths is not None and file["path"] not in paths:
+                continue
+            actions.append(_remove(file["path"], file["size_bytes"]))
+            batches = _batches(Path(folder, unquote(file["path"])), target, former)
+            actions.append(_write(Path(folder), batches, target, {}))
+    except BaseException:
+        discard_added(Path(folder), actions)
+        raise
     return actions
 
 
@@ -295,10 +298,14 @@ def _write(
     made = folder / name
     # What is rarely equal has no dictionary, as with Spark.
     packed = [one.name for one in target if one.name not in (KEY, ORDER)]
-    with pq.ParquetWriter(made, target, compression="snappy", use_dictionary=packed) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
+    try:
+        with pq.ParquetWriter(made, target, compression="snappy", use_dictionary=packed) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
     stat = made.stat()
     stated = {"path": name, "partitionValues": {}, "size": stat.st_size, "modificationTime": int(stat.st_mtime * 1000)}
     return {"add": stated | {"dataChange": True, "stats": json.dumps({"numRecords": rows} | statistics)}}
@@ -352,9 +359,11 @@ def _type(declared: Any) -> pa.DataType:
     raise SchemaError(str(declared), "is no type of a lake's column")
 
 
-def added_paths(actions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the paths of the files that actions add."""
-    return [one["add"]["path"] for one in actions if "add" in one]
+def discard_added(folder: Path, actions: Sequence[Mapping[str, Any]]) -> None:
+    """Delete the files that actions add to a table which is in a folder, and that no version of it has."""
+    for one in actions:
+        if "add" in one:
+            (folder / one["add"]["path"]).unlink(missing_ok=True)
 
 
 def compact_files(table: DeltaTable, identifier: str, properties: WriterProperties) -> int:

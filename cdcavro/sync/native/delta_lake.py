@@ -37,9 +37,9 @@ from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.delta_files import (
     DeltaFiles,
-    added_paths,
     arrow_schema,
     compact_files,
+    discard_added,
     far_files,
     is_plain,
     rewrite_files,
@@ -283,8 +283,7 @@ class NativeDeltaTable:
         try:
             commit(local, table.version() + 1, operation, actions)
         except TakenError:
-            for path in added_paths(actions):
-                Path(local, path).unlink(missing_ok=True)
+            discard_added(Path(local), actions)
             raise
 
     def _check_features(self, schema: DeltaSchema) -> None:

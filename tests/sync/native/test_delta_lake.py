@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -431,6 +432,20 @@ def test_where_every_reader_is_to_read_a_table_its_columns_change_in_all_files(t
     expected = [{"s": 1, "id": "x", "n": None}, {"s": 2, "id": "y", "n": None}, {"s": 2**40, "id": "z", "n": "new"}]
     for rows in (all_rows(table), opened.to_pyarrow_table().sort_by(KEY).to_pylist()):
         assert [{name: row[name] for name in ("s", "id", "n")} for row in rows] == expected[: len(rows)]
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_where_all_files_cannot_be_written_anew_no_new_ones_are_left(tmp_path: Path, lost: int):
+    """Neither whole ones nor a part of one, however often it is tried; here, one of the files is gone."""
+    table = create(NativeDelta(str(tmp_path), is_readable=True))
+    for i in range(3):
+        table.append(state_rows(table.schema(), row(b"%d" % i, b"1")))
+    Path(unquote(urlsplit(DeltaTable(table.folder).file_uris()[lost]).path)).unlink()
+    before = parquet(table)
+    for _ in range(2):
+        with pytest.raises(JobError, match="No such file"):
+            table.alter([Step(RENAME, "n", LakeColumn("m", "n", "double"))], {})
+    assert (len(before), parquet(table)) == (2, before)
 
 
 def test_readers_make_of_mapped_names_and_wider_types_what_the_page_says(tmp_path: Path):
