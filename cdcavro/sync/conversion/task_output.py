@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from cdcavro.sync.conversion.runs import MessageHeaders
     from cdcavro.table.history import Table
 
-# How many bytes of rows a task holds before it hands them over.
+# How many bytes of rows a task holds before it hands them over, and of headers that it hands over in one batch.
 _HELD: Final = 1 << 25
+# Each row of a message repeats its headers: held once, they take no more than the message, and fit in one array.
+_HELD_HEADERS: Final = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass
@@ -103,10 +105,10 @@ class TaskOutput:
         self.current.counts["left out"] += count - wanted
         if rows.num_rows and headers is not None:
             own, too_long = _too_long(rows, headers, joined)
-            self.current.rows += _with_headers(rows, headers.texts, own)
+            self.current.rows.append(rows.append_column(OF_ROWS[-1], _held_headers(headers.texts, own)))
             return {**too_long, **undecided}
         if rows.num_rows:
-            self.current.rows.append(rows.append_column(OF_ROWS[-1], pa.nulls(rows.num_rows, pa.string())))
+            self.current.rows.append(rows.append_column(OF_ROWS[-1], pa.nulls(rows.num_rows, _HELD_HEADERS)))
         return undecided
 
     def note_misfits(self, count: int, rows: Sequence[TypedRow], changes: Sequence[Change]) -> None:
@@ -164,9 +166,11 @@ class TaskOutput:
         held, self._all.rows = self._all.rows, []
         if held:
             self._facts.add(pa.Table.from_batches(held))
-            for batch in row_batches(group_by_table(held, self._reducible()), self._names()):
-                self.size += batch.nbytes
-                yield batch
+            names = self._names()
+            for rows in _parts(group_by_table(held, self._reducible())):
+                for batch in row_batches(rows, names):
+                    self.size += batch.nbytes
+                    yield batch
 
     def tables(self, times: LaneTimes) -> dict[str, dict[str, Any]]:
         """Return the facts of the rows by the names of their tables, with those that the times of lanes have."""
@@ -220,15 +224,23 @@ def _too_long(
     return own, errors
 
 
-def _with_headers(rows: pa.RecordBatch, texts: pa.Array, own: pa.Array) -> Iterator[pa.RecordBatch]:
-    """Yield rows with the texts at the places `own`, which may take more bytes than an array holds."""
-    size = pc.sum(pc.binary_length(texts).take(own).cast(pa.int64())).as_py() or 0
-    if size > _HELD and rows.num_rows > 1:
-        half = rows.num_rows // 2
-        yield from _with_headers(rows.slice(0, half), texts, own.slice(0, half))
-        yield from _with_headers(rows.slice(half), texts, own.slice(half))
+def _held_headers(texts: pa.Array, own: pa.Array) -> pa.Array:
+    """Return the texts at the places `own`, each of them once."""
+    # Arrow joins no dictionaries in which null is a value.
+    places = pc.if_else(texts.is_valid().take(own), own, None).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(places.indices, texts.take(places.dictionary))
+
+
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield rows some at a time, with headers as texts, which may take more bytes than an array holds."""
+    headers = rows.column(OF_ROWS[-1]).combine_chunks()
+    lengths = pc.binary_length(headers.dictionary).take(headers.indices).cast(pa.int64())
+    if len(rows) > 1 and (pc.sum(lengths).as_py() or 0) > _HELD:
+        half = len(rows) // 2
+        yield from _parts(rows.slice(0, half))
+        yield from _parts(rows.slice(half))
     else:
-        yield rows.append_column(OF_ROWS[-1], texts.take(own))
+        yield rows.set_column(rows.column_names.index(OF_ROWS[-1]), OF_ROWS[-1], headers.cast(pa.string()))
 
 
 def _count_messages(rows: pa.RecordBatch, joined: Mapping[int, int]) -> int:

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from cdcavro.change.model import Change
@@ -19,6 +20,7 @@ from cdcavro.lake.placing import Placing
 from cdcavro.sync.conversion import runs
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
+from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
@@ -531,6 +533,24 @@ def test_headers_that_the_rows_of_a_message_would_repeat_without_bound_are_a_rej
             f"canal: $: expected headers that its 40 rows repeat in at most {most} bytes, got {39 * 100_029}"
         )
         assert (summary["counts"]["written"], summary["counts"]["rejected"]) == (2, 1)
+
+
+@pytest.mark.slow
+def test_headers_of_rows_may_take_more_bytes_than_an_array_holds():
+    """A task hands them over some at a time, all rows with theirs and in their order, and holds each text once."""
+    size, count = 1 << 20, 66
+    table = [{"id": str(i)} for i in range(33)]
+    messages = [canal("INSERT", table, id=i, sql="s" * size) for i in range(1, count + 1)]
+    headers = [[("n", b"%07d" % i + b"h" * (size - 100))] for i in range(count)]
+    batch = with_headers(batch_of([(None, one) for one in messages]), headers)
+    texts, most, before = list[str](), 0, pa.total_allocated_bytes()
+    for made in converter(known(messages[0]))([batch]):
+        most = max(most, pa.total_allocated_bytes() - before)
+        own = made.filter(pc.equal(made.column("what"), ROW)).column("headers")
+        texts += pc.utf8_slice_codeunits(own, 21, 28).to_pylist()
+        assert len(own) * size < (1 << 25) + size
+    assert texts == [f"{i:07d}" for i in range(count) for _ in table]
+    assert most < 1 << 29
 
 
 def test_a_message_that_is_read_again_has_no_headers():
