@@ -217,8 +217,10 @@ def _too_long(
     errors: dict[int, MessageError] = {}
     for i in pc.indices_nonzero(pc.fill_null(pc.greater(repeated, most), fill_value=False)).to_pylist():
         one = found.slice(i, 1).to_pylist()[0]
-        expected = f"headers that its {one['bytes_sum'] // one['bytes_max']} rows repeat in at most {most[i]} bytes"
-        errors[one["message"]] = StructureError(expected, str(repeated[i]))
+        got = f"{repeated[i]} bytes in {one['bytes_sum'] // one['bytes_max']} rows, beyond {most[i]}"
+        # What differs from message to message stands behind: rejects are counted by what is expected.
+        expected = "headers that its rows repeat in no more bytes than its length allows"
+        errors[one["message"]] = StructureError(expected, got)
     if errors:
         own = pc.if_else(pc.is_in(own, pa.array([*errors], own.type)), None, own)
     return own, errors

@@ -21,6 +21,7 @@ from cdcavro.sync.conversion import runs
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
 from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.outputs.reject_places import kind_of
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
@@ -530,8 +531,11 @@ def test_headers_that_the_rows_of_a_message_would_repeat_without_bound_are_a_rej
         most = (64 << 10) + 32 * len(many)
         assert (reject["raw"], reject["offset"]) == (many, 1)
         assert reject["reason"] == (
-            f"canal: $: expected headers that its 40 rows repeat in at most {most} bytes, got {39 * 100_029}"
+            "canal: $: expected headers that its rows repeat in no more bytes than its length allows,"
+            f" got {39 * 100_029} bytes in 40 rows, beyond {most}"
         )
+        # However many rows there are, and however long they are: reasons are few.
+        assert kind_of(reject["reason"]).endswith("allows, got … bytes in … rows, beyond …")
         assert (summary["counts"]["written"], summary["counts"]["rejected"]) == (2, 1)
 
 
