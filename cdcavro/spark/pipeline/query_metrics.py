@@ -112,7 +112,8 @@ class QueryMetrics(MetricsSource, StreamingQueryListener):
 
     * `config` (MetricsConfig): where the metrics are served; `patience` is how many seconds nothing may be heard of a
       query before it is not healthy, so it is longer than its trigger.
-    * `queries` (int): how many queries have metrics of their own, those that come first; the others are counted together.
+    * `queries` (int): how many queries have metrics of their own, those that come first; the others are counted together,
+      and are no part of the health.
 
     A query is called by its name, else by its id. Over Spark Connect it needs Spark 4.0: an older one would send it to its
     server, and it raises `SetupError`.
@@ -121,7 +122,7 @@ class QueryMetrics(MetricsSource, StreamingQueryListener):
     def __init__(self, config: MetricsConfig, *, queries: int = 100) -> None:
         super().__init__(config)
         self._most, self._queries = queries, dict[str, _Query]()
-        # The end of a query is told without its name.
+        # Of the queries that run, by their runs: the end of one is told without its name.
         self._names: dict[UUID, str] = {}
 
     def __reduce__(self) -> Any:
@@ -170,13 +171,17 @@ class QueryMetrics(MetricsSource, StreamingQueryListener):
         return query
 
     def health(self) -> str | None:
-        """Return which queries ended with an error and were not started again, or are silent for too long; else None."""
+        """Return which queries ended with an error and were not started again, or are silent for too long; else None.
+
+        Those that are counted together are none of these: what is heard of one says nothing of the others.
+        """
         with self._lock:
-            failed = [f"{name}: {one.error}" for name, one in self._queries.items() if one.error is not None]
+            own = {name: one for name, one in self._queries.items() if name != OTHERS}
+            failed = [f"{name}: {one.error}" for name, one in own.items() if one.error is not None]
             now = time.monotonic()
             silent = [
                 f"{name}: {now - one.sign:.0f} s"
-                for name, one in self._queries.items()
+                for name, one in own.items()
                 if one.is_running and now - one.sign > self._config.patience
             ]
         said = [
@@ -231,9 +236,8 @@ class QueryMetrics(MetricsSource, StreamingQueryListener):
         yield gauge("state_bytes", "Memory that Spark keeps state in.", "By", lambda one: one.state_bytes)
         text = "The watermark of event time."
         yield gauge("watermark_timestamp_seconds", text, "s", lambda one: one.watermark)
-        running = sum(one.is_running for one in self._queries.values())
-        text = "Queries that run, those that are counted together as one."
-        yield Measurement("running_queries", text, "{query}", False, (), [((), running)])  # noqa: FBT003  as above
+        running = [((), len(self._names))]
+        yield Measurement("running_queries", "Queries that run.", "{query}", False, (), running)  # noqa: FBT003  as above
 
 
 def _seconds(one: _Query) -> dict[str, float]:

@@ -184,6 +184,23 @@ def test_no_metric_grows_with_the_number_of_queries():
     assert not [name for name in values(metrics) if name[:2] == ("lag_messages", OTHERS)]
 
 
+def test_health_is_that_of_queries_with_values_of_their_own(monkeypatch: pytest.MonkeyPatch):
+    """Of those that are counted together none speaks for another; each that runs is counted."""
+    metrics = QueryMetrics(MetricsConfig("127.0.0.1:0", patience=60), queries=1)
+    one, *others = (Events(f"q{number}") for number in range(4))
+    for each in (one, *others):
+        metrics.onQueryStarted(each.started())
+    metrics.onQueryTerminated(others[0].ended("x", "E"))
+    metrics.onQueryTerminated(others[1].ended())
+    found = values(metrics)
+    assert (found["running_queries",], found["failures", OTHERS, "E"], metrics.health()) == (2, 1, None)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 100)
+    assert metrics.health() == "queries are silent: q0: 100 s"
+    metrics.onQueryTerminated(one.ended("x", "E"))
+    assert (values(metrics)["running_queries",], metrics.health()) == (1, "queries ended with an error: q0: E")
+
+
 def test_a_query_that_ran_before_is_called_by_its_name():
     """Once that is heard."""
     metrics, one = QueryMetrics(CONFIG), Events("orders")
