@@ -423,7 +423,7 @@ def facts_of(rows: pa.Table, versions: Sequence[TableSchema]) -> RowFacts:
     is_end = pc.is_in(operation, pa.array([TRUNCATE, DROP]))
     upserts = pc.indices_nonzero(pc.is_in(operation, pa.array(UPSERTS)))
     partial = 0
-    for _, envelopes in read_envelopes(rows, upserts, versions):
+    for _, envelopes in read_envelopes(rows.select(["version", "payload"]), upserts, versions):
         absent = parts(envelopes.column("after"))[MISSING]
         partial += pc.sum(pc.greater(lengths(absent), 0)).as_py() or 0
     return RowFacts(

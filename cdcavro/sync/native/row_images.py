@@ -70,9 +70,14 @@ def read_envelopes(
     """
     beside = [name for name in (HEADERS,) if name in rows.column_names]
     read = rows.select(["version", "payload", *beside])
-    read = read if chosen is None else read.take(chosen)
     lengths = [pc.binary_length(read.column(name)).fill_null(0).cast(pa.int64()) for name in ("payload", *beside)]
-    sizes = pc.cumulative_sum(reduce(pc.add, lengths))
+    sizes = reduce(pc.add, lengths)
+    if chosen is not None:
+        # The rows of a message repeat its headers, so that all of them may be more than an array holds.
+        for i, name in enumerate(beside, 2):
+            read = read.set_column(i, name, read.column(name).dictionary_encode())
+        read, sizes = read.take(chosen), sizes.take(chosen)
+    sizes = pc.cumulative_sum(sizes)
     count = start = read_bytes = 0
     while start < len(read):
         end = bisect_left(range(len(read)), read_bytes + _MAX_SIZE, start, key=lambda i: int(sizes[i].as_py()))
@@ -81,7 +86,7 @@ def read_envelopes(
         payloads, numbers = binary(part.column("payload")), binary(part.column("version"))
         envelopes = to_arrow(payloads, versions, numbers)
         for name in beside:
-            envelopes = envelopes.append_column(name, binary(part.column(name)))
+            envelopes = envelopes.append_column(name, binary(part.column(name).cast(pa.string())))
         yield (None if chosen is None else chosen.slice(start, count)), envelopes
         start += count
         read_bytes = int(sizes[start - 1].as_py())

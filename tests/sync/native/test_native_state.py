@@ -365,3 +365,18 @@ def test_columns_about_changes_are_null_where_a_batch_has_deletes_alone(tmp_path
     lake.merge([change("DELETE", 3, 1)])
     (table,) = lake.maker.tables.tables
     assert [(one["_cdc_source"], one["_cdc_offset"]) for one in lake.held(table).to_pylist()] == [("d.t", 2)]
+
+
+@pytest.mark.slow
+def test_headers_of_rows_may_take_more_bytes_than_an_array_holds() -> None:
+    """Each row that is read has its own, and one without has none."""
+    maker, size = TypedRows(Tables(zone=UTC)), 1 << 26
+    rows = table_of(maker.of_batch([change("INSERT", 1, 1)]).rows)
+    texts = [pa.array([name * size]) for name in "ab"]
+    headers = pa.chunked_array([*texts * 17, pa.array([None], pa.string())])
+    rows = pa.concat_tables([rows] * 35).append_column("headers", headers)
+    chosen = pa.array([33, 34, 0], pa.uint64())
+    read = [*row_images.read_envelopes(rows, chosen, maker.tables.tables[0].versions)]
+    found = [value for _, envelopes in read for value in envelopes.column("headers").to_pylist()]
+    assert [(one or "")[:1] for one in found] == ["b", "", "a"]
+    assert sum(len(one or "") for one in found) == 2 * size
