@@ -5,8 +5,10 @@ their types, and which of the lake's columns holds each. So a shard that has not
 columns that it had, whatever others call them by now, and what a statement does to the lake table is done once: with the
 first shard that brings it. For this, the names that a column of the lake had are remembered in order.
 
-Nothing is guessed: where two shards mean different columns by one name, or no type holds the values of both, there is an
-error, and the rows of the shard that came later wait until its next statements settle it.
+Where two shards mean different columns by one name, or no type holds the values of both, there is an error, and the
+rows of the shard that came later wait until its next statements settle it. Not every such case is found: names that are
+swapped, dropped and used again over seven rounds, by shards that follow several statements at once, have united
+different columns in 3 of 1,500 random runs.
 """
 
 from __future__ import annotations
