@@ -175,6 +175,7 @@ def test_a_table_that_is_in_the_folder_of_another_waits_and_says_where_it_belong
         assert "is in the folder of another" in (write_row(spark, replace(sink, is_older=True), INNER, 2) or "")
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("kind", "behavior"), [("delta", "lenient"), ("iceberg", "try_evolve")])
 def test_a_lake_table_of_another_pipeline_is_refused_and_once_adopted_has_nothing_twice(
     job: Callable[..., Job], kind: str, behavior: str
