@@ -317,12 +317,10 @@ class Protection:
     ) -> list[dict[str, Any]]:
         """Return outcomes of messages that show no value; without `has_raw`, no bytes of messages either.
 
-        A cipher that has a public key encrypts these bytes, so no reason quotes them.
+        A cipher that has a public key encrypts these bytes. Where bytes are left out or encrypted, no reason quotes them.
         """
-        is_encrypting = cipher is not None and cipher.is_encrypting
-        if not self.is_protecting and has_raw and not is_encrypting:
+        if not self.is_protecting and has_raw and not (cipher is not None and cipher.is_encrypting):
             return list(rows)
-        is_hiding = self.is_protecting or is_encrypting
 
         def hidden(part: str, value: bytes | None) -> bytes | None:
             return None if not has_raw else value if cipher is None else cipher.encrypt(value, part)
@@ -331,7 +329,7 @@ class Protection:
             {
                 **row,
                 **{part: hidden(part, row[part]) for part in (RAW, RECORD_KEY)},
-                "reason": without_values(row["reason"]) if is_hiding else row["reason"],
+                "reason": without_values(row["reason"]),
             }
             if "reason" in row
             else row

@@ -455,6 +455,17 @@ def test_rejects_keep_their_bytes_only_if_it_is_said(job):
     assert "canary" not in str(caught.value)
 
 
+def test_rejects_without_bytes_have_reasons_without_values(job):
+    """As well where no column is protected: what is left out is not quoted."""
+    made = job()
+    made.send(message("INSERT", {"id": "1", "n": "canary"}, 1))
+    (report,) = run(made, tables={"on_misfit": "reject", "zone": "UTC"})
+    assert report.counts["rejected"] == 1
+    ((_, text),) = texts(made.folder / "state" / "rejects")
+    assert "canary" not in text
+    assert json.loads(text)["reason"] == "canal: $.after.n: expected int, got string …"
+
+
 def test_rules_do_not_change_while_rows_wait_that_others_made(job):
     """These have other columns than they would have now."""
     made = job()
