@@ -25,6 +25,8 @@ TEST_MODULES = sorted(
     for path in TESTS.rglob("test_*.py")
     if path.relative_to(TESTS).parts[0] in FOLDERS
 )
+# Where each environment that has tests of them has pyspark, too.
+NEED_SPARK = {"spark", "services"}
 # Tests in the folder of a layer that are about more than one module of it, or need no Spark where a module's others do.
 ACROSS = {
     "spark/test_survey",
@@ -193,6 +195,14 @@ def test_there_are_few_modules():
     """What only one other module imports, and nobody would open alone, is a part of that one."""
     modules = [path for ending in ("py", "pyx") for path in PACKAGE.rglob(f"*.{ending}")]
     assert len(MODULES) < len(modules) <= MOST_MODULES
+
+
+def test_tests_of_what_needs_no_spark_are_found_without_it():
+    """They import it in their functions: where there is no pyspark, all else of their file runs."""
+    tests = [path for path in TESTS.rglob("test_*.py") if path.relative_to(TESTS).parts[0] not in NEED_SPARK]
+    assert tests
+    needed = re.compile(r"^(?:from|import) (?:cdcavro\.spark|pyspark)\b", re.MULTILINE)
+    assert [path.name for path in tests if needed.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_modules_and_functions_are_short():
