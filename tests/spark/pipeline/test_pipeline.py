@@ -103,8 +103,8 @@ def test_rows_that_wait_where_the_driver_does_not_see_them_stop_the_pipeline(
     """Of one table, and of all; what there was stays."""
     waiting, facts, own = WaitingRows(tmp_path / "waiting"), RowFacts(None, 0, 0, 0, []), DataFrameWriter.parquet
     rows = spark.createDataFrame(
-        [(ROW, name, 1, "c", b"", b"", b"") for name in "12"],
-        "what int, number string, version int, operation string, order binary, key binary, payload binary",
+        [(ROW, name, 1, "c", b"", b"", b"", None) for name in "12"],
+        "what int, number string, version int, operation string, order binary, key binary, payload binary, headers string",
     )
     outcomes = Outcomes(FrameStore(rows), Counter(), [], [], {}, {1: "1", 2: "2"}, {}, [])
     elsewhere = iter(str(tmp_path / name) for name in "ab")
