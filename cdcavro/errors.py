@@ -122,7 +122,7 @@ class MessageError(CdcAvroError, ValueError):
 
     @property
     def fields(self) -> dict[str, str | None]:
-        """What a reject says of the fault: format, path and message."""
+        """What a reject says about the fault: format, path and message."""
         return {"format": self.format, "path": self.path, "message": str(self)}
 
     def __str__(self) -> str:
@@ -152,8 +152,8 @@ class PayloadError(MessageError):
 class OrderError(CdcAvroError, ValueError):
     """A change with neither a position in the source nor a place of arrival, or changes with mixed kinds of positions.
 
-    Attributes: `format` and `table` (str or None); `got` (str), "none" for a change without either; `expected`
-    (str), where it is neither of these two that is wrong.
+    Attributes: `format` and `table` (str or None); `got` (str), "none" for a change without either; `expected` (str),
+    if neither of these two is the fault.
     """
 
     def __init__(self, format: str | None, table: str | None, got: str = "none", expected: str = "") -> None:

@@ -68,15 +68,15 @@ class _Form(NamedTuple):
 
 
 def plain_schema(schema: TableSchema) -> Schema:
-    """Return the schema of plain records of the changes of a version. Raises `SchemaError` as `to_arrow` does."""
+    """Return the schema of the plain records of a version's changes. Raises `SchemaError` as `to_arrow` does."""
     return _form_of(schema).schema
 
 
 def write_plain(path: Path | str, batches: Iterable[pa.RecordBatch], schema: TableSchema) -> None:
     """Write batches into a new Avro file of plain records.
 
-    `batches` are of envelopes, as `to_arrow` makes them, and `schema` is the version under which they were read.
-    Raises `SchemaError` as `to_arrow` does, `ValueError` for a batch of other columns, and `OSError`.
+    `batches` hold envelopes, as `to_arrow` makes them, and `schema` is the version under which they were read. Raises
+    `SchemaError` as `to_arrow` does, `ValueError` for a batch with other columns, and `OSError`.
     """
     expected, file = arrow_schema(schema), Path(path)
     with file.open("xb") as stream:

@@ -65,7 +65,7 @@ def to_arrow(
 
     * `payloads` are bytes, or an array of them; a payload that is None gives a row of nulls.
     * `schemas` is the table, a list of its versions, or one version.
-    * `versions` are the numbers of the payloads' versions, which one version does not need; None gives a row of nulls.
+    * `versions` are the numbers of the payloads' versions, not needed for one version; None gives a row of nulls.
     * `reader` is the version to read as, the newest by default.
     * `part` is "envelope", "row" or "key".
 
@@ -104,7 +104,7 @@ def row_batches(payloads: pa.Array, schema: TableSchema, newest: TableSchema) ->
 
 
 def arrow_schema(schema: TableSchema, *, part: str = ENVELOPE) -> pa.Schema:
-    """Return the schema of the batches that `to_arrow` makes under a version. Raises as `to_arrow` does."""
+    """Return the schema of the batches that `to_arrow` makes for a version. Raises as `to_arrow` does."""
     return _as_record_batch(read_batch(_as_binary([]), reading_for(schema, part)), schema, part).schema
 
 

@@ -40,13 +40,13 @@ _RAW: Final[dict[str, Callable[[bytearray, Any], None]]] = {
 
 
 def from_arrow(batch: pa.RecordBatch | pa.Table, schema: TableSchema, *, part: str = ENVELOPE) -> pa.Array:
-    """Return the rows of a batch, or of a table of Arrow's, as payloads of a table's version, a binary array.
+    """Return the rows of an Arrow batch or table as payloads of a table's version, in a binary array.
 
-    The batch has the columns that `to_arrow` makes of that version, in any order, in these types or in others that have
-    the same values: 64 bits for 32, nanoseconds for microseconds, a dictionary of texts. A column with a default may be
-    missing. Raises `MisfitError`, whose path names the column, for a column that is missing or unknown, and for a type
-    or a value that cannot be the version's exactly; `ValueError` for the key of a version without one; `TypeError` for
-    what is neither a batch nor a table, such as an array of structs.
+    The batch has the columns that `to_arrow` makes for that version, in any order, with the same types or others that
+    hold the same values: 64 bits for 32, nanoseconds for microseconds, a dictionary of texts. A column with a default
+    may be missing. Raises `MisfitError`, whose path names the column, for a column that is missing or unknown, and for
+    a type or a value that cannot be the version's exactly; `ValueError` for the key of a version without one;
+    `TypeError` for what is neither a batch nor a table, such as an array of structs.
     """
     declared = part_of(schema, part)
     batch = _as_one_batch(batch)

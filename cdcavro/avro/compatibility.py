@@ -75,7 +75,7 @@ class Problem:
 class Remark:
     """Something worth knowing that is not a problem.
 
-    Attributes: `direction` (str), `path` (str) and `reason` (str), as those of a `Problem`.
+    Attributes: `direction` (str), `path` (str) and `reason` (str), as in `Problem`.
     """
 
     direction: Direction

@@ -36,7 +36,7 @@ class LaneTime(NamedTuple):
 
 
 class Clock:
-    """Gives messages their time, lane by lane, from the `state` of another clock on, if one is passed."""
+    """Gives messages their time, lane by lane, continuing from the `state` of another clock if one is passed."""
 
     def __init__(self, state: Iterable[Any] = ()) -> None:
         self._lanes: dict[Lane, tuple[Place, LaneTime]] = {}
@@ -52,7 +52,7 @@ class Clock:
         ]
 
     def copy(self) -> Clock:
-        """Return a clock with the same state, which goes on independently."""
+        """Return a clock with the same state, which continues independently."""
         other = Clock()
         other._lanes = dict(self._lanes)
         return other

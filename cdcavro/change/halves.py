@@ -93,7 +93,7 @@ def identity_of(change: Change) -> Identity:
 
 
 def join_halves(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield changes with their halves joined, each where its second half stood. Raises `StructureError`."""
+    """Yield changes with their halves joined, each in the place of its second half. Raises `StructureError`."""
     halves = HalfJoiner()
     for change in changes:
         yield from halves.add(change)

@@ -129,11 +129,10 @@ def is_full_load(change: Change) -> bool:
 def in_order(changes: Iterable[Change]) -> list[Change]:
     """Return the changes of one table, or of several, in one order.
 
-    The order is usually that of `order_key`. Changes whose order is that of arrival keep it within their
-    topic partition or file, and those of several are merged by their numbers. Since numbers may fall back,
-    each change counts with the greatest so far there, and so does a change that lacks the numbers which
-    others there have; before these it counts with their first. Raises `OrderError` as `order_key` does, and
-    for partitions with numbers of several kinds.
+    The order is usually that of `order_key`. Changes whose order is that of arrival keep it within their topic
+    partition or file, and those of several are merged by their numbers. Since numbers may decrease, each change counts
+    with the greatest so far there, and so does a change that lacks numbers where others have them; before these it
+    counts with their first. Raises `OrderError` as `order_key` does, and for partitions with numbers of several kinds.
     """
     pairs = sorted([(order_key(change), change) for change in changes], key=itemgetter(0))
     raised: dict[Lane, tuple[int, ...]] = {}
@@ -284,9 +283,9 @@ def _has_zeros(name: str) -> bool:
 def split_key_change(change: Change) -> list[Change]:
     """Return an update of the primary key as a delete and an insert, and any other change unchanged.
 
-    A merge by key needs the two; Debezium sends them, Canal sends one update. Both are spelled as their
-    format spells a delete and an insert, and neither has `members`, which describe the one message. The insert has also
-    what the row before the update alone states, of columns of which it is sure that they did not change.
+    A merge by key needs the two; Debezium sends them, Canal sends one update. Both are spelled as their format spells a
+    delete and an insert, and neither has `members`, which describe the one message. The insert also has the columns
+    that only the row before the update states, if it is certain that they did not change.
     """
     before, after = change.before, change.after
     if change.op != "UPDATE" or not change.key or before is None or after is None:

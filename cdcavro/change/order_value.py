@@ -68,10 +68,10 @@ _MIN_LENGTH: Final = 2
 def order_value(change: Change, *, time: LaneTime | None = None, is_left: bool = False) -> bytes:
     """Return the order of a change as one value, which compares bytewise as the keys of `order_key` do.
 
-    `time` (`LaneTime`) is what a `Clock` says of the change's message: it puts changes whose true order is
-    that of arrival in one order across topic partitions and files, as `in_order` does. `is_left` says that
-    the change is the delete of a key that its message moves away: it comes before the other rows of that
-    message, so that it does not beat one that takes the key.
+    `time` (`LaneTime`) is what a `Clock` says of the change's message: it puts changes whose true order is that of
+    arrival in one order across topic partitions and files, as `in_order` does. `is_left` says that the change is the
+    delete of a key that its message moves away: it comes before the other rows of that message, so that it does not
+    override one that takes the key.
 
     Values of one table compare only if `order_kind` is the same for all changes, or the change is of a full
     load. Raises `OrderError` for a change that has neither numbers nor a place, and `StructureError` for a
@@ -97,7 +97,7 @@ def order_value(change: Change, *, time: LaneTime | None = None, is_left: bool =
 
 
 def order_kind(value: bytes) -> str:
-    """Return what orders the change of a value, one of `KINDS`. Raises `ValueError` for bytes that are no such value.
+    """Return what orders the change with an order value, one of `KINDS`. Raises `ValueError` for any other bytes.
 
     >>> from cdcavro.change.model import Change
     >>> order_kind(order_value(Change(op="INSERT", position=(7, 9))))

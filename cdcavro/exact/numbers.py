@@ -55,12 +55,12 @@ def _operation(operate: Callable[[Decimal, Any], Any]) -> Callable[[ExactNumber,
 class ExactNumber(Struct, frozen=True, gc=False):
     """A JSON number kept as its text, which acts as the `Decimal` of that text.
 
-    It is compared with exact numbers, int, float and Decimal by value and exactly, hashed as these are, and calculated
-    with as a Decimal is: not with a float. `str()` gives the text, digit for digit, `float()` and `int()` what they give
-    of the Decimal. A number whose exponent no Decimal has equals numbers of the same text only, and calculating with
-    it raises `OverflowError`, as `int()` does of a number that is far longer than its text.
+    It compares exactly with exact numbers, int, float and Decimal, hashes as they do, and calculates as a Decimal does:
+    not with a float. `str()` returns the text, digit for digit; `float()` and `int()` return what they return for the
+    Decimal. A number whose exponent is beyond a Decimal's equals only numbers of the same text, and calculating with it
+    raises `OverflowError`, as `int()` does for a number that is far longer than its text.
 
-    It is no subclass of Decimal: such a one takes seven times as long to make, and cannot hold every JSON number.
+    It is not a subclass of Decimal: one takes seven times as long to create, and cannot hold every JSON number.
 
     >>> ExactNumber("1.20") == ExactNumber("1.2"), ExactNumber("1.20") + 1, str(ExactNumber("1E400"))
     (True, Decimal('2.20'), '1E400')

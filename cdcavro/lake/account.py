@@ -70,7 +70,7 @@ class Unparsed(Struct):
 
     @property
     def sentence(self) -> str:
-        """A sentence about them, empty if there are none."""
+        """A sentence about them; empty if there are none."""
         kept = number_of(self.count, "value that its type cannot carry is/values that their types cannot carry are")
         return f"{kept} text in unparsed, such as {self.example}" if self.count else ""
 

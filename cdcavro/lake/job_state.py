@@ -47,7 +47,7 @@ _TEXTS: Final = 1_000
 class JobState:
     """The state of a job in a folder, `folder` (str or Path), which is created if there is none.
 
-    `save` is called whenever a batch's file is written: what it needs is in the folder then.
+    `save` is called whenever a batch's file has been written: what it needs is then in the folder.
     """
 
     def __init__(self, folder: str | Path, save: Callable[[], None] = lambda: None) -> None:
@@ -56,10 +56,10 @@ class JobState:
         self._learner: Learner | None = None
 
     def resume(self, batch: int, tables: Tables) -> TypedRows:
-        """Return what makes the typed rows of a batch, as it was behind the batches before.
+        """Return what makes the typed rows of a batch, as it was after the previous batches.
 
-        `tables` are new ones, with the settings of the job. Raises `FileError` if the file of the batch before
-        is missing, or one is not what `write` wrote.
+        `tables` are new ones, with the settings of the job. Raises `FileError` if the previous batch's file is missing,
+        or a file is not what `write` wrote.
         """
         found = {number: path for number, path in self._files().items() if number < batch}
         if batch and batch - 1 not in found:
@@ -77,7 +77,7 @@ class JobState:
     def write(
         self, number: int, learned: Sequence[Change], clock: Clock, facts: Mapping[str, Any] | None = None
     ) -> None:
-        """Write what a batch learned and the clock behind it; `facts` are JSON values for people, and for `facts`.
+        """Write what a batch learned and the clock after it; `facts` are JSON values for people, and for `facts`.
 
         If `learned` was learned by what `resume` returned, the file says which of it changed nothing.
         """
@@ -126,12 +126,12 @@ class JobState:
             found[number].unlink(missing_ok=True)
 
     def facts(self, batch: int) -> dict[str, Any]:
-        """Return what `write` wrote of the last batch before one, empty if there is none. Raises `FileError`."""
+        """Return what `write` wrote about the last batch before one; empty if there is none. Raises `FileError`."""
         found = [path for number, path in sorted(self._files().items()) if number < batch]
         return _read_state(found[-1])[0] if found else {}
 
     def batches(self) -> list[int]:
-        """Return the numbers of the batches of which there is a file."""
+        """Return the numbers of the batches that have a file."""
         return sorted(self._files())
 
     def _files(self) -> dict[int, Path]:

@@ -103,11 +103,11 @@ class DeltaLake:
     """A lake of Delta Lake tables in folders.
 
     * `root` (str): the folder around them, a path or an address such as `s3a://bucket/lake`.
-    * `is_older` (bool): whether tables have the names of folders that they had at first.
-    * `owner` (str or None): to whom tables belong that are created.
-    * `shapes` (tuple[TableShape, ...]): what is said of the shape of tables; the first one that fits counts.
-    * `is_readable` (bool): whether tables ask of readers neither to map names of columns nor to widen types: a column
-      that is renamed, widened or dropped is so in all files, which are written anew.
+    * `is_older` (bool): whether the folders of tables are named as they were at first.
+    * `owner` (str or None): the owner of created tables.
+    * `shapes` (tuple[TableShape, ...]): the shapes of tables; the first one that fits counts.
+    * `is_readable` (bool): whether tables require neither column mapping nor type widening of readers: when a column is
+      renamed, widened or dropped, all files are rewritten.
     """
 
     root: str
@@ -133,9 +133,9 @@ class DeltaLake:
         return _LOGGED | _PLAIN | owned | (_MAPPED if any(map(_SPECIAL.search, names)) else {})
 
     def is_rewritten(self, properties: Mapping[str, str]) -> bool:
-        """Return whether steps on the columns of a table with some properties write its files anew.
+        """Return whether steps on the columns of a table with some properties rewrite its files.
 
-        One that maps names of columns already goes on with that.
+        A table that maps column names already continues to do so.
         """
         return self.is_readable and properties.get(_MODE, "none") == "none"
 
@@ -173,9 +173,9 @@ class IcebergLake:
 
     * `catalog` (str): the name of the catalog.
     * `is_older` (bool), `owner` (str or None), `shapes` (tuple[TableShape, ...]): as in `DeltaLake`.
-    * `is_shared` (bool): whether the catalog is a server or a database, where others have tables, too, and whose tables
-      are where it puts them.
-    * `is_plain` (bool): whether names have small letters, digits and `_` only, in one level of namespaces.
+    * `is_shared` (bool): whether the catalog is a server or a database, where others have tables, too, and which
+      decides where tables are.
+    * `is_plain` (bool): whether names have only lower-case letters, digits and `_`, in one level of namespaces.
     """
 
     catalog: str
@@ -200,11 +200,11 @@ class IcebergLake:
         return {}
 
     def is_rewritten(self, properties: Mapping[str, str]) -> bool:  # noqa: ARG002  as that of Delta Lake
-        """Return whether steps on the columns of a table write its files anew: never."""
+        """Return whether steps on the columns of a table rewrite its files: never."""
         return False
 
     def parts(self, table: TableName, suffix: str = "") -> tuple[str, ...]:
-        """Return the names of the namespaces and of the table that a table has."""
+        """Return the names of a table's namespaces and its own."""
         return plain_names(table, suffix) if self.is_plain else folder_names(table, suffix, is_older=self.is_older)
 
     def identifier(self, table: TableName, suffix: str = "") -> str:

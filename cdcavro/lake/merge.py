@@ -45,7 +45,7 @@ class Delete(NamedTuple):
 
 
 class LastChanges(NamedTuple):
-    """What is left of a batch of one table's rows."""
+    """The last changes in a batch of one table's rows."""
 
     # Of each key the last change, and behind it those that have columns which it lacks.
     rows: dict[bytes, tuple[TypedRow, ...]]
@@ -58,7 +58,7 @@ class LastChanges(NamedTuple):
 
 
 def last_changes(rows: Iterable[TypedRow], floor: bytes = NO_FLOOR) -> LastChanges:
-    """Return what is left of rows of one table, in whatever order they are; `floor` is that of the table so far.
+    """Return the last changes among rows of one table, in whatever order; `floor` is the table's floor so far.
 
     Raises `ValueError` for an operation that no typed row has.
     """
@@ -137,7 +137,7 @@ class TableState:
     def merge(self, batch: Iterable[TypedRow], *, now: float = 0.0, guard: float = inf) -> None:
         """Merge a batch of the table's rows; `now` is the time, and `guard` how long deletes are kept, in seconds.
 
-        Raises `OrderError`, and merges nothing, if a change is ordered by something else than the others.
+        Raises `OrderError`, and merges nothing, if a change is ordered by something other than the rest.
         """
         rows = list(batch)
         self.kind = kind_of_rows(rows, self.kind, self.name)

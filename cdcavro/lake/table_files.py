@@ -65,10 +65,10 @@ def read_tables(
     """Return the tables in files of messages, by name, each under the names and types of its newest version.
 
     * `path` is a file, a folder, or several of them: JSON lines, plain, gzip or Zstandard, in this order.
-    * `format` is their format, "mixed" if each message has its own; by default the first messages tell it.
-    * `current` gives the rows of each table as they are at the end, with a column for each of its own. By default it is
-      every change, with `before`, `after` and `op`, as `cdcavro tables --as parquet` writes them; there a table that was
-      dropped has "(dropped)" behind its name.
+    * `format` is their format, "mixed" if each message has its own; by default it is that of the first messages.
+    * `current` returns the rows of each table as they are at the end, with a column for each of the table's. By default
+      the rows are the changes, with `before`, `after` and `op`, as `cdcavro tables --as parquet` writes them, and a
+      dropped table has "(dropped)" after its name.
     * `rejects` is a list to which messages that cannot be converted are added, each a `Reject`. Without it, the first
       one is an error.
     * `options` are those of `cdcavro.Tables`, such as `zone`.

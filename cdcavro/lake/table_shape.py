@@ -176,10 +176,10 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     * `match` (str): a pattern of the names of tables, as in `RowRule`.
     * `key` (tuple[str, ...]): the columns of the key of a table whose source states none.
     * `properties` (dict[str, str or int or bool]): properties of its lake tables.
-    * `partition` (tuple[str, ...]): columns, and transforms of columns, by which its tables of Iceberg are
-      partitioned, as `Partition.of` takes them.
-    * `cluster` (tuple[str, ...] or None): columns whose values are near each other in the files of its tables of Delta
-      Lake, once these are maintained; none ends that, and None leaves it as it is.
+    * `partition` (tuple[str, ...]): columns, and transforms of columns, by which its Iceberg tables are partitioned, as
+      `Partition.of` takes them.
+    * `cluster` (tuple[str, ...] or None): columns by which the files of its Delta Lake tables are clustered when they
+      are maintained; an empty tuple ends that, and None leaves it as it is.
     """
 
     match: str
@@ -227,7 +227,7 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         return [name for name in ("partition", "properties", "cluster") if getattr(self, name)]
 
     def fits(self, table: TableName) -> bool:
-        """Return whether it is for a table, in any case of letters."""
+        """Return whether it is for a table, regardless of case."""
         return fits_caseless(table, self.match)
 
     def check_for(self, lake: str) -> None:

@@ -175,13 +175,13 @@ def _is_left(change: Change, typed: TypedChange) -> bool:
 
 
 class Batch(NamedTuple):
-    """What becomes of a batch of messages.
+    """What a batch of messages becomes.
 
     * `rows` (list[TypedRow]): in the order of arrival.
     * `rejects` (list[tuple[Change, CdcAvroError]]): changes that contradict their table, and statements that were not
       understood and changed nothing.
-    * `statements` (int): how many changes were no rows.
-    * `learned` (list[Change]): what the batch said of tables, without values: whoever learns it in this order knows
+    * `statements` (int): how many changes were not rows.
+    * `learned` (list[Change]): what the batch said about tables, without values: whoever learns it in this order knows
       what the batch knows.
     * `dropped` (dict[bytes, tuple[int, ...]]): as in `Learned`.
     * `typed` (list[int]): the indexes of the messages that became rows with payloads.
@@ -198,10 +198,11 @@ class Batch(NamedTuple):
 class TypedRows:
     """Turns batches of changes into typed rows; `tables` (`Tables`) follows their tables, and `clock` the lanes.
 
-    What `write_change` refuses is a reject where a table `has_state`: a function that is called with the `Table`.
+    `has_state`, a function of a `Table`, says which have a current state: what `write_change` refuses of these is a
+    reject.
 
-    A row waits for nothing: its own columns and its place in the order say which version it is of, once its batch is
-    learned. So it does not matter where a stream is cut into batches, even between a statement and the rows around it.
+    Rows never wait: once their batch is learned, their own columns and place in the order determine their version. So
+    it does not matter where a stream is cut into batches, even between a statement and the rows around it.
     """
 
     def __init__(self, tables: Tables, clock: Clock | None = None, *, has_state: HasState | None = None) -> None:
@@ -268,7 +269,7 @@ class RowFacts(NamedTuple):
     resets: int = 0
 
     def behind(self, count: int) -> RowFacts:
-        """Return the same of rows whose orders are put behind the `count`-th reset of their table."""
+        """Return the same for rows whose orders are put after the `count`-th reset of their table."""
         before = reset_order(count)
         floor = None if self.floor is None else before + self.floor
         return self._replace(floor=floor, begins=[before + begin for begin in self.begins])

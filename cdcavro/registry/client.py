@@ -159,9 +159,9 @@ class Registry:
         """Return the schema that wrote a framed payload, found by its prefix, and the payload without the prefix.
 
         `header` is the value of the Kafka header with the schema's GUID, if the record has one; `value` is then the
-        payload alone. `framing` is as in `unframe`. The payload is checked, to its last byte, to be one datum of the schema. If the schema is of
-        type bytes, whose length Confluent's serialisers do not write, the payload that is returned has it. Raises
-        `PayloadError` for an unknown prefix, a schema that the registry does not have, and left-over bytes.
+        payload alone. `framing` is as in `unframe`. The payload is checked, to its last byte, to be one datum of the
+        schema. If the schema is of type bytes, whose length Confluent's serialisers omit, the returned payload has it.
+        Raises `PayloadError` for an unknown prefix, a schema that the registry does not have, and left-over bytes.
         """
         prefix, framed = unframe(value, header=header, framing=framing)
         try:

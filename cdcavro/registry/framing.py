@@ -101,7 +101,7 @@ class GlobalId:
 
 @dataclass(frozen=True, slots=True)
 class ContentId:
-    """Apicurio's id of a schema's text, which is the id that its API of Confluent's has; from 0 to 2**64 - 1."""
+    """Apicurio's id of a schema's text, which is the id in its Confluent-compatible API; from 0 to 2**64 - 1."""
 
     number: int
 

@@ -245,13 +245,12 @@ def to_changes(
     of times in them that came without a zone and stayed text; `error` is as in `encode`. Either the first
     two are null, or `error` is. SQL null gives null.
 
-    `place` is a struct of where each message arrived, with those fields of `Change.place` that are known:
-    topic, partition, offset, file, line; what it does not state is taken from the Kafka record around a
-    message, if there is one. The order of changes needs it wherever the format's own numbers
-    have ties. `zone` is the time zone of the source, and `unavailable` the word for values that the source
-    did not give, as in `cdcavro.to_changes`. Raises `UnknownFormatError`, `TypeError` for a `zone` that is
-    not a time zone, and `ValueError` for an `unavailable` that can be no word, all at once and not only when
-    the job runs.
+    `place` is a struct of where each message arrived, with those fields of `Change.place` that are known: topic,
+    partition, offset, file, line; what it does not state is taken from the Kafka record around a message, if there is
+    one. The order of changes needs it wherever the format's own numbers have ties. `zone` is the time zone of the
+    source, and `unavailable` the placeholder for values that the source did not give, as in `cdcavro.to_changes`.
+    Raises `UnknownFormatError`, `TypeError` for a `zone` that is not a time zone, and `ValueError` for an `unavailable`
+    that cannot be a placeholder, all at once, before the job runs.
     """
     get_format(format)
     check_zone(zone)
@@ -288,11 +287,10 @@ def order_key(col: Column | str) -> Column:
 def order_value(col: Column | str) -> Column:
     """Return the order of each payload of `change.avsc` in a column as one binary value, which `>` compares.
 
-    The value is that of `cdcavro.change.order_value` without a clock: it compares as `order_key` does in
-    Python, so changes that arrival orders belong in one topic partition or file. Its second byte says what
-    orders a change and is one for all changes of a table, but for rows of a full load, where it is zero: check
-    it, since a comparison within Spark cannot fail. A change that has neither numbers nor a place fails the
-    job. SQL null gives null.
+    The value is that of `cdcavro.change.order_value` without a clock: it compares as `order_key` does in Python, so
+    changes ordered by arrival belong in one topic partition or file. Its second byte says what orders a change and is
+    the same for all changes of a table, except for rows of a full load, where it is zero: check it, since a comparison
+    within Spark cannot fail. A change that has neither numbers nor a place fails the job. SQL null gives null.
     """
 
     def values(payloads: pa.Array) -> pa.Array:

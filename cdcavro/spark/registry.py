@@ -61,17 +61,17 @@ def from_registry(
     `schema` (a struct of id, subject and version, of the writer's schema) and `error` (a struct of format,
     path and message). One of `value` and `error` is null; both are for SQL null.
 
-    No row ends a batch, and nothing is guessed. A row has an error if its bytes start otherwise; if the registry
-    does not have its schema, or one that is no schema, or one that the reader cannot read; if its payload ends too
-    early, has bytes left over, or holds what Avro Java does not read; if it has a symbol or a branch that the
-    reader lacks; and for bytes where the reader has a string, or plain numbers where it has dates, times or
-    decimals, unless `reinterpret` is true. Of more than 10,000 schemas, those of the fewest rows are not read, and
-    none once 1,000 of a batch were not in the registry, which rows with made-up prefixes would keep busy.
+    No row fails a batch, and nothing is guessed. A row has an error if its bytes begin differently; if the registry
+    lacks its schema, or has an invalid one, or one that the reader cannot read; if its payload ends too early, has
+    bytes left over, or holds what Avro Java does not read; if it has a symbol or a branch that the reader lacks; and
+    for bytes where the reader has a string, or plain numbers where it has dates, times or decimals, unless
+    `reinterpret` is true. Of more than 10,000 schemas, those of the fewest rows are not read, and no more are once the
+    registry lacked 1,000 of a batch: rows with invented prefixes would keep it busy.
 
-    The schemas are collected in a pass over the frame of its own, so the frame is read twice: persist it
-    if that is expensive. For a stream, call this function in `foreachBatch`: a new schema then works
-    without a restart. Raises `RegistryError`; `SchemaError` if it is not clear which subject is meant, and
-    for a reader's schema that contains itself, which Spark does not read; `ValueError` for a streaming frame.
+    The schemas are collected in a separate pass, so the frame is read twice: persist it if that is expensive. For a
+    stream, call this function in `foreachBatch`: a new schema then works without a restart. Raises `RegistryError`;
+    `SchemaError` if it is not clear which subject is meant, and for a reader's schema that contains itself, which Spark
+    does not read; `ValueError` for a streaming frame.
     """
     if frame.isStreaming:
         raise ValueError("from_registry takes a batch: call it in foreachBatch, where each batch finds its schemas")
@@ -96,17 +96,17 @@ def from_framed(
     headers: Column | str | None = None,
     format: str = MIXED,
 ) -> Column:
-    """Turn a column of framed values into the text of their messages: `struct<text, format, error>`.
+    """Convert a column of framed values to the text of their messages: `struct<text, format, error>`.
 
     The values (binary) are payloads of wire schemas, or Debezium's Avro, which becomes what its JSON converter would
-    have written, with its schema. How they are framed, `registry` says (`RegistrySettings(url, framing=...)`), of which
-    workers ask for schemas, so a folder is named by its whole path; for ids in headers, `headers` is the column of them
-    that Spark's source of Kafka has with `includeHeaders`. With `key`, a column of keys, each text is that of a Kafka
-    record with key and value. `format` is one for all, or "mixed", by which each schema tells it; of one whose records
-    without a value are deletes, null is a text, too, beside a key.
+    have written, with its schema. `registry` (`RegistrySettings(url, framing=...)`) says how they are framed; workers
+    ask it for schemas, so the path of a folder must be absolute. For ids in headers, `headers` is the column of headers
+    that Spark's Kafka source has with `includeHeaders`. With `key`, a column of keys, each text is that of a Kafka
+    record with key and value. `format` is one for all, or "mixed" if each schema tells it; if its records without a
+    value are deletes, null beside a key gives a text, too.
 
-    No row ends a job: either `text` and `format` are null, or `error` is. SQL null gives null. A registry that is down
-    fails the job. Raises `UnknownFormatError`, and `ValueError` for ids in headers without these.
+    No row fails the job: either `text` and `format` are null, or `error` is. SQL null gives null. A registry that is
+    down fails the job. Raises `UnknownFormatError`, and `ValueError` for ids in headers without these.
     """
     formats = Formats(format)
     value = sf.col(col) if isinstance(col, str) else col
@@ -167,11 +167,10 @@ def to_registry(
 ) -> DataFrame:
     """Publish a column's schema, and return the frame with the column in Confluent's wire format.
 
-    `col` is a struct, which `to_avro` writes, or holds payloads (binary) of the schema already: of a schema of type
-    bytes too, whose payloads begin with their length, which is checked and left out, as Confluent does. For a
-    `Table`, as `to_tables` returns it, all versions are published in their order, and `version` names the
-    column with the version of each row. Raises `RegistryError`, `IncompatibleError`, and `ValueError` for
-    a table of several versions without `version`.
+    `col` is a struct, which `to_avro` writes, or already holds payloads (binary) of the schema. Payloads of type bytes
+    begin with their length, which is checked and left out, as Confluent does. For a `Table`, as `to_tables` returns it,
+    all versions are published in their order, and `version` names the column with the version of each row. Raises
+    `RegistryError`, `IncompatibleError`, and `ValueError` for a table of several versions without `version`.
     """
     schemas = _versions(schema)
     if len(schemas) > 1 and version is None:

@@ -71,14 +71,14 @@ def session(
     config: Mapping[str, str] | None = None,
     launch: Callable[[Mapping[str, str]], None] = lambda _: None,
 ) -> SparkSession:
-    """Return a SparkSession with the spark-avro jar and with limits on what a payload may announce.
+    """Return a SparkSession with the spark-avro jar and with limits on the sizes that a payload may claim.
 
-    `master` is Spark's own setting, by default `local[*]` outside `spark-submit`; `config` is added to
-    the settings made here, with its packages and Java options after those of this function, and what is to be hidden on
-    Spark's pages (`spark.redaction.regex`) beside what these hide. `launch` is called with all of them, and may start
-    the JVM before Spark does. Spark downloads the jar through Ivy. Raises `SetupError` if there is no Java of version 17 or newer, if
-    pyspark is missing, if Spark does not start, if a session without the jar or the limits is running
-    already, or if this process speaks Spark Connect. Source of the limits: Avro's `SystemLimitException`.
+    `master` is Spark's own setting, by default `local[*]` outside `spark-submit`; `config` is added to the settings
+    made here: its packages and Java options follow those of this function, and its `spark.redaction.regex` hides more
+    on Spark's pages. `launch` is called with all of them, and may start the JVM before Spark does. Spark downloads the
+    jar through Ivy. Raises `SetupError` if there is no Java of version 17 or newer, if pyspark is missing, if Spark
+    does not start, if a session without the jar or the limits is running already, or if this process uses Spark
+    Connect. Source of the limits: Avro's `SystemLimitException`.
     """
     if not _REMOTE.isdisjoint(os.environ):
         server = f"its server needs {coordinate()} and {_bounds()}"

@@ -102,7 +102,7 @@ def register(spark: SparkSession, *, functions: bool = True) -> None:
     payload. Options are `path` (or `load(…)`), `format` (a format's name, `auto` or `mixed`), `maxPartitionBytes` and
     `maxFilesPerTrigger`.
 
-    Without `functions`, only the data source is registered: a declarative pipeline of Spark refuses functions.
+    Without `functions`, only the data source is registered: Spark's declarative pipelines refuse functions.
     """
     for name, function in SQL_FUNCTIONS.items() if functions else ():
         spark.udf.register(name, function.over_columns(name))

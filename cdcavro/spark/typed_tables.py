@@ -142,11 +142,11 @@ def messages_to_tables(
 ) -> TypedTables:
     """Return the rows of a column of messages, JSON text as string or binary, as typed payloads of their tables.
 
-    The rows, tables and faults are those of `to_tables` over `to_changes`, with nothing in Avro in between. `place` and
-    `unavailable` are as in `to_changes`, `options` (given, zone, on_misfit, absent, decimals, times, binaries, table) as
-    in `to_tables`. `rejects` has everything that is no row: the columns message, place (if given), change (binary, null
-    for what is no message at all) and error. `messages` is read twice, first to learn the tables: persist it if that is
-    expensive.
+    The rows, tables and faults are those of `to_tables` over `to_changes`, without changes in Avro in between. `place`
+    and `unavailable` are as in `to_changes`, `options` (given, zone, on_misfit, absent, decimals, times, binaries,
+    table) as in `to_tables`. `rejects` has everything that is not a row: the columns message, place (if given), change
+    (binary, null for what is not a message at all) and error. `messages` is read twice, first to learn the tables:
+    persist it if that is expensive.
     """
     get_format(format)
     check_word(unavailable)

@@ -71,14 +71,13 @@ def read_versions(
 ) -> Column:
     """Read a column of payloads of many versions of one table, every row under the names of one version.
 
-    `version` is the column of the payloads' versions; `schemas` is the table, or a list of its versions;
-    `reader` is the version to read as, the newest by default; `part` is "envelope", "row" or "key". The
-    fields have the true names of the columns. If an older version wrote a column in a type that the newest
-    cannot read, its values are in `name (until version n)`, and in `name` as well wherever the newest type
-    holds them exactly (`cdcavro.table.older_fields` has the rules); where it does not, `name` is null. An
-    unknown version fails the job. SQL null gives null. Payloads of more than 16 versions are brought into the reader's
-    schema before one expression reads them; then a payload that is none of its version fails the job, too. Raises
-    `ValueError` at once for the key of a version that has none.
+    `version` is the column of the payloads' versions; `schemas` is the table, or a list of its versions; `reader` is
+    the version to read as, the newest by default; `part` is "envelope", "row" or "key". The fields have the true names
+    of the columns. If an older version wrote a column in a type that the newest cannot read, its values are in `name
+    (until version n)`, and in `name` as well wherever the newest type holds them exactly (`cdcavro.table.older_fields`
+    has the rules); where it does not, `name` is null. An unknown version fails the job. SQL null gives null. Payloads
+    of more than 16 versions are converted to the reader's schema before one expression reads them; a payload that is
+    not of its version then fails the job, too. Raises `ValueError` at once for the key of a version that has none.
     """
     known = schemas if isinstance(schemas, (list, tuple)) else schemas.versions  # type: ignore[union-attr]
     versions = {schema.version: schema for schema in known}

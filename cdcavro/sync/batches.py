@@ -117,21 +117,21 @@ class BatchReport:
     * `counts` (dict[str, int]): the messages by what became of them, as in `COUNTS`.
     * `operations` (dict[str, dict[str, int]]): the rows by operation, as in the envelope, by table.
     * `steps` (list[str]): how lake tables changed.
-    * `waiting` (dict[str, str]): the tables whose rows wait, and why.
+    * `waiting` (dict[str, str]): the tables whose rows are pending, and why.
     * `seconds` (dict[str, float]): how long the parts of the batch took.
     * `rejects` (list[RejectReason]): why messages were rejected.
-    * `lag` (Lag or None): how much was left to read behind the batch.
+    * `lag` (Lag or None): how much was left to read after the batch.
     * `lag_since` (float or None): when a message that is still left was first seen, in seconds since 1970; None if none is
       left, and for files.
-    * `look` (str or None): the format that the messages look like, if all were rejected and it is another one.
-    * `notes` (list[str]): what is to be said of files.
+    * `look` (str or None): the format that the messages seem to have, if all were rejected and it is another one.
+    * `notes` (list[str]): remarks about files.
     * `unparsed` (Unparsed): values that their columns' types cannot carry, and that are kept as text.
-    * `pending` (dict[str, int]): how many rows wait in the state, by table, whatever they wait for.
+    * `pending` (dict[str, int]): how many rows are pending in the state, by table, for whatever reason.
     * `versions` (dict[str, int]): the newest version of each table that was ever written.
     * `complete` (dict[str, int]): up to when all changes of a table are in, in microseconds since 1970, if that is known.
-    * `late` (dict[str, int]): how many changes of a table came behind what it was said to be complete up to.
-    * `topics` (list[str]): those of its messages.
-    * `written` (list[WrittenTable]): the tables of which all rows were written.
+    * `late` (dict[str, int]): how many changes of a table are from before the time up to which it was complete.
+    * `topics` (list[str]): the topics of its messages.
+    * `written` (list[WrittenTable]): the tables whose rows were all written.
     * `began` and `ended` (float or None): when the batch began and was written, in seconds since 1970.
     """
 

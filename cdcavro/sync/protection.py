@@ -140,7 +140,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def says_something(self) -> bool:
-        """Whether anything is said of tables, of whatever aspect."""
+        """Whether the rule says anything at all."""
         return self.is_about_rows
 
     @property
@@ -155,7 +155,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def condition(self) -> Condition | None:
-        """What rows have to fulfil, if no function says it. Raises `ValueError`."""
+        """The condition for rows, unless a function decides. Raises `ValueError`."""
         if not (self.where is None or isinstance(self.where, str) or callable(self.where)):
             raise ValueError(f"where is a condition or a function, not {shown(self.where)}")
         is_condition = isinstance(self.where, str) and _FUNCTION.fullmatch(self.where) is None
@@ -175,7 +175,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def methods(self) -> dict[str, str]:
-        """How columns are masked, by their names, in words that have no secret."""
+        """How columns are masked, by name, in words without a secret."""
         return {name: "constant" if isinstance(one, Constant) else one for name, one in self.mask.items()}
 
     @property
@@ -184,7 +184,7 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         return [*self.leave_out, *self.mask, *([] if self.condition is None else [self.condition.column])]
 
     def fits(self, table: TableName) -> bool:
-        """Return whether the rule is for a table: in any case of letters, as `Users` may be what a rule calls `users`."""
+        """Return whether the rule is for a table, regardless of case: a rule may call `Users` `users`."""
         return fits_caseless(table, self.match)
 
     def action_of(self, column: str) -> Action | None:
@@ -267,7 +267,7 @@ class Protection:
 
     @property
     def layout(self) -> str:
-        """A text that differs between rules by which rows are not written alike; it has no secret."""
+        """A text, without a secret, that differs between rules that write rows differently."""
         stated = [
             [rule.match, sorted(rule.leave_out), sorted(rule.methods.items()), sorted(rule.plain), rule.where_text]
             for rule in self.rules
@@ -275,7 +275,7 @@ class Protection:
         return hashlib.sha256(json.dumps(stated).encode()).hexdigest() if stated else ""
 
     def public(self, table: Table) -> Table:
-        """Return a table as those see it who write rows. Raises `JobError` if its rows may not be written."""
+        """Return a table as writers of rows see it. Raises `JobError` if its rows may not be written."""
         versions = self._known(table) if self.rules else []
         if not any(versions):
             return table
@@ -285,7 +285,8 @@ class Protection:
     def rows(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> tuple[pa.RecordBatch, dict[int, StructureError]]:
         """Return rows, in a batch of `placing.ROWS`, as they may be written. Raises `JobError` as `public` does.
 
-        Also return the errors of messages for rows of which `where` cannot be decided, by the indexes of the messages.
+        Also return the errors of messages with rows for which `where` cannot be decided, by the indexes of the
+        messages.
         """
         if not self.rules:
             return rows, {}

@@ -200,24 +200,24 @@ class Settings:
     * `unavailable` (str or None): as in `to_changes`.
     * `rejects` (str or None): the folder for rejects, by default one in that of the state.
     * `max_rejects` (MaxRejects or None): how many rejects are allowed in all.
-    * `merge_every` (int): of how many batches one writes rows to their tables; rows of the others wait in the folder of
-      the state.
-    * `framed` (RegistrySettings or None): the registry whose schemas frame the messages of topics, if they are payloads
-      of wire schemas and no text.
-    * `rejects_table` and `rejects_topic` (str or None): a lake table, `database.table`, and a topic of Kafka where
-      rejects go besides.
+    * `merge_every` (int): one in how many batches writes rows to their tables; rows of the others wait in the state's
+      folder.
+    * `framed` (RegistrySettings or None): the registry with the schemas of framed messages in topics, which are
+      payloads instead of text.
+    * `rejects_table` and `rejects_topic` (str or None): a lake table, `database.table`, and a Kafka topic, to which
+      rejects go as well.
     * `rules` (tuple[RowRule, ...]): which columns are left out or masked; the first rule that fits a table counts.
-    * `rejects_raw` (str or None): whether rejects "keep", "omit" or "encrypt" the bytes of their messages, "keep" if there
-      are no `rules`, which need it to be said.
+    * `rejects_raw` (str or None): whether rejects "keep", "omit" or "encrypt" the bytes of their messages; "keep" by
+      default, but `rules` need it stated.
     * `shapes` (tuple[TableShape, ...]): keys of tables, and properties of their lake tables; the first shape that fits a
       table counts.
     * `routed` (tuple[Route, ...]): what tables are called where they are written; the first route that fits a table counts.
-    * `rejects_hold` (bool): whether rejects hold back up to when tables are said to be complete.
-    * `schema_changes_table` (str or None): a lake table, `database.table`, of what was decided for each statement.
+    * `rejects_hold` (bool): whether rejects hold back the time up to which tables are complete.
+    * `schema_changes_table` (str or None): a lake table, `database.table`, with what was decided for each statement.
     * `halves_minutes` (float or None): for how many minutes the half of an update waits for the other one, before it is a
       reject; if it is None, halves are not joined.
-    * `rejects_public_key` and `rejects_private_key` (str or None): keys in PEM, or the paths of their files: that for which
-      rejects are encrypted, and that by which encrypted rejects are read again.
+    * `rejects_public_key` and `rejects_private_key` (str or None): keys in PEM, or the paths of their files: the one
+      that encrypts rejects, and the one that decrypts them to be read again.
     """
 
     formats: Formats = Formats()
@@ -285,7 +285,7 @@ class Settings:
 
     @property
     def has_raw(self) -> bool:
-        """Whether rejects have the bytes of their messages, be it encrypted."""
+        """Whether rejects have the bytes of their messages, encrypted or not."""
         return self.rejects_raw != OMIT
 
     @cached_property
@@ -299,7 +299,7 @@ class Settings:
         return self.framed is not None and self.framed.framing == HEADERS
 
     def unmatched(self, tables: Sequence[Table]) -> list[str]:
-        """Return sentences on patterns of tables, and on columns of types and rules, that nothing in some tables ever had.
+        """Return sentences about patterns of tables, and columns of types and rules, that fit nothing in some tables.
 
         Routes have such patterns, too.
         """
@@ -309,7 +309,7 @@ class Settings:
         return [*patterns, *types, *self.unmatched_rules(tables)]
 
     def unmatched_rules(self, tables: Sequence[Table]) -> list[str]:
-        """Return those of `unmatched` that are on rules and shapes, and on keys that are not those of tables."""
+        """Return those of `unmatched` about rules and shapes, and about keys that are not those of tables."""
         unmatched = [*_unmatched_rules(self.rules, tables), *_unmatched_rules(self.shapes, tables)]
         return [*dict.fromkeys(unmatched), *_unused_keys(self.shapes, tables)]
 
@@ -328,14 +328,14 @@ class RegistrySettings:
     """A registry and how it is used. Raises `ValueError` and `RegistryError`.
 
     * `url` (str): as `registry.connect` takes it.
-    * `strategy` (Strategy or None): as in `subject_name`; by default topic if there is one for each table, topic-record
-      if one is for all, else record.
+    * `strategy` (Strategy or None): as in `subject_name`; by default topic if each table has one, topic-record if all
+      share one, else record.
     * `topic` (str or None): the topic that subjects are named after, with `{name}` for the name of the table; that of
       `KafkaTopics` if rows go there.
     * `compatibility` (str or None): the level that subjects are given, by default none.
     * `auth` (tuple[str, str] or None), `ca` (str or None), `certificate` (str or None), `key` (str or None), `timeout`
       (float): user and password, and the rest as `registry.connect` takes it.
-    * `patience` (float): how many seconds a server may give no answer.
+    * `patience` (float): for how many seconds a server may fail to answer.
     * `framing` (str): one of `FRAMINGS`, how the values of a source state their schemas.
     """
 
@@ -364,7 +364,7 @@ class RegistrySettings:
         self.connect().close()
 
     def connect(self) -> Registry:
-        """Return the registry, of which nothing is asked yet. Raises `RegistryError` and `SetupError`."""
+        """Return the registry, without asking it anything yet. Raises `RegistryError` and `SetupError`."""
         return connect(
             self.url,
             auth=self.auth,
@@ -397,7 +397,7 @@ class RegistrySettings:
         return strategy
 
     def ask_patiently(self, ask: Callable[[], T]) -> T:
-        """Ask a registry, and again as long as it is down. Raises `JobError` if that is too long."""
+        """Ask a registry, again and again while it is down. Raises `JobError` if that lasts too long."""
         until, is_folder = time.monotonic() + self.patience, self.url.lower().startswith("file:")
         while True:
             try:

@@ -30,7 +30,7 @@ class Kafka:
 
     * `servers` (str): `host:port` of some brokers, separated by commas.
     * `topics` (tuple of str) or `pattern` (str): names, or a regular expression of Java's that names match.
-    * `options` (dict): those of Spark's source of Kafka, such as `kafka.security.protocol`; their values are not shown.
+    * `options` (dict): those of Spark's Kafka source, such as `kafka.security.protocol`; their values are not shown.
     * `most` (int or None): how many messages a batch has at most.
     """
 
@@ -54,12 +54,12 @@ class Kafka:
         return f"Kafka at {self.servers}"
 
     def explain(self, said: str) -> str:
-        """Return what is said of a failure, with the topics that were asked for if Kafka has one of them not."""
+        """Return what is said of a failure, with the requested topics if Kafka lacks one of them."""
         is_unknown = self.topics and any(word in said for word in _UNKNOWN_TOPIC)
         return f"{said} Asked for were the topics {', '.join(map(plain, self.topics))}" if is_unknown else said
 
     def check_path(self) -> str | None:
-        """Look at what is of this machine, which is nothing."""
+        """Check nothing: no part of the source is on this machine."""
         return None
 
 
@@ -86,9 +86,9 @@ class Files:
         return said
 
     def check_path(self) -> str | None:
-        """Return what is to be said of a local path: that its pattern means nothing that is there.
+        """Return a remark about a local path whose pattern matches nothing.
 
-        Raises `FileError` for one where nothing is, and for a bracket that is not closed.
+        Raises `FileError` for a path where nothing is, and for an unclosed bracket.
         """
         if "://" in self.path:
             return None

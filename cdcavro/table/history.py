@@ -232,8 +232,8 @@ class Table:
     ) -> TableSchema | None:
         """Return the version at a row's time if the row states some of its columns, as they are, and no others.
 
-        None if some version has just the stated columns, unless an update is made behind the statement that added
-        others. A row of which the source logged a part is no statement: no column is dropped by it.
+        None if some version has exactly the stated columns, unless an update follows the statement that added others. A
+        row that the source logged in part is not a statement: it drops no column.
         """
         place = last_begun(self.starts, key)
         schema = self.versions[place]

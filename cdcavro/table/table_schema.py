@@ -238,8 +238,8 @@ SOURCE_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
 class TableSchema:
     """The schemas of a table in one version.
 
-    Made from the schema of a row. A stream has many tables, so only the row's compressed text and the names of the
-    columns are kept for good; all else is made again from them unless there is room for it.
+    Made from the schema of a row. A stream has many tables, so only the row's compressed text and the column names are
+    kept permanently; everything else is derived from them again unless there is room for it.
     """
 
     __slots__ = ("_length", "_names", "_packed")
@@ -268,7 +268,7 @@ class TableSchema:
 
     @property
     def size(self) -> int:
-        """How many bytes are kept for good."""
+        """How many bytes are kept permanently."""
         return len(self._packed) + len(self._names) + _OBJECTS
 
     @property
@@ -283,7 +283,7 @@ class TableSchema:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The row's record as a JSON value, which nobody may change; few are kept, as they are far larger than texts."""
+        """The row's record as a JSON value, not to be changed; few are cached, as they are far larger than texts."""
         return _record_of(self.row.json)
 
     @derived_property
@@ -353,7 +353,7 @@ class TableSchema:
         return str(self.record.get("namespace") or self.record["name"])
 
     def record_schema(self, name: str, fields: list[Any], doc: str) -> Schema:
-        """Return the schema of a record of the table's, beside its row, with these fields."""
+        """Return the schema of another record of the table, with these fields."""
         attributes = attributes_of(self.record)
         record = {
             "type": "record",

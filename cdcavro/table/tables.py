@@ -175,15 +175,15 @@ class Tables:
     * `zone` (tzinfo or None) is the source's time zone.
     * `on_misfit` (str) decides about a change with a value that its column's type cannot carry: "keep" puts the value's
       text into `unparsed`; "error" and "reject" raise `MisfitError`, for the caller to stop or to set the change aside.
-    * `absent` (str) says what a column is that the row after a change does not have: "unstated", so that it keeps its
-      value, or "null", where the producer leaves out nulls. A column that the source had no value of
-      (`Change.unavailable`) is unstated in any case, and so is one of the table's key.
+    * `absent` (str) says what a column is that the row after a change lacks: "unstated", so that it keeps its value, or
+      "null", if the producer omits nulls. A column whose value the source did not have (`Change.unavailable`) is always
+      unstated, and so is a key column.
     * `decimals`, `times` and `binaries` (str) are as in `SchemaHistory`.
     * `table` (str or None) is the table of rows that name none, as in `GivenTable.of`.
-    * `keys` (Mapping[str, Sequence[str]]) has the columns of the keys of tables whose source states none, as in
-      `StatedKeys`.
+    * `keys` (Mapping[str, Sequence[str]]) has the key columns of tables whose source states none, as in `StatedKeys`.
 
-    Raises `ValueError` for any other `on_misfit`, `absent`, mode or `table`, and `TypeError` for a `zone` that is no time zone.
+    Raises `ValueError` for any other `on_misfit`, `absent`, mode or `table`, and `TypeError` for a `zone` that is not
+    one.
 
     Fields:
 
@@ -289,15 +289,15 @@ class Tables:
         return self.write(change, [found])
 
     def with_given_table(self, change: Change) -> Change:
-        """Return a change with the table given for changes that name none, as `learn`, `find` and `write` want it."""
+        """Return a change with the table given for changes that name none, as `learn`, `find` and `write` expect it."""
         return change if change.source.table and change.columns != () else self.given_table.with_given_table(change)
 
     def key_statement(self, change: Change) -> Change | None:
-        """Return the statement of the key that is given for the table of a change, as `StatedKeys.statement` does."""
+        """Return the statement of the key given for the table of a change, as `StatedKeys.statement` does."""
         return self._follower.keys.statement(change)
 
     def is_alone(self, table: Table) -> bool:
-        """Return whether no other table ever bore the name of a table that was not renamed."""
+        """Return whether no other table ever had the name of a table that was not renamed."""
         return self._catalog.only_bearer(table.schema.table) is table
 
     @one_at_a_time
@@ -322,8 +322,8 @@ class Tables:
         """Return the table and writer of a row change, and the completed change, if they hold for all changes like it.
 
         A change is like it if it has the same source, operation, key and columns (or, if none are stated, has values
-        for columns of the version only), at whatever time, but for `last_number`. They hold until a table is edited. If
-        all is learned, they are what `find` finds.
+        for columns of the version only), at any time, except for `last_number`. They hold until a table is edited. Once
+        everything is learned, they are what `find` returns.
         """
         change = self.with_given_table(change)
         name = self._name(change.source) if change.op in DML else None
@@ -379,7 +379,7 @@ class Tables:
     def write(self, change: Change, found: Sequence[TableVersion]) -> list[TypedChange]:
         """Return a change as Avro, once for each of its tables and versions. Raises `StructureError`, `SchemaError`.
 
-        A statement is a TRUNCATE of the tables that it was found to empty.
+        A statement becomes a TRUNCATE of the tables that it was found to empty.
         """
         typed = []
         change = replace(change, op="TRUNCATE") if change.op in DDL else change

@@ -188,7 +188,7 @@ class FormatRule:
 
     @property
     def lacks_unchanged(self) -> bool:
-        """Whether what the row after an update lacks is as it was in the row before it."""
+        """Whether what the row after an update lacks is unchanged from the row before it."""
         return self.update == _CHANGED_COLUMNS
 
     @property

@@ -69,9 +69,9 @@ class _Marks(NamedTuple):
 def sniff(message: bytes | str) -> str:
     """Return the format of a message.
 
-    Raises `TextError` for text that is not JSON, `UnknownMessageError` for a message of no known format,
-    and `StructureError` for one that has the members of a format, but in another shape. A message that is like an
-    earlier one, but for the values, is of its format.
+    Raises `TextError` for text that is not JSON, `UnknownMessageError` for a message of no known format, and
+    `StructureError` for one that has the members of a format, but in another shape. A message that differs from an
+    earlier one only in its values has the same format.
 
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'

@@ -62,9 +62,9 @@ _IMAGES: Final = (
 class Changelog:
     """The changelog of a table in a sink.
 
-    A change is one row with the columns of the table: as they were before a delete, and as they are after
-    anything else. The row before an update, as far as the update states it, is a row of its own before it,
-    whose `_cdc_op` is b. The fields are as those of `CurrentState`.
+    A change is one row with the columns of the table: as they were before a delete, and as they are after anything
+    else. The row before an update, as far as the update states it, is a separate row before it, whose `_cdc_op` is b.
+    The fields are those of `CurrentState`.
     """
 
     sink: Sink
@@ -79,7 +79,7 @@ class Changelog:
         return self.sink.identifier(self.table, _CHANGES)
 
     def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step | str]:
-        """Make the lake table have the columns of the newest version; return what was done to it.
+        """Give the lake table the columns of the newest version; return what was changed.
 
         Raises `SchemaError`.
         """
@@ -97,12 +97,12 @@ class Changelog:
         attempt: Attempt = UNKNOWN_ATTEMPT,
         reading: Reading | None = None,
     ) -> None:
-        """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.
+        """Append a batch of the table's typed rows; appending a job's batch again changes nothing.
 
-        `rows` is as in `CurrentState.merge`; `job` (str) is unique to what writes, and `batch` (int) goes up. An
+        `rows` is as in `CurrentState.merge`; `job` (str) is unique to the writer, and `batch` (int) increases. An
         `attempt` that is known to be the first costs less; a later one must then say when the first was. `reading` is
         what the method of that name returned for the versions and the lake table as it is; by default it is called.
-        Raises `JobError` if it can no longer be found out whether the first attempt was written.
+        Raises `JobError` if it can no longer be determined whether the first attempt was written.
         """
         if reading is None:
             reading = self.reading(rows.sparkSession.table(self.identifier), versions)

@@ -95,8 +95,8 @@ class CurrentState:
     * `table` (TableName): what the table is called in the sink.
     * `behavior` (str): how the lake table follows the table's statements, as in `cdcavro.lake.evolution`.
     * `guard` (timedelta): how long deletes are kept against late changes.
-    * `known` (LakeTableCache or None): what is known of the lake table from call to call, if nobody else writes it; by
-      default each call looks.
+    * `known` (LakeTableCache or None): what is remembered of the lake table between calls, if nobody else writes to it;
+      by default each call looks.
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
       words of `sql_statements.CHANGE_COLUMNS`.
     * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
@@ -123,12 +123,12 @@ class CurrentState:
     def prepare(
         self, spark: SparkSession, versions: Sequence[TableSchema], *, facts: RowFacts | None = None
     ) -> list[Step | str]:
-        """Make the lake table have the columns of the newest version; return what was done to it.
+        """Give the lake table the columns of the newest version; return what was changed.
 
-        `facts` (`RowFacts` or None) is what is known of the batch that is merged next: a table that is created then
-        says at once what it is to say of them, without a step of its own. Raises `SchemaError` for a table without a
-        primary key, which has a changelog only, for a key that does not find older rows, for a lake table that keeps
-        versions of rows, and for a step that the behavior or the sink does not allow.
+        `facts` (`RowFacts` or None) is what is known of the batch to be merged next: a table that is created gets its
+        properties for it at once, without another step. Raises `SchemaError` for a table without a primary key, which
+        has a changelog only, for a key that does not find older rows, for a lake table that keeps versions of rows, and
+        for a step that the behavior or the sink does not allow.
         """
         if any(schema.key is None for schema in versions):
             raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
@@ -161,12 +161,12 @@ class CurrentState:
         now: datetime | None = None,
         facts: RowFacts | None = None,
     ) -> None:
-        """Merge a batch of the table's typed rows; nothing changes if it is merged again. Nothing else may write.
+        """Merge a batch of the table's typed rows; merging it again changes nothing. Nothing else may write.
 
         `rows` has the columns version, operation, order, key and payload of `TypedRow`, and is read several times;
         `versions` are the table's, for which the lake table was prepared; `now` is the time of the batch, and `facts`
         (`RowFacts` or None) what is known of it already. If the lake table is known to have just been created for them,
-        the rows are appended. Raises `OrderError`, and merges nothing, if different things order the changes, and
+        the rows are appended. Raises `OrderError`, and merges nothing, if the changes have several kinds of order, and
         `SchemaError` for a row without a key.
         """
         spark, moment = rows.sparkSession, now or datetime.now(UTC)
@@ -222,7 +222,7 @@ class CurrentState:
         with_view(source, statement, is_kept=not isinstance(self.sink, Delta))
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
-        """Forget the deletes whose guard is over at a time, by default now."""
+        """Forget the deletes whose guard has expired at a time, by default now."""
         known = self.known or LakeTableCache()
         if GUARDED in (known.properties or known.look(spark, self.identifier)):
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))

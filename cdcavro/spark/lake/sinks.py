@@ -105,11 +105,11 @@ def lake_settings(
 ) -> dict[str, str]:
     """Return the settings of a Spark session for Delta Lake, and for Iceberg if a catalog is named.
 
-    `catalog` is the name of an Iceberg catalog of files, and `warehouse` its folder. For a catalog that is a server or a
-    database, `properties` are those of `LakeSettings`: the jars that it needs are fetched and its properties hidden on
-    Spark's pages; the properties themselves are set by the pipeline, as the command line of a JVM has all that it was
-    started with. Without `catalog`, they are those of a metastore for Delta Lake. Pass the settings to `session(config=…)`.
-    Raises `SetupError` for a Spark for which no packages are known.
+    `catalog` is the name of an Iceberg catalog of files, and `warehouse` its folder. For a catalog that is a server or
+    a database, `properties` are those of `LakeSettings`: the jars that it needs are fetched, and its properties hidden
+    on Spark's pages; the properties themselves are set by the pipeline, because a JVM's command line shows what it was
+    started with. Without `catalog`, they are those of a metastore for Delta Lake. Pass the settings to
+    `session(config=…)`. Raises `SetupError` for a Spark for which no packages are known.
     """
     version = ".".join(pyspark.__version__.split(".")[:2])
     if version not in _PACKAGES:

@@ -110,13 +110,13 @@ class _Query:
 class QueryMetrics(MetricsSource, StreamingQueryListener):
     """Counts what the streaming queries of a session do, once `spark.streams.addListener` has it.
 
-    * `config` (MetricsConfig): where the metrics are served; `patience` is how many seconds nothing may be heard of a
-      query before it is not healthy, so it is longer than its trigger.
-    * `queries` (int): how many queries have metrics of their own, those that come first; the others are counted together,
-      and are no part of the health.
+    * `config` (MetricsConfig): where the metrics are served; `patience` is how many seconds a query may be silent
+      before it is unhealthy, so it must be longer than its trigger.
+    * `queries` (int): how many queries have metrics of their own, the first ones; the others are counted together, and
+      are not part of the health.
 
-    A query is called by its name, else by its id. Over Spark Connect it needs Spark 4.0: an older one would send it to its
-    server, and it raises `SetupError`.
+    A query is called by its name, else by its id. Spark Connect before Spark 4.0 would send this to its server: it
+    raises `SetupError` then.
     """
 
     def __init__(self, config: MetricsConfig, *, queries: int = 100) -> None:
@@ -148,7 +148,7 @@ class QueryMetrics(MetricsSource, StreamingQueryListener):
             self._find(event.runId, None, event.id)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  as above
-        """Note that a query ended, and the class of its error: what an error says may have values of messages."""
+        """Note that a query ended, and the class of its error, whose text may contain values of messages."""
         with self._lock:
             query = self._find(event.runId, None, event.id)
             self._names.pop(event.runId, None)
@@ -173,7 +173,7 @@ class QueryMetrics(MetricsSource, StreamingQueryListener):
     def health(self) -> str | None:
         """Return which queries ended with an error and were not started again, or are silent for too long; else None.
 
-        Those that are counted together are none of these: what is heard of one says nothing of the others.
+        Those that are counted together are left out: news of one says nothing about the others.
         """
         with self._lock:
             own = {name: one for name, one in self._queries.items() if name != OTHERS}

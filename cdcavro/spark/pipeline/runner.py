@@ -84,8 +84,8 @@ class Pipeline(pipeline.Pipeline):
 
     * `source` (`Kafka` or `Files`)
     * `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`)
-    * `state` (str): a folder for all that it remembers: how far it has read, what it learned of tables, rows that wait,
-      and rejects. All machines of Spark see it under the same path.
+    * `state` (str): a folder for all that it remembers: how far it has read, what it learned about tables, pending
+      rows, and rejects. All machines of Spark see it under the same path.
     * `settings` (Settings)
     * `registry` (RegistrySettings or None): where the schemas of tables are published.
     * `redaction` (Redaction): what hides values of variables in errors and reports.
@@ -109,9 +109,9 @@ class Pipeline(pipeline.Pipeline):
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        Also that lake tables are no other pipeline's, if their names are known: those that the state has or, for a
-        state that begins, all in the lake that are chosen. Raises `FileError`, `JobError` and `RegistryError`, and
-        `SetupError` over Spark Connect.
+        Also that lake tables belong to no other pipeline, if their names are known: those in the state or, for a new
+        state, all chosen ones in the lake. Raises `FileError`, `JobError` and `RegistryError`, and `SetupError` over
+        Spark Connect.
         """
         classic(spark, "a pipeline")
         with self.redaction.errors(), lock_state(Path(self.state)):
@@ -152,12 +152,13 @@ class Pipeline(pipeline.Pipeline):
         begin: Callable[[int, Lag | None], None] = lambda _, __: None,
         idle: Callable[[], None] = lambda: None,
     ) -> None:
-        """Run until the stream ends: with `once` when all that there is now is read, else when the process ends.
+        """Run until the stream ends: with `once`, when all that is there now is read, else when the process ends.
 
         `every` is how often a batch begins, in Spark's words; `begin` is called with the number of each batch, and with
-        None, as Spark does not say how much it reads; `say` with its report; `idle` while Spark waits for the next one. A
-        run goes on where the one before stopped or was killed. Raises `JobError` for faults of no message, `FileError` for a
-        folder of another job or one that not all machines of Spark share, and `SetupError` over Spark Connect.
+        None, as Spark does not say how much it reads; `say` with its report; `idle` while Spark waits for the next one.
+        A run resumes where the previous one stopped or was killed. Raises `JobError` for faults other than a message's,
+        `FileError` for a folder of another job or one that not all machines of Spark share, and `SetupError` over Spark
+        Connect.
         """
         classic(spark, "a pipeline")
         folder = Path(self.state)

@@ -160,7 +160,7 @@ class Pipeline(pipeline.Pipeline):
     def check(self) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        Also that lake tables are no other pipeline's, if their names are known. Raises `FileError`, `JobError` and
+        Also that lake tables belong to no other pipeline, if their names are known. Raises `FileError`, `JobError` and
         `RegistryError`.
         """
         with self.redaction.errors(), self.held():
@@ -192,16 +192,16 @@ class Pipeline(pipeline.Pipeline):
         stop: threading.Event | None = None,
         room: int = ROOM,
     ) -> None:
-        """Run batches: with `once` until all that there is now is read, else until `stop` is set.
+        """Run batches: with `once`, until all that is there now is read, else until `stop` is set.
 
         * `every` is how often a batch begins, in Spark's words.
         * `say` is called with the report of each batch, `begin` with the number of each before it is read, and with what it
           reads, and `seen` meanwhile with how many of its messages are converted, and whether these are all.
-        * `idle` is called whenever all that there was is read.
+        * `idle` is called whenever everything available has been read.
         * `room` is how many bytes of a batch's rows are held in memory.
 
-        A run goes on where the one before, on whichever runner, stopped or was killed. Raises `JobError` for faults of
-        no message, and `FileError` for a folder of another job.
+        A run resumes where the previous one, on either runner, stopped or was killed. Raises `JobError` for faults
+        other than a message's, and `FileError` for a folder of another job.
         """
         with self.redaction.errors(), self.held(), self.publisher() as publisher:
             sink = sink_of(self.sink)

@@ -111,7 +111,7 @@ class RejectCipher:
             ) from None
 
     def decrypted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return messages, in a batch of `sources.COLUMNS`, of which those are decrypted that are read again.
+        """Return messages, in a batch of `sources.COLUMNS`; those that are read again are decrypted.
 
         What cannot be decrypted stays as it is.
         """

@@ -28,7 +28,7 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
     * `from`: the name of tables: `table`, `database.table` or `database.schema.table`, with `*` for any text in a part.
     * `to`: their name where they are written, with as many parts; `{1}` is what the first `*` stands for, and so on.
     * `shards`: whether tables that get one name are written into one lake table, whose rows say in `_cdc_shard` which
-      one they are of.
+      one they are from.
     """
 
     pattern: str = msgspec.field(name="from")
@@ -61,13 +61,13 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_merging(self) -> bool:
-        """Whether tables with different names get one name: not all that tells their names apart is in it."""
+        """Whether tables with different names get one name, which lacks some of what distinguishes them."""
         return not {*self._numbers}.issuperset(range(1, self.pattern.count(_STAR) + 1))
 
     def target(self, table: TableName) -> TableName | None:
         """Return what a table is called; None if the route does not fit it.
 
-        The parts of its name in front of those that the route has stay.
+        Parts of its name before those in the route are kept.
         """
         given = (table.database, table.schema, table.table)
         own, parts = [part for part in given if part is not None], self.pattern.split(".")
@@ -100,7 +100,7 @@ class Routes:
 
     @property
     def merging(self) -> Route | None:
-        """The first route that writes several tables into one without a word on shards; None if none does."""
+        """The first route that writes several tables into one without `shards`; None if none does."""
         targets = [route.to for route in self._routes]
         merging = (route for route in self._routes if route.is_merging or targets.count(route.to) > 1)
         return next((route for route in merging if not route.shards), None)

@@ -133,15 +133,15 @@ class TableForms:
 class LakeSettings:
     """What is written to which lake. Raises `ValueError`.
 
-    * `sink` (`DeltaLake` or `IcebergLake`): the lake; `Delta` and `Iceberg` of `cdcavro.spark.lake` are such, too.
+    * `sink` (`DeltaLake` or `IcebergLake`): the lake; `Delta` and `Iceberg` of `cdcavro.spark.lake` are subclasses.
     * `is_current` and `is_changelog` (bool): whether a table's current state is written, and its changelog.
     * `behavior` (str), `guard` (timedelta): as in `CurrentState`.
     * `parallel` (int): how many tables are written at a time.
     * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
     * `warehouse` (str or None): the folder of an Iceberg catalog of files; Spark has it in its session's settings.
-    * `is_native` (bool): whether small batches are written without plans of Spark's, where this process reaches the lake.
-    * `catalog` (Mapping[str, str]): the properties of an Iceberg catalog that is a server or a database, as pyiceberg names
-      them, or of the metastore in which tables of Delta Lake have names besides; their values are not shown.
+    * `is_native` (bool): whether small batches are written without Spark plans, if this process reaches the lake.
+    * `catalog` (Mapping[str, str]): the properties of an Iceberg catalog that is a server or a database, as pyiceberg
+      names them, or of the metastore that also names Delta Lake tables; their values are not shown.
     * `template` (str or None): what tables are called in the lake, such as `lake.{database}_{table}`; by default as they
       are in the source.
     * `change_columns` (tuple of str): the columns about the change of a row that lake tables have, by the words of
@@ -151,8 +151,8 @@ class LakeSettings:
       versions of rows.
     * `table_forms` (tuple[tuple[str, str], ...]): patterns of the names of tables that have another form, as in
       `TableForms`.
-    * `complete_minutes` (float): how many minutes apart lake tables are told up to when they are complete, each by a
-      commit of its own behind one with rows; 0 for each batch.
+    * `complete_minutes` (float): how many minutes apart lake tables are marked as complete up to a time, each by a
+      separate commit after one with rows; 0 for each batch.
     """
 
     sink: DeltaLake | IcebergLake
@@ -222,12 +222,12 @@ class KafkaTopics:
 
     * `servers` (str): `host:port` of some brokers, separated by commas.
     * `topic` (str): what topics are called, with `{name}` for the name of the table, or one topic for all.
-    * `options` (Mapping[str, str]): those of Spark's sink of Kafka, such as `kafka.security.protocol`; their values are
+    * `options` (Mapping[str, str]): those of Spark's Kafka sink, such as `kafka.security.protocol`; their values are
       not shown.
     * `shards` (str or None): `blob` or `tuple`, the rule by which the partition is chosen; by default Kafka's own.
     * `tombstones` (bool): whether a record without a value follows a delete.
     * `truncates` (bool): whether a TRUNCATE is a record.
-    * `partitions` and `replication` (int or None): of topics that are created; by default as the brokers say.
+    * `partitions` and `replication` (int or None): those of created topics; by default as the brokers say.
     * `parallel` (int): how many tables are written at a time.
     * `is_connect` (bool): whether keys and values have the schemas of Kafka Connect's converters, for Debezium's consumers.
     """

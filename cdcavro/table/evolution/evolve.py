@@ -169,9 +169,9 @@ def create_table(
 ) -> TableSchema:
     """Return the first version of a table's schema, made from its name and columns.
 
-    `key` are the names of the key columns, ignored unless all of them are among the columns; one that stands there
-    twice counts once. `source` (`Source`) decides how types are read; `given` (`TypeOverrides`) holds types that
-    replace the stated ones. Raises `SchemaError`.
+    `key` are the names of the key columns, ignored unless all of them are among the columns; duplicates count once.
+    `source` (`Source`) decides how types are read; `given` (`TypeOverrides`) holds types that replace the stated ones.
+    Raises `SchemaError`.
     """
     check_columns(columns)
     source = source_of(source or Source(), table)

@@ -115,13 +115,12 @@ def _typed_lines(
 
 
 class MessageTyper:
-    """Turns the messages of one format into typed rows, by the `Tables` that the exact way works with, too.
+    """Converts the messages of one format to typed rows, with the same `Tables` as the exact path.
 
-    `unavailable` is as in `to_changes`. `is_all_learned` says that the tables learn nothing any more, so that what
-    `Tables.find` finds for a pattern holds. With a `clock` (`Clock`), rows in columns have their order values, and the
-    clock moves on with their lanes. With `is_of_one_topic`, all that arrives does so in the same topic, which may name
-    its table. One thread at a time may use it. Where nothing is compiled, everything goes the
-    exact way.
+    `unavailable` is as in `to_changes`. `is_all_learned` says that the tables learn nothing more, so that what
+    `Tables.find` returns for a pattern holds. With a `clock` (`Clock`), rows in columns have their order values, and
+    the clock moves on with their lanes. With `is_of_one_topic`, everything arrives in the same topic, which may name
+    its table. One thread at a time may use it. If nothing is compiled, everything takes the exact path.
 
     Fields:
 
@@ -189,13 +188,13 @@ class MessageTyper:
         return typed, refused
 
     def changes(self, message: bytes) -> list[Change]:
-        """Return the changes of a message, the exact way. Raises as `to_changes` does."""
+        """Return the changes of a message, by the exact path. Raises as `to_changes` does."""
         return to_changes(
             message, self._format.name, zone=self._tables.zone, members=False, unavailable=self._unavailable
         )
 
     def type_by_pattern(self, message: bytes, place: Arrival | None = None) -> list[TypedPayload] | None:
-        """Return the rows of a message whose pattern is known; None for one that has to go the exact way."""
+        """Return the rows of a message whose pattern is known; None for one that must take the exact path."""
         if self._edits != self._tables.edits:
             self._forget()
         is_named, turn = self._is_named_by_topic(place), self._turn
@@ -214,10 +213,10 @@ class MessageTyper:
     def learn(
         self, message: bytes, changes: Sequence[Change], typed: Sequence[TypedChange], place: Arrival | None = None
     ) -> bool:
-        """Learn the pattern of a message that went the exact way, and return whether it is known now.
+        """Learn the pattern of a message that took the exact path, and return whether it is known now.
 
-        `changes` are what `to_changes` made of the message, and `typed` what `Tables.add` made of these at `place`. Of
-        a message that is a packet, the patterns of its lines are learned, and it is not said whether all are known.
+        `changes` are what `to_changes` made of the message, and `typed` what `Tables.add` made of these at `place`. If
+        the message is a packet, the patterns of its lines are learned, and it is not said whether all are known.
         """
         if self._lines is None:
             return self._learn(message, message, changes, typed, place)

@@ -104,7 +104,7 @@ class TableWriter:
         return self.schema is schema and self._columns is columns and (self._source is source or self._source == source)
 
     def row_program(self, key: Sequence[str], *, is_sent: bool = True) -> RowProgram | None:
-        """Return the program that writes rows as this writer does, but for what belongs to a pattern of messages.
+        """Return the program that writes rows as this writer does, except for what belongs to a pattern of messages.
 
         `key` are the names of the columns whose change splits an update; None if the rows do not have them all. With
         `is_sent`, values are as the format sends them, otherwise as changes have them.
