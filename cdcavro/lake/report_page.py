@@ -354,7 +354,7 @@ code{font:.88em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-s
 .tiles dt{color:var(--soft);font-size:.85rem}.tiles dd{margin:0;font-size:1.25rem;white-space:nowrap;font-variant-numeric:tabular-nums}
 .tiles small{font-size:.8rem;color:var(--soft)}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,25rem),1fr));gap:1rem;margin-top:1.2rem}
-figure{margin:0;padding:.8rem 1rem .6rem;background:var(--card);border:1px solid var(--line);border-radius:.5rem;min-width:0}
+figure{margin:0;padding:.8rem 1rem .6rem;background:var(--card);border:1px solid var(--line);border-radius:.5rem;min-width:0;container-type:inline-size}
 figcaption{font-weight:600;margin-bottom:.2rem}figcaption small{font-weight:400}
 .plot{position:relative;margin:.9rem 1.2rem 2.7rem 3.4rem}.plot svg{display:block;width:100%;height:12rem;overflow:visible}
 .x,.y{position:absolute;color:var(--soft);font-size:.78rem;line-height:1.25;font-variant-numeric:tabular-nums}
@@ -373,7 +373,11 @@ path.edge{fill:none}
 .legend li.red::before{background:var(--red)}.legend li.sky::before{background:var(--sky)}
 .legend li.gold::before{background:var(--gold)}.legend li.rose::before{background:var(--rose)}
 .legend li.flag::before{width:0;height:1em;border-radius:0;border-left:1px dashed var(--rose);background:none;vertical-align:middle}
-.frame{overflow-x:auto;border:1px solid var(--line);border-radius:.5rem;margin:.6rem 0}
+.frame{overflow-x:auto;border:1px solid var(--line);border-radius:.5rem;margin:.6rem 0;background:
+linear-gradient(90deg,var(--paper) 40%,transparent) 0/2.5rem 100% no-repeat local,
+linear-gradient(270deg,var(--paper) 40%,transparent) 100%/2.5rem 100% no-repeat local,
+linear-gradient(90deg,var(--line),transparent) 0/1rem 100% no-repeat,
+linear-gradient(270deg,var(--line),transparent) 100%/1rem 100% no-repeat}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{padding:.35rem .7rem;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 th{background:var(--card);font-weight:600;white-space:nowrap}tbody tr:last-child td{border-bottom:0}
@@ -383,7 +387,9 @@ td{min-width:3rem;max-width:34rem}td ul{margin:0;padding-left:1.1rem}
 .wide{min-width:16rem}.t{white-space:nowrap}.name{min-width:9rem;display:block}.bad{color:var(--red)}
 .dense th,.dense td{padding:.3rem .45rem;min-width:0;font-size:.8rem}.dense th{white-space:normal;vertical-align:bottom}
 summary{cursor:pointer;margin:.6rem 0}
-@media (max-width:640px){.x span:nth-child(even){display:none}.plot{margin-left:2.9rem}.y{width:2.8rem}
+@container (max-width:30rem){.x span:nth-child(even){display:none}}
+@media (max-width:640px){.plot{margin-left:2.9rem}.y{width:2.8rem}.name{min-width:7rem}.wide{min-width:12rem}
 th,td{padding:.3rem .5rem}.bar{width:6rem}.charts{gap:.7rem}figure{padding:.7rem .6rem .4rem}}
+@media (max-width:426px){.tiles{grid-template-columns:1fr 1fr}.tiles div:last-child:nth-child(odd){grid-column:span 2}}
 @media print{.frame{overflow:visible}figure,tr{break-inside:avoid}}
 """
