@@ -205,9 +205,14 @@ class KilledPipeline:
         """Return after how many seconds it is killed at most, at a random time."""
         raise NotImplementedError
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of its process, which imports from the tests."""
+        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+        return {**os.environ, "PYTHONPATH": path}
+
     def kill(self, point: str) -> bool:
         """Run the pipeline until it is killed at a point; return whether it was, and did not end before."""
-        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         log = (self.folder / "child.log").open("ab")
         with (
             log,
@@ -216,7 +221,7 @@ class KilledPipeline:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": path},
+                env=self.environment,
             ) as child,
         ):
             try:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -21,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -42,6 +45,7 @@ from cdcavro.sync.reading import stored_state
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.stored_state import StoredState
 from cdcavro.table.tables import REJECT
+from support import kills as ways
 from support.avro_changes import changes_in, listed
 from support.kills import RANDOM, KilledPipeline, at, behind_writing, die, differences, freed, when, within
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
@@ -230,12 +234,18 @@ class LocalTrial(KilledPipeline):
         with stored_state.state_folder(self.state or str(self.folder / "state"), is_changed=True) as folder:
             yield folder
 
-    def command(self, point: str) -> list[str | Path]:
-        """Return the command that runs the pipeline until it is killed at a point."""
+    def command(self, point: str, *, is_interrupted: bool = False) -> list[str | Path]:
+        """Return the command that runs the pipeline until it is killed at a point, or interrupted as by Ctrl-C."""
         said = {"sink": self.sink, "lake": str(self.lake), "is_plain": self.is_plain, "calls": 0}
+        said["is_interrupted"] = is_interrupted
         if point == CALL:
             said["calls"] = self.draw.randrange(1, self.calls)
         return [sys.executable, __file__, "--child", self.job().config(), point, json.dumps(said)]
+
+    def interrupt(self, point: str) -> subprocess.CompletedProcess[str]:
+        """Run the pipeline until it is interrupted at a point, and return how it ended."""
+        command = self.command(point, is_interrupted=True)
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
 
     def longest(self) -> float:
         """Return after how many seconds it is killed at most, at a random time."""
@@ -271,6 +281,8 @@ def _run_child() -> None:
     if said["is_plain"]:
         remove_marks()
     stored_state.LEASE = LEASE  # type: ignore[misc]
+    if said["is_interrupted"]:
+        ways.die = partial(os.kill, os.getpid(), signal.SIGINT)  # type: ignore[assignment]
     every: Mapping[str, Callable[[Path], None]] = {**POINTS[said["sink"]], **WAITING, **FREED, **STORED}
     if point in every:
         every[point](Path(said["lake"]))

@@ -99,25 +99,25 @@ class LocalBatch:
         copied = knowledge.of_tasks.copier()
         shares = _shares(self.lanes, self.threads)
 
-        counts = [0] * len(shares)
+        counts, is_over = [0] * len(shares), threading.Event()
 
         def batches(own: int) -> Iterator[pa.RecordBatch]:
-            for lane in shares[own]:
-                for batch in lane.batches(self.notes.append):
-                    yield batch
-                    counts[own] += batch.num_rows
-                    self.seen(sum(counts), is_all=False)
+            for batch in _batches(shares[own], self.notes.append, is_over):
+                yield batch
+                counts[own] += batch.num_rows
+                self.seen(sum(counts), is_all=False)
 
         def run(own: int) -> None:
             convert = converter(copied())
-            for outcomes in convert(batches(own)):
-                store.add(outcomes)
+            with _ending(is_over):
+                for outcomes in convert(batches(own)):
+                    store.add(outcomes)
 
         try:
             if len(shares) == 1:
                 run(0)
             else:
-                with ThreadPoolExecutor(max(1, len(shares))) as pool:
+                with ThreadPoolExecutor(len(shares)) as pool, _ending(is_over):
                     list(pool.map(run, range(len(shares))))
             self.seen(sum(counts), is_all=True)
             halves = store.take_halves()
@@ -132,6 +132,25 @@ class LocalBatch:
     def marks(self, files: Iterable[str]) -> list[str]:  # noqa: ARG002  the lanes say it themselves
         """Return what was said of files while they were read."""
         return sorted(set(self.notes))
+
+
+def _batches(lanes: Sequence[Lane], say: Say, is_over: threading.Event) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of lanes, no more once `is_over` is set."""
+    for lane in lanes:
+        for batch in lane.batches(say):
+            if is_over.is_set():
+                return
+            yield batch
+
+
+@contextmanager
+def _ending(others: threading.Event) -> Iterator[None]:
+    """Let an error, or Ctrl-C, end what other threads do, too: they would read all that there is."""
+    try:
+        yield
+    except BaseException:
+        others.set()
+        raise
 
 
 def _shares(lanes: Sequence[Lane], count: int) -> list[list[Lane]]:

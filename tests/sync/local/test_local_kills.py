@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from re import fullmatch
 
 import pytest
 
+from cdcavro.cli.group import INTERRUPTED
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.table.tables import REJECT
 from support.kafka_server import Broker
@@ -29,6 +31,23 @@ def test_what_is_killed_goes_on_as_if_it_had_not_been(tmp_path: Path, sink: str)
     for point in POINTS[sink]:
         trial.feed(2)
         assert trial.kill(point), point
+    assert trial.finish() == []
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_an_interrupt_within_a_batch_ends_with_a_sentence_and_the_next_run_goes_on(tmp_path: Path, sink: str):
+    """Wherever in it Ctrl-C comes: the sentence says which batch was done, there is no traceback, the exit code is 130."""
+    trial = LocalTrial(tmp_path / "interrupted", sink, str(tmp_path / "wh"), seed=16)
+    for point in ("behind the plan", "before the state", *POINTS[sink]):
+        trial.feed(2)
+        done = trial.interrupt(point)
+        (said,) = [line for line in done.stderr.splitlines() if line.startswith("interrupted")]
+        assert (done.returncode, "Traceback" in done.stderr) == (INTERRUPTED, False), (point, done)
+        assert fullmatch(
+            r"interrupted: (no batch was done|batch \d+ was the last that was done)\."
+            rf" The same command resumes from there, with the state in {trial.folder}/state",
+            said,
+        ), (point, done)
     assert trial.finish() == []
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import threading
 from base64 import b64encode
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -36,6 +39,7 @@ from support.messages import canal
 from support.moved_keys import MOVES, format_of, moving
 from support.rows_trial import ZONE
 from support.shop_tables import MESSAGES
+from support.task_batches import batch_of
 
 CANAL = Formats("canal")
 SOON = "1 millisecond"
@@ -295,6 +299,24 @@ def test_a_fault_of_one_thread_stops_the_batch(job):
     with pytest.raises(JobError, match=r"0002[.]zst"):
         _batch(made.folder / "in", spill, threads=4, room=1)
     assert not spill.exists() or not list(spill.iterdir())
+
+
+def test_an_interrupt_ends_all_threads_of_a_batch_long_before_its_lanes_end(tmp_path: Path):
+    """As an error of one of them does: what is left to read may take minutes."""
+    read: Counter[int] = Counter()
+
+    def batches(partition: int, _: Any) -> Iterator[pa.RecordBatch]:
+        for i in range(1_000):
+            if (partition, i) == (1, 10):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            read[partition] += 1
+            yield batch_of([(None, row(i))], first=i, partition=partition)
+
+    lanes, settings = [Lane(1, partial(batches, i)) for i in range(2)], Settings(formats=CANAL)
+    batch = LocalBatch(lanes, tmp_path / "spill", threads=2)
+    with pytest.raises(KeyboardInterrupt):
+        convert(batch.convert, TypedRows(settings.tables()), settings, is_reduced=False)
+    assert 10 < read.total() < 1_000
 
 
 @pytest.mark.parametrize("name", ["spill", "batches", "checkpoint", "rejects", "account.json"])
