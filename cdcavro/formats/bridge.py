@@ -234,10 +234,16 @@ def _whole_rows(
 
 
 def _member(meant: _Meant, record: Record, meaning: str) -> Row | None:
+    row: Row | None
     if meaning == "row" and meant.beside is not None:
-        return {name: value for name, value in record.items() if name not in meant.beside}
-    row: Row | None = at(record, *meant.paths[meaning]) if meaning in meant.paths else None
+        row = _columns(record, meant.beside)
+    else:
+        row = at(record, *meant.paths[meaning]) if meaning in meant.paths else None
     return row if row is None or not meant.unstated else _stated_columns(row, meant.unstated)
+
+
+def _columns(row: Row, beside: frozenset[str]) -> Row:
+    return {name: value for name, value in row.items() if name not in beside}
 
 
 def _stated_columns(row: Row, unstated: str) -> Row:
@@ -313,7 +319,7 @@ def _record(meant: _Meant, change: Change, spelled: list[tuple[tuple[str, ...], 
             values[meaning] = _spell_time(getattr(change, name), _unit(meant, meaning, change.op), zone)
     if is_row or change.before is not None or change.after is not None:
         values |= _rows(meant, change)
-    record: Record = {} if meant.beside is None else _member(meant, values.pop("row", None) or {}, "row") or {}
+    record: Record = {} if meant.beside is None else _columns(values.pop("row", None) or {}, meant.beside)
     for path, word in spelled:
         _put(record, path, word)
     for meaning, path in meant.paths.items():

@@ -11,7 +11,8 @@ Source: Oracle GoldenGate for Big Data, "Using the Pluggable Formatters": the JS
 * `op_ts` has no zone: it is of the zone that is given. `current_ts` is of the zone of another process, so that it may be
   hours away, and no change has it.
 * The transaction is `xid`, or the token `6`. No message is a statement.
-* All names are those of the formatter's default; a message of the row model, or with other names, has no row.
+* All names are those of the formatter's default; a message with other names has no row, nor has one of the row model,
+  which is `goldengate_row`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `tells` | list of strings | any of these values identifies the format |
 | `version` | true | this member says the version of the format; others than those in `tells` are remarked on |
 | `necessary` | true | a message without one of the values in `tells` is none of this format; without `tells`, one of the words in `ops` |
+| `necessary` | list of strings | a message without one of these values is none of this format, unless the format is named |
 | `operation` | true | this member says what kind of change the message is; of several the first that has a value |
 | `ops` | object | what the words of the operation mean, each as a symbol of `ChangeOp` in `change.avsc`; under `""` none |
 | `means` | one of `MEANINGS` | what this member is of a change, for the default bridge; its `part` follows |
@@ -144,7 +145,7 @@ class FieldRule:
     members: str = ""
     tells: bool | tuple[str, ...] = False
     version: bool = False
-    necessary: bool = False
+    necessary: bool | tuple[str, ...] = False
     operation: bool = False
     ops: Mapping[str, str] = field(default_factory=dict)
     means: str = ""
@@ -159,6 +160,8 @@ class FieldRule:
     @property
     def necessary_values(self) -> tuple[str, ...]:
         """The values of which one is necessary, if this member is."""
+        if isinstance(self.necessary, tuple):
+            return self.necessary
         return self.tells if isinstance(self.tells, tuple) else () if self.tells else tuple(self.ops)
 
 
@@ -238,9 +241,9 @@ def field_rule(declared: Field) -> FieldRule:
         required=_flag(attribute, "required", declared.name),
         text=_flag(attribute, "text", declared.name),
         members=_take(attribute, "members", "", lambda value: value in ("rest", "extras"), declared.name),
-        tells=_tells(attribute, declared.name),
+        tells=_words(attribute, "tells", declared.name),
         version=_flag(attribute, "version", declared.name),
-        necessary=_flag(attribute, "necessary", declared.name),
+        necessary=_words(attribute, "necessary", declared.name),
         operation=_flag(attribute, "operation", declared.name),
         ops=_take(attribute, "ops", {}, _are_words, declared.name),
         means=means,
@@ -254,7 +257,7 @@ def field_rule(declared: Field) -> FieldRule:
         raise SchemaError(declared.name, f"the attribute json has no key {shown(min(attribute))}")
     if (_TIME in rule.part or means in _TIMES) != bool(rule.unit):
         raise SchemaError(declared.name, "a time has a unit, and nothing else has")
-    if rule.necessary and not rule.necessary_values:
+    if rule.necessary is not False and not rule.necessary_values:
         raise SchemaError(declared.name, "a necessary value is one of those in json.tells or json.ops")
     if rule.required == is_nullable(declared.type) and not rule.members:
         raise SchemaError(declared.name, "a field is either nullable or required")
@@ -390,10 +393,10 @@ def _flag(attribute: dict[str, Any], key: str, where: str) -> bool:
     return _take(attribute, key, None, lambda value: value is True, where) is True
 
 
-def _tells(attribute: dict[str, Any], where: str) -> bool | tuple[str, ...]:
-    tells = attribute.pop("tells", False)
-    if _are_strings(tells):
-        return tuple(tells)
-    if not isinstance(tells, bool):
-        raise SchemaError(where, "json.tells is neither true nor a list of strings")
-    return tells
+def _words(attribute: dict[str, Any], key: str, where: str) -> bool | tuple[str, ...]:
+    words = attribute.pop(key, False)
+    if _are_strings(words):
+        return tuple(words)
+    if not isinstance(words, bool):
+        raise SchemaError(where, f"json.{key} is neither true nor a list of strings")
+    return words

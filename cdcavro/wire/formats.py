@@ -28,6 +28,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "datahub_tuple",
     "debezium",
     "maxwell",
+    "goldengate_row",
     "goldengate",
     "debezium_flat",
     "aws_dms",

@@ -50,6 +50,7 @@ def _text_record(said, field=("text", "string")):
             _NULLABLE,
             FieldRule("a", necessary=True, ops={"i": "INSERT"}),
         ),
+        ({"necessary": ["1", "2"]}, _NULLABLE, FieldRule("a", necessary=("1", "2"))),
     ],
 )
 def test_field_says_its_rule(said, type, rule):
@@ -88,6 +89,8 @@ def test_field_says_its_rule(said, type, rule):
             _NULLABLE,
             "schema a: a necessary value is one of those in json.tells or json.ops",
         ),
+        ({"necessary": []}, _NULLABLE, "schema a: a necessary value is one of those in json.tells or json.ops"),
+        ({"necessary": "x"}, _NULLABLE, "schema a: json.necessary is neither true nor a list of strings"),
         ({"ops": ["INSERT"]}, _NULLABLE, "schema a: json.ops is not one of its values"),
         ({"ops": {"i": 1}}, _NULLABLE, "schema a: json.ops is not one of its values"),
         ({}, "int", "schema a: a field is either nullable or required"),

@@ -215,6 +215,7 @@ def test_formats_stand_in_the_order_of_precedence():
         ("oms_canal", "canal"),
         ("oms_dataworks", "datahub_blob"),
         ("canal", "maxwell"),
+        ("goldengate_row", "goldengate"),
     ]
     assert [pair for pair in pairs if cdcavro.FORMATS.index(pair[0]) > cdcavro.FORMATS.index(pair[1])] == []
 
@@ -509,7 +510,10 @@ def test_a_format_is_described_by_the_members_that_it_needs():
 @pytest.mark.parametrize(
     ("message", "hint"),
     [
-        ({"op_type": "I", "table": "t", "note": 1}, "; did you mean goldengate? It has op_type and one of op_ts, pos"),
+        (
+            {"op_type": "I", "table": "t", "note": 1},
+            "; did you mean goldengate_row? It has op_type and one of op_ts, current_ts, pos",
+        ),
         (
             {"typ": "INSERT", "table": "t", "database": "d", "sql": ""},
             "; did you mean oms_canal? It has type and one of",
