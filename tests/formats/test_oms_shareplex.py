@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from zoneinfo import ZoneInfo
+
 import pytest
 
 import cdcavro
+from cdcavro.change import Arrival
+from cdcavro.change.order import in_order
+from cdcavro.engine.machine import COMPILED
+from cdcavro.table import TypeOverrides
+from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
 from support.roundtrip import assert_fast, assert_golden, avro, error_of, golden_cases
+from support.typed import read
 
 
 def _meta(members: str) -> str:
@@ -97,3 +107,74 @@ def test_unknown_members_are_kept_where_they_were():
 def test_structure_is_not_bent(sent, sentence):
     """What is not shaped like a SharePlex message is refused with its place."""
     assert error_of(cdcavro.encode, sent, "oms_shareplex") == sentence
+
+
+def of_dts(op: str, seq: int, data: dict[str, object], key: dict[str, object] | None = None, **members: object) -> str:
+    """Return a message as Alibaba DTS sends it from Oracle: all of `meta` that it documents, and texts as values."""
+    meta = {
+        "time": "2023-11-14T22:13:21",
+        "userid": 84,
+        "op": op,
+        "scn": "14589063118712",
+        "rowid": "AAATGpAAIAAItcIAAA",
+    }
+    meta |= {"trans": "7.0.411499", "seq": seq, "size": 3, "table": "SHOP.ORDERS", "idx": f"{seq}/3"}
+    meta |= {"posttime": "2023-11-14T22:13:52"} | members
+    message = {"meta": meta, "data": data} | ({} if key is None else {"key": key})
+    return json.dumps(message, separators=(",", ":"))
+
+
+OF_DTS = [
+    of_dts("ins", 1, {"ID": "7", "AMOUNT": "1.20", "NOTE": None}),
+    of_dts("upd", 2, {"AMOUNT": "2.40"}, {"ID": "7", "AMOUNT": "1.20", "NOTE": None}),
+    of_dts("del", 3, {"ID": "7", "AMOUNT": "2.40", "NOTE": None}),
+]
+
+
+@pytest.mark.parametrize("text", OF_DTS)
+def test_a_message_of_alibaba_dts_is_one(text):
+    """Its `userid`, which OMS does not send, comes back, and so does the order of its members."""
+    assert cdcavro.sniff(text) == "oms_shareplex"
+    assert json.loads(cdcavro.decode(cdcavro.encode(text, "oms_shareplex"), "oms_shareplex")) == json.loads(text)
+    assert avro("oms_shareplex", text)["extras"]["/meta/userid"] == "84"
+
+
+def test_changes_of_alibaba_dts_have_times_in_utc_and_oracles_order():
+    """`scn` is one number, whatever its length, then `idx` and `seq` count; the transaction is Oracle's."""
+    changes = [cdcavro.to_changes(text, "oms_shareplex", zone=ZoneInfo("UTC"))[0] for text in OF_DTS]
+    assert [(one.op, one.before, one.after) for one in changes] == [
+        ("INSERT", None, {"ID": "7", "AMOUNT": "1.20", "NOTE": None}),
+        ("UPDATE", {"ID": "7", "AMOUNT": "1.20", "NOTE": None}, {"ID": "7", "AMOUNT": "2.40", "NOTE": None}),
+        ("DELETE", {"ID": "7", "AMOUNT": "2.40", "NOTE": None}, None),
+    ]
+    assert [one.position for one in changes] == [(14_589_063_118_712, place, place) for place in (1, 2, 3)]
+    assert {(one.event_time, one.system_time) for one in changes} == {(1_700_000_001_000_000, 1_700_000_032_000_000)}
+    assert {(one.source.database, one.source.table, one.transaction) for one in changes} == {
+        ("SHOP", "ORDERS", "7.0.411499")
+    }
+    longer = cdcavro.to_changes(of_dts("ins", 1, {"ID": "8"}, scn="100000000000000"), "oms_shareplex")
+    assert in_order([*longer, *changes]) == [*changes, *longer]
+    (zoned,) = cdcavro.to_changes(of_dts("ins", 1, {"ID": "8"}, time="2023-11-14T22:13:21Z"), "oms_shareplex")
+    assert zoned.event_time == 1_700_000_001_000_000
+
+
+@pytest.mark.parametrize("op", ["TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER"])
+def test_operations_that_alibaba_dts_documents_without_a_sample_change_no_rows(op):
+    """Nothing says what stands beside them; with a row they are rejects."""
+    (change,) = cdcavro.to_changes(of_dts(op, 1, {}), "oms_shareplex")
+    assert change.op == "OTHER"
+
+
+def test_rows_of_alibaba_dts_are_typed_by_the_engine():
+    """As the exact way types them, by the types and the key that are given."""
+    types = TypeOverrides.from_mapping({"SHOP.ORDERS": {"ID": "bigint", "AMOUNT": "decimal(10,2)"}})
+    typer = MessageTyper("oms_shareplex", Tables(given=types, zone=ZoneInfo("UTC")))
+    rows = [list(typer.add(text, Arrival(file="f", line=1))) for _ in range(2) for text in OF_DTS]
+    if COMPILED:
+        assert [typer.type_by_pattern(text.encode()) is not None for text in OF_DTS] == [True] * 3
+    found = [read(row.payload, row.schema.envelope) for made in rows[3:] for row in made]
+    images = [
+        tuple(one[side] and (one[side]["ID"], str(one[side]["AMOUNT"])) for side in ("before", "after"))
+        for one in found
+    ]
+    assert images == [(None, (7, "1.20")), ((7, "1.20"), (7, "2.40")), ((7, "2.40"), None)]
