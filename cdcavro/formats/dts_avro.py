@@ -14,6 +14,8 @@ Source: Alibaba Cloud, "Data formats of a Kafka cluster" of Data Transmission Se
   is read by its `objectName` and its tag, as bytes are.
 * Tables are the physical ones, also where tags name the logical ones.
 * `sourceTxid` is no transaction where it is 0. `bornTimestamp` is seconds or milliseconds, so no change has it.
+* A value that is no text in its character set, or whose set is not known (`exact/character_sets.py`), is base64 in the
+  row, and `unreadable` names it: its record has no change. So it is where MySQL and Python differ on what bytes mean.
 * A record of 48 bytes that is no record only moves the consumer's offset on, and is kept as it is.
 """
 
@@ -26,17 +28,19 @@ from cdcavro.change.model import DDL, replace
 from cdcavro.change.operations import statement_kind
 from cdcavro.engine.machine import ImageReader
 from cdcavro.engine.program import Program
+from cdcavro.errors import StructureError, shown
+from cdcavro.exact.character_sets import CODECS_OF_CHARSETS
 from cdcavro.exact.jsontext import MAX_LENGTH, parse_fast, render
 from cdcavro.exact.jsonvalues import string_at
 from cdcavro.formats.bridge import Bridge, log_position, schema_bridge
 from cdcavro.formats.dts_codec import (
-    CHARSETS,
     KEYS,
     MAX_ITEMS,
     NAMES,
     NUMBERED,
     OPERATIONS,
     SOURCES,
+    UNREADABLE,
     read_record,
     stated_names,
     write_record,
@@ -55,7 +59,12 @@ _NUMBERS: Final = 3
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
-    """Return the change of a record."""
+    """Return the change of a record. Raises `StructureError` for a value that is no text in its character set."""
+    unreadable = record.get(UNREADABLE)
+    for pointer, charset in unreadable.items() if type(unreadable) is dict else ():
+        is_known = str(charset).lower() in CODECS_OF_CHARSETS
+        expected = f"a text in the charset {shown(str(charset))}" if is_known else "a charset that is known"
+        raise StructureError(expected, "other bytes" if is_known else shown(str(charset)), pointer=pointer)
     stated = {name: value for name, value in stated_names(record).items() if "table" not in record or name == "key"}
     (change,) = _PLAIN.to_changes(stated | record, zone)
     if change.op == "QUERY" and change.ddl is not None:
@@ -139,7 +148,7 @@ def _stated(source: int, name: bytes | None, key: bytes | None) -> bytes:
 def _codec() -> Codec:
     sources, operations = ([render(word) for word in words] for words in (SOURCES, OPERATIONS))
     numbered = [render(word) for word in NUMBERED]
-    charsets = [name.encode() for name, codec in CHARSETS.items() if codec == "utf-8"]
+    charsets = [name.encode() for name, codec in CODECS_OF_CHARSETS.items() if codec == "utf-8"]
     program = Program(-1, array("i"), array("i"), array("i"), b"", (0, MAX_ITEMS, MAX_LENGTH))
     words = (sources, operations, numbered)
     reader = ImageReader(program, _LAYOUT, _values(), words, charsets, KEYS.encode(), _stated)

@@ -3,7 +3,8 @@
 A record has its columns and its rows as arrays beside each other, and each value is of one of twelve types of DTS. In
 the JSON a row is an object of plain values, as in other formats, and `beforeForms` and `afterForms` say how each value
 was sent, so that the same bytes can be written. What a value's form does not give back is kept in the form's `value`.
-Columns that the log does not have (EmptyObject NONE) are absent. Names, key, offset and transaction, which DTS has in
+Columns that the log does not have (EmptyObject NONE) are absent. A value that is no text in its character set is base64
+there, and `unreadable` says so. Names, key, offset and transaction, which DTS has in
 texts, stand in members of their own; the bytes are written without them.
 
 Source: `Record.avsc` of the clients of DTS, and how their `MysqlFieldConverter` prints values.
@@ -21,8 +22,9 @@ import msgspec
 from cdcavro.avro.binary import Buffer, write_bytes
 from cdcavro.engine.machine import Decoder
 from cdcavro.errors import PayloadError, StructureError, TextError, shown
+from cdcavro.exact.character_sets import CODECS_OF_CHARSETS, decode_text, encode_text
 from cdcavro.exact.instants import SECOND, from_text, to_utc
-from cdcavro.exact.jsontext import parse, render
+from cdcavro.exact.jsontext import escape, parse, render
 from cdcavro.exact.jsonvalues import base64_bytes, string_at
 from cdcavro.exact.numbers import ExactNumber, is_number, number, plain_text
 
@@ -71,24 +73,10 @@ _OF_FORMS: Final = {"precision": "precision", "scale": "scale", "charset": "char
     "type": "object",
     "symbol": "symbol",
 }
-# Character sets of the databases as Python has them; bytes of any other one are base64.
-CHARSETS: Final = {
-    **dict.fromkeys(("", "utf8", "utf8mb3", "utf8mb4", "utf-8", "al32utf8"), "utf-8"),
-    **dict.fromkeys(("ascii", "us7ascii"), "ascii"),
-    **dict.fromkeys(("latin1", "cp1252", "we8mswin1252"), "cp1252"),
-    **dict.fromkeys(("gbk", "zhs16gbk", "cp936"), "gbk"),
-    **dict.fromkeys(("gb18030", "zhs32gb18030"), "gb18030"),
-    **dict.fromkeys(("ucs2", "utf16", "al16utf16"), "utf-16-be"),
-    "gb2312": "gb2312",
-    "big5": "big5",
-    "utf16le": "utf-16-le",
-    "utf32": "utf-32-be",
-    "latin2": "iso8859-2",
-    "sjis": "shift_jis",
-    "cp932": "cp932",
-    "ujis": "euc_jp",
-    "euckr": "euc_kr",
-}
+UNREADABLE: Final = "unreadable"
+"""The member with the character set of each value that is no text that is known in it, by its JSON pointer."""
+# The character set of bytes that are no text.
+_BINARY: Final = "binary"
 _TIME: Final = re.compile(
     r"(?:(?P<y>[0-9]{4,9})-(?P<M>[0-9]{2,9})-(?P<d>[0-9]{2,9}))? ?"
     r"(?:(?P<sign>-)?(?P<H>[0-9]{2,9}):(?P<m>[0-9]{2,9}):(?P<s>[0-9]{2,9})(?:\.(?P<f>[0-9]{6}))?)?",
@@ -140,14 +128,30 @@ def _record(source: Decoder) -> Value:
     record["tags"] = _tags(source)
     fields = _text_or_array(source, record, "fields", "fieldsText", _field)
     number = record["source"]["sourceType"] in NUMBERED
+    unreadable: dict[str, str] = {}
     for side in ("before", "after"):
         values = _text_or_array(source, record, f"{side}Images", f"{side}Text", _value)
         if values is not None:
-            record[f"{side}Images"], record[f"{side}Forms"] = _row(fields or [], values, is_mysql=number)
+            row, forms = _row(fields or [], values, is_mysql=number)
+            record[f"{side}Images"], record[f"{side}Forms"] = row, forms
+            names = [f"/{side}Images/{escape(field['name'])}" for field in fields or []]
+            unreadable |= {
+                name: value["charset"]
+                for name, (kind, value) in zip(names, values, strict=True)
+                if _is_no_text(kind, value)
+            }
+    if unreadable:
+        record[UNREADABLE] = unreadable
     if source.position < source.end:
         # Records of older schemas end before it.
         record["bornTimestamp"] = source.read_long()
     return record
+
+
+def _is_no_text(name: str, value: Value) -> bool:
+    """Return whether a value has a character set, but is no text that is known in it."""
+    is_text = name == "Character" and value["charset"].lower() != _BINARY
+    return is_text and decode_text(value["value"], value["charset"]) is None
 
 
 def _tags(source: Decoder) -> dict[str, str]:
@@ -305,7 +309,8 @@ def _plain(name: str, value: Value, code: int | None) -> Any:
         text = repr(value["value"])
         return _WORDS.get(text) or number(text)
     if name == "Character":
-        return _decoded(value["value"], value["charset"])
+        decoded = decode_text(value["value"], value["charset"])
+        return b64encode(value["value"]).decode() if decoded is None else decoded
     if name == "Timestamp":
         at = value["timestamp"] * SECOND + value["millis"]
         text_at = to_utc(at) if 0 <= value["millis"] < SECOND else None
@@ -317,15 +322,6 @@ def _plain(name: str, value: Value, code: int | None) -> Any:
             return text_of_parts
         return f"{text_of_parts}{zone}" if zone[:1] in "+-Z" else f"{text_of_parts} {zone}"
     return b64encode(value["value"]).decode() if isinstance(value["value"], bytes) else value["value"]
-
-
-def _decoded(raw: bytes, charset: str) -> str:
-    """Return the text of bytes in a character set, or base64 if it is not known or the bytes are none in it."""
-    codec = CHARSETS.get(charset.lower())
-    try:
-        return raw.decode(codec) if codec is not None else b64encode(raw).decode()
-    except UnicodeDecodeError:
-        return b64encode(raw).decode()
 
 
 def _time_text(parts: list[int | None], code: int | None) -> str | int:
@@ -368,11 +364,7 @@ def _sent(name: str, plain: Any, form: Value) -> Value:
 
 
 def _encoded(text: str, charset: str) -> bytes | None:
-    codec = CHARSETS.get(charset.lower())
-    try:
-        return base64_bytes(text) if codec is None else text.encode(codec)
-    except UnicodeEncodeError:
-        return None
+    return encode_text(text, charset) if charset.lower() in CODECS_OF_CHARSETS else base64_bytes(text)
 
 
 def _time_parts(text: str, letters: str) -> list[int | None] | None:
@@ -560,7 +552,7 @@ def _value_of(row: Value, column: Any, form: Value | None, pointer: str) -> tupl
     text = render(plain).decode() if type(plain) in (dict, list) else plain
     value = _sent(name, text, form)
     if name == "Character" and form.get("charset") is not None and type(text) is str and value["value"] is None:
-        charset, is_known = shown(form["charset"]), form["charset"].lower() in CHARSETS
+        charset, is_known = shown(form["charset"]), form["charset"].lower() in CODECS_OF_CHARSETS
         expected = f"a text in the charset {charset}" if is_known else f"base64, as the charset {charset} is not known"
         raise StructureError(expected, shown(text), pointer=f"{pointer}/{column}")
     if any(item is None for item in value.values()):

@@ -92,6 +92,8 @@ def test_any_record_comes_back_to_the_byte(seed):
         (value("Float", value=0.1, precision=0, scale=0), 5, "0.1"),
         (value("Float", value=float("nan"), precision=0, scale=0), 5, '"NaN"'),
         (value("Character", charset="gbk", value="中".encode("gbk")), 253, '"中"'),
+        (value("Character", charset="latin1", value=b"\x80\x81"), 253, '"€\x81"'),
+        (value("Character", charset="cp932", value=b"\xfb\xfc"), 253, '"髙"'),
         (value("Character", charset="binary", value=b"\xff"), 254, '"/w=="'),
         (value("Timestamp", timestamp=1_700_000_000, millis=250_000), 7, '"2023-11-14T22:13:20.250000Z"'),
         (value("DateTime", **instant(2023, 1, 2, 3, 4, 5, 6)), 12, '"2023-01-02 03:04:05.000006"'),
@@ -115,6 +117,47 @@ def test_a_value_stands_in_the_row_as_the_clients_print_it(sent, number, plain):
     raw = packed(record({"c": number}, afterImages=[sent]))
     assert f'"afterImages":{{"c":{plain}}}' in get_format("dts_avro").text_of(raw).decode()
     assert cdcavro.decode(cdcavro.encode(raw, "dts_avro"), "dts_avro") == raw
+
+
+NO_TEXT = [
+    ("klingon", b"x", "a charset that is known, got 'klingon'"),
+    ("eucjpms", b"x", "a charset that is known, got 'eucjpms'"),
+    ("utf8mb4", b"\xff", "a text in the charset 'utf8mb4', got other bytes"),
+    ("sjis", b"\x81\x5f", "a text in the charset 'sjis', got other bytes"),
+]
+
+
+def texts(charset: str, *raws: bytes) -> bytes:
+    """Return a record that inserts a row with a text, and one more for each of the others."""
+    names = {"a": 8} | {f"b{i}": 253 for i, _ in enumerate(raws)}
+    values = [value("Character", charset=charset, value=raw) for raw in raws]
+    return packed(record(names, afterImages=[ROW_1[0], *values], tags={"pk_uk_info": '{"PRIMARY":["a"]}'}))
+
+
+@pytest.mark.parametrize(("charset", "raw", "sentence"), NO_TEXT)
+def test_a_value_that_is_no_text_in_its_charset_has_no_change(charset, raw, sentence):
+    """Base64 would be taken for the text; its record comes back, and the first such value is named."""
+    one = texts(charset, raw, b"\xff" if charset == "utf8mb4" else raw)
+    assert error_of(cdcavro.to_changes, one, "dts_avro") == f"dts_avro: $.afterImages.b0: expected {sentence}"
+    assert text_of(one)["unreadable"] == {"/afterImages/b0": charset, "/afterImages/b1": charset}
+    assert cdcavro.decode(cdcavro.encode(one, "dts_avro"), "dts_avro") == one
+
+
+@pytest.mark.parametrize(("charset", "raw", "sentence"), NO_TEXT)
+def test_a_pipeline_rejects_what_is_no_text_in_its_charset(charset, raw, sentence):
+    """Also where the engine types rows of the same table, and texts in other charsets."""
+    plain, other, wrong = texts("utf8mb4", b"x"), texts("gbk", "\u4e2d".encode("gbk")), texts(charset, raw)
+    tables = Tables()
+    Learner(tables).learn(cdcavro.to_changes(plain, "dts_avro"))
+    knowledge = Knowledge(tables, [], Formats("dts_avro"), None, is_all=True)
+    rows, summary = converted(knowledge, batch_of([(None, one) for one in (plain, plain, other, wrong, other)]))
+    assert summary["counts"]["written"] == 4
+    (reject,) = [row for row in rows if row["what"] != ROW]
+    assert (reject["offset"], reject["raw"]) == (3, wrong)
+    assert reject["reason"] == f"dts_avro: $.afterImages.b0: expected {sentence}"
+    (table,) = tables.tables
+    found = [read(row["payload"], table.schema.envelope)["after"]["b0"] for row in rows if row["what"] == ROW]
+    assert sorted(found) == ["x", "x", "\u4e2d", "\u4e2d"]
 
 
 def test_a_column_that_the_log_does_not_have_is_absent():
