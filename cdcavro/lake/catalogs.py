@@ -63,6 +63,8 @@ _ADDRESS: Final = re.compile(
     re.DOTALL,
 )
 _SECURITY: Final = re.compile(r"(?:(?:sslmode|sslrootcert)=[^&=?#]+(?:&(?!\Z)|\Z))+")
+# An address in which nobody takes a part of a password for a server or a port, and shows it.
+_CLEAR: Final = re.compile(r"[^@:]*://(?:[^@]*@)?(?:\[[^]@]*\]|[^@/?:]*)(?::[0-9]*)?(?:[/?][^@]*)?", re.DOTALL)
 _SQLITE: Final = "sqlite"
 _POSTGRESQL: Final = "postgresql"
 # The drivers of databases, and what begins the properties for which a library of Iceberg's is needed.
@@ -79,6 +81,12 @@ def check_catalog(properties: Mapping[str, str]) -> None:
     missing = [name for name in _NEEDED[kind] if not properties.get(name)]
     if missing:
         raise ValueError(f"a catalog of type {kind} needs {' and '.join(missing)}")
+    uri = properties.get("uri", "")
+    if kind == SQL and not uri.startswith(_SQLITE) and _CLEAR.fullmatch(uri) is None:
+        raise ValueError(
+            "the uri of a catalog of type sql has a server behind its one @, and a number as its port: in a password, @"
+            " is written %40"
+        )
 
 
 def check_metastore(properties: Mapping[str, str]) -> None:

@@ -25,12 +25,32 @@ REST = {"type": "rest", "uri": "https://c:8181", "credential": "me:secret", "war
         ({"type": "file"}, "the type of a catalog is rest, sql, hive, glue, nessie, not 'file'"),
         ({"type": "sql", "warehouse": "canary"}, "a catalog of type sql needs uri"),
         ({"type": "nessie"}, "a catalog of type nessie needs uri and warehouse"),
+        *[
+            ({"type": "sql", "warehouse": "w", "uri": f"postgresql{uri}"}, "in a password, @ is written %40")
+            for uri in ("://u:can@ry@h/d", "+psycopg://u:p?@canary/p@h:1/d", "://u:canary", "://u:canary/d", ":canary")
+        ],
     ],
 )
 def test_what_is_no_catalog_is_refused(stated: dict[str, str], said: str):
     """No value but the type is shown."""
     with pytest.raises(ValueError, match=f"{re.escape(said)}$"):
         check_catalog(stated)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgresql+psycopg://me:p%40s/s?:#@db:5432/ice?sslmode=require",
+        "postgresql://db/ice",
+        "postgresql://me:p@[::1]:5432/ice",
+        "postgresql://me:p@/ice?host=/run",
+        "mysql://me@db",
+        "sqlite:////a@b:c@d/c.db",
+    ],
+)
+def test_an_address_of_a_database_that_is_clear_is_taken(uri: str):
+    """A password may have all that ends none."""
+    check_catalog({"type": "sql", "uri": uri, "warehouse": "w"})
 
 
 @pytest.mark.parametrize(

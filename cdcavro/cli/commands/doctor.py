@@ -40,6 +40,7 @@ PURPOSES: Final = {
     "metrics": "sync --metrics: metrics and health over HTTP",
     "openlineage": "sync --openlineage: events on runs and lake tables",
     "opentelemetry": "sync --opentelemetry: metrics and spans by OTLP",
+    "postgresql": "sync --local: an Iceberg catalog in PostgreSQL",
     "registry": "a schema registry at an address",
     "spark": "Spark: run and sync on it, Columns",
     "store": "sync --local: a state in an object store",

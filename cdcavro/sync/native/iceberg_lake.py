@@ -32,6 +32,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, SetupError
+from cdcavro.lake.catalogs import SQL, TYPE
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, spark_name
@@ -67,6 +68,8 @@ _T = TypeVar("_T")
 _TRIES: Final = 5
 # So many seconds are waited, at most, before the second try.
 _WAIT: Final = 0.1
+# What catalogs are told by their types, unless their properties say otherwise: to replace connections that were ended.
+_DEFAULTS: Final[Mapping[str | None, dict[str, str]]] = {SQL: {"pool_pre_ping": "true"}}
 # What Java gives a new table.
 _NEW: Final = {"write.parquet.compression-codec": "zstd"}
 
@@ -85,7 +88,7 @@ class Connection:
     def catalog(self) -> Catalog:
         """The catalog. Raises `SetupError` if what pyiceberg needs for it is not installed, and `JobError`."""
         try:
-            return load_catalog(self._name, **self._properties)
+            return load_catalog(self._name, **_DEFAULTS.get(self._properties.get(TYPE), {}) | self._properties)
         except (NotInstalledError, ModuleNotFoundError) as error:
             raise SetupError(f"Iceberg's catalog {self._name}: {error}") from error
         except Exception as error:

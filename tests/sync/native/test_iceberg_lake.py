@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("pyiceberg")
 
 from cdcavro.errors import FileError, JobError, SchemaError
+from cdcavro.lake.catalogs import has_plain_names
 from cdcavro.lake.evolution import ADD, DROP, MARK, RENAME, WIDEN, LakeColumn, Step
 from cdcavro.lake.sql_statements import (
     AT,
@@ -38,11 +39,11 @@ from cdcavro.sync.native.iceberg_files import IcebergFiles
 from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg, NativeIcebergTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
+from support.catalog_servers import GLUE, POSTGRESQL, REST, SQL, CatalogServers
 from support.jobs import local_job
 from support.local_pipelines import ICEBERG
 from support.messages import canal
 from support.processes import free_ports
-from support.rest_catalog import rest_catalog
 from support.roundtrip import error_of
 
 NOW = datetime(2026, 11, 24, 1, 2, 3, 456_789, tzinfo=UTC)
@@ -495,19 +496,16 @@ def test_nothing_of_spark_is_imported():
     assert done.stdout == "set()\n"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A REST catalog that runs."""
-    with rest_catalog(tmp_path_factory.mktemp("catalog")) as address:
-        yield address
-
-
-@pytest.fixture(params=["sql", pytest.param("rest", marks=[pytest.mark.jvm, pytest.mark.timeout(600)])])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    """A catalog that is a database, or a server, which has the namespaces of other tests, too."""
-    if request.param == "rest":
-        return {"type": "rest", "uri": request.getfixturevalue("server")}
-    return {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
+@pytest.fixture(
+    params=[
+        SQL,
+        *[pytest.param(kind, marks=pytest.mark.slow) for kind in (POSTGRESQL, GLUE)],
+        pytest.param(REST, marks=[pytest.mark.jvm, pytest.mark.timeout(600)]),
+    ]
+)
+def catalog(request: pytest.FixtureRequest, servers: CatalogServers, tmp_path: Path) -> dict[str, str]:
+    """A catalog, which has the namespaces of other tests, too."""
+    return servers.properties(request.param, tmp_path)
 
 
 @pytest.mark.slow
@@ -544,7 +542,9 @@ def test_tables_of_a_catalog_have_each_change_once(catalog: dict[str, str], tmp_
 
 def test_a_commit_that_loses_in_a_catalog_is_made_again(catalog: dict[str, str]):
     """Nothing of the other writer's is lost, and nothing is there twice."""
-    made = NativeIceberg("ice", is_shared=True, connection=Connection("ice", catalog))
+    made = NativeIceberg(
+        "ice", is_shared=True, is_plain=has_plain_names(catalog), connection=Connection("ice", catalog)
+    )
     name = TableName(uuid4().hex, None, "t")
     made.make_room(name)
     table, rows = made.table(name), pa.table({"a": pa.array([1], pa.int32())})

@@ -366,7 +366,7 @@ def test_a_folder_has_the_name_that_others_give_it(address: str, name: tuple[str
         (
             LakeSettings(
                 IcebergLake("ice"),
-                catalog={"type": "sql", "uri": "postgresql://me:s/e@c@db:5432/ice", "warehouse": "/wh"},
+                catalog={"type": "sql", "uri": "postgresql://me:s/e%40c@db:5432/ice", "warehouse": "/wh"},
             ),
             [("postgresql://db:5432/ice", "d.t")],
         ),
