@@ -17,12 +17,13 @@ from msgspec import Struct
 
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import OWN, quote
+from cdcavro.lake.evolution import DROP, WIDEN
 from cdcavro.table.table_names import fits_caseless
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from cdcavro.lake.evolution import LakeColumn
+    from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.table.ddl.steps import TableName
 
 DELTA, ICEBERG = "delta", "iceberg"
@@ -124,6 +125,9 @@ _CALL: Final = re.compile(r"([A-Za-z]\w*)\(\s*(?:([0-9]+)\s*,)?\s*(.+?)\s*\)")
 _MOST_PARTS: Final = 1_000_000
 # Types, as Spark spells them, of whose values equal ones may differ, or of which no partition is made.
 _UNPARTING: Final = frozenset({"float", "double", "binary"})
+# Delta Lake's log has the values of partitions as texts, and an empty one is NULL; of times there are several spellings.
+# Of decimals, `deltalake` 1.6 writes -0.01 as `0.-1`.
+_PARTING_IN_DELTA: Final = re.compile(r"(?:tiny|small|big)?int|date|boolean|decimal\([0-9]+,0\)")
 
 
 class Partition(NamedTuple):
@@ -176,8 +180,8 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     * `match` (str): a pattern of the names of tables, as in `RowRule`.
     * `key` (tuple[str, ...]): the columns of the key of a table whose source states none.
     * `properties` (dict[str, str or int or bool]): properties of its lake tables.
-    * `partition` (tuple[str, ...]): columns, and transforms of columns, by which its Iceberg tables are partitioned, as
-      `Partition.of` takes them.
+    * `partition` (tuple[str, ...]): columns by which its lake tables are partitioned, and on Iceberg transforms of
+      columns, as `Partition.of` takes them.
     * `cluster` (tuple[str, ...] or None): columns by which the files of its Delta Lake tables are clustered when they
       are maintained; an empty tuple ends that, and None leaves it as it is.
     """
@@ -240,13 +244,26 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
                 "cluster in [[table]] is of Delta Lake tables, and tables are of Iceberg: Spark's rewrite_data_files sorts"
                 " their files, with strategy => 'sort'"
             )
-        if self.partition and lake == DELTA:
-            raise ValueError("partition in [[table]] is of Iceberg tables, and tables are of Delta Lake")
+        if lake == DELTA:
+            self._check_for_delta()
 
-    def partitions_in(self, table: str, columns: Sequence[LakeColumn]) -> list[Partition]:
+    def _check_for_delta(self) -> None:
+        transform = next((one for one in self.partitions if one.transform != IDENTITY), None)
+        if transform is not None:
+            raise ValueError(
+                f"partition in [[table]] has {transform}, and Delta Lake partitions tables by columns as they are"
+            )
+        parting = {one.column.casefold() for one in self.partitions}
+        both = next((name for name in self.cluster or () if name.casefold() in parting), None)
+        if both is not None:
+            raise ValueError(
+                f"partition and cluster in [[table]] both name {shown(both)}, which has one value in each file"
+            )
+
+    def partitions_in(self, table: str, columns: Sequence[LakeColumn], lake: str) -> list[Partition]:
         """Return the partitions of a lake table with some columns, which may be called differently by now.
 
-        Raises `SchemaError` for a column that there is not, or that cannot part the table.
+        `lake` is as in `check_for`. Raises `SchemaError` for a column that there is not, or that cannot part the table.
         """
         found = []
         for one in self.partitions:
@@ -259,6 +276,12 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
                 raise SchemaError(
                     table,
                     f"partition in [[table]] names {shown(one.column)}, and a lake has no partitions of {column.type}",
+                )
+            if lake == DELTA and not parts_delta(column.type):
+                raise SchemaError(
+                    table,
+                    f"partition in [[table]] names {shown(one.column)}, which is {column.type}: in Delta Lake, whole numbers,"
+                    " dates and booleans partition a table",
                 )
             found.append(one._replace(column=column.name))
         return found
@@ -284,6 +307,35 @@ def repartition_step(partition: Sequence[Partition]) -> str:
     return (
         f"rows are partitioned by {', '.join(map(str, partition))} from now on; files that there are stay as they are"
     )
+
+
+def parts_delta(spark: str) -> bool:
+    """Return whether a column of a type, as Spark spells it, may partition a table of Delta Lake.
+
+    >>> parts_delta("date"), parts_delta("decimal(20,0)"), parts_delta("string")
+    (True, True, False)
+    """
+    return _PARTING_IN_DELTA.fullmatch(spark) is not None
+
+
+def kept_partitions(partition: Sequence[Partition], held: Sequence[str]) -> list[str]:
+    """Return, as a part of a sentence, that a table of Delta Lake is partitioned by other columns; nothing if it is not."""
+    wanted = [one.column for one in partition]
+    if wanted == list(held):
+        return []
+    now = f"are partitioned by {', '.join(held)}" if held else "are in no partitions"
+    anew = f"for {', '.join(wanted)}, remove the lake table, reset the table and let its source send it again"
+    return [f"rows {now}, as when their table of Delta Lake was created: {anew}"]
+
+
+def check_partitioned(steps: Sequence[Step], partition: Collection[str]) -> None:
+    """Check that steps leave the columns as they are by which a table of Delta Lake is partitioned, but for their names.
+
+    Raises `SchemaError`.
+    """
+    bad = next((step for step in steps if step.kind in (DROP, WIDEN) and step.name in partition), None)
+    if bad is not None:
+        raise SchemaError(bad.name, f"{bad}: files are partitioned by it, which Delta Lake does not change")
 
 
 def _check_property(lake: str, name: str, value: str) -> None:

@@ -371,8 +371,8 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     * `properties`: properties of the lake tables of a table, such as `delta.logRetentionDuration`.
     * `include_statements`: the kinds of statements that the lake tables follow, instead of what `[lake]` says.
     * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
-    * `partition`: columns by which a table of Iceberg is partitioned, and transforms of columns: `years`, `months`,
-      `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
+    * `partition`: columns by which the lake tables are partitioned, and on Iceberg transforms of columns: `years`,
+      `months`, `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
     * `cluster`: columns whose values `cdcavro maintain` puts near each other in files of Delta Lake; `[]`
       ends that.
     * `form`: the form of the current state, instead of what `[lake]` says.

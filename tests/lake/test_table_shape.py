@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import shutil
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyiceberg.expressions import EqualTo, IsNull
 
 from cdcavro.errors import FileError
 from cdcavro.lake.table_shape import DELTA, ICEBERG, Partition, TableShape
 from cdcavro.sync.config import read_config
+from cdcavro.sync.local.maintenance import maintain
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
+from cdcavro.sync.pipeline import reset
 from cdcavro.table import TableName
 from support.jobs import LocalJob, local_job
 from support.local_pipelines import lake_section
 from support.messages import canal
-from support.partition_changes import TYPES, moving_rows
+from support.partition_changes import PLAIN_TYPES, PLAIN_VALUES, TYPES, moving_rows
 
 RETENTION = {
     "delta": ("delta.logRetentionDuration", "interval 60 days"),
@@ -139,8 +147,13 @@ def test_partitions_that_mean_nothing_are_refused(partition: tuple[str, ...], sa
         TableShape("t", partition=partition)
     assert str(Partition.of(" Bucket( 16,id )")) == "bucket(16, id)"
     assert Partition.of("truncate(4, a`b)").sql == "truncate(4, `a``b`)"
-    with pytest.raises(ValueError, match="is of Iceberg tables, and tables are of Delta Lake"):
-        TableShape("t", partition=("a",)).check_for(DELTA)
+    TableShape("t", partition=("a",), cluster=("b",)).check_for(DELTA)
+    with pytest.raises(ValueError, match=r"has days\(a\), and Delta Lake partitions tables by columns as they are"):
+        TableShape("t", partition=("b", "days(a)")).check_for(DELTA)
+    with pytest.raises(
+        ValueError, match=r"partition and cluster in .* both name 'A', which has one value in each file"
+    ):
+        TableShape("t", partition=("a",), cluster=("b", "A")).check_for(DELTA)
 
 
 def check_found(made: LocalJob) -> None:
@@ -192,6 +205,147 @@ def test_rows_that_move_from_partition_to_partition_are_those_of_the_source(job:
     assert [report.waiting for report in reports] == [{}]
     assert not any("partition" in step for report in reports for step in report.steps)
     assert ("zz",) in made.rows("d.t", "area")
+
+
+def plain_rows(made: LocalJob, *names: str, open_if: str = "true") -> list[str]:
+    """Return the rows of `d.t` that are open, as `moving_rows` has them."""
+    texts = [one if one in ("id", "n") else f'CAST("{one}" AS VARCHAR)' for one in names]
+    rows = made.rows("d.t", *texts, open_if)
+    return sorted(str(dict(zip(PLAIN_TYPES, row, strict=False))) for row in rows if row[-1])
+
+
+OPEN = {"current": "true", "soft": "NOT _cdc_is_deleted", "history": '"_cdc_end" IS NULL'}
+PARTS = ("KIND", "day", "big")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("is_readable", [False, True])
+@pytest.mark.parametrize("form", OPEN)
+def test_rows_that_move_in_delta_lake_are_those_of_the_source(
+    job: Callable[..., LocalJob], form: str, is_readable: bool
+):
+    """In each form and the changelog; also where a column by which files are partitioned was renamed meanwhile."""
+    made, sent = job(DELTA, is_changelog=True, form=form), set[int]()
+    made.sink = replace(made.sink, is_readable=is_readable)
+    shape, batches = TableShape("d.t", partition=PARTS), moving_rows(random.Random(3), 4, 25, PLAIN_TYPES, PLAIN_VALUES)
+    names = [*PLAIN_TYPES]
+    for number, (messages, wanted) in enumerate(batches):
+        if number == 2:
+            names[1] = "date of it"
+            made.send(canal("ALTER", [], id=100, isDdl=True, sql="ALTER TABLE t CHANGE day `date of it` date"))
+        made.send(*[message.replace(b'"day"', b'"date of it"') if number > 1 else message for message in messages])
+        sent |= {int(row["n"]) for message in messages for row in json.loads(message)["data"]}
+        for report in made.run(shapes=(shape,)):
+            assert report.waiting == {}
+            assert not any("partition" in step for step in report.steps)
+        held = made.lake_table(TableName("d", None, "t")).schema().names
+        assert plain_rows(made, *held[: len(names)], open_if=OPEN[form]) == wanted
+        assert {n for (n,) in made.rows("d.t", "n", suffix="changes")} == sent
+        for suffix in ("", "~~changes"):
+            table = DeltaTable(made.folder_of_lake / "d" / f"t{suffix}")
+            assert table.metadata().partition_columns == ["kind", held[1], "big"]
+            check_partitions(table, held[1])
+        for one in maintain(made.pipeline(shapes=(shape,))):
+            assert one.left is None or (number > 1 and one.left.endswith(": OPTIMIZE on Spark can")), one.left
+        assert plain_rows(made, *held[: len(names)], open_if=OPEN[form]) == wanted
+
+
+def columns_of_partitions(made: LocalJob) -> list[str]:
+    """Return the columns by which the table is partitioned."""
+    return DeltaTable(made.folder_of_lake / "d" / "t").metadata().partition_columns
+
+
+def test_a_table_of_delta_lake_is_partitioned_anew_only_if_it_is_made_anew(job: Callable[..., LocalJob]):
+    """Until then it is told; rows are written as before."""
+    made, types = job(DELTA), {"id": "int", "a": "tinyint", "s": "varchar(9)"}
+    made.send(canal("INSERT", [{"id": "1", "a": "1", "s": ""}], id=1, mysqlType=types))
+    made.run()
+    shape = TableShape("d.t", partition=("A",))
+    made.send(canal("INSERT", [{"id": "2", "a": None, "s": ""}], id=2, mysqlType=types))
+    (report,) = made.run(shapes=(shape,))
+    advice = "remove the lake table, reset the table and let its source send it again"
+    told = f"as when their table of Delta Lake was created: for a, {advice}"
+    assert (report.steps, report.waiting) == ([f"d.t: rows are in no partitions, {told}"], {})
+    assert made.rows("d.t", "id", "a", "s") == [(1, 1, ""), (2, None, "")]
+    reset(made.folder / "state", ["d.t"])
+    shutil.rmtree(made.folder_of_lake / "d" / "t")
+    for id_, value in (("1", "1"), ("2", None), ("3", "-3")):
+        made.send(canal("INIT", [{"id": id_, "a": value, "s": ""}], id=3, mysqlType=types))
+    reports = made.run(shapes=(shape,))
+    assert [(report.waiting, [step for step in report.steps if "partition" in step]) for report in reports] == [
+        ({}, [])
+    ] * 3
+    assert columns_of_partitions(made) == ["a"]
+    assert made.rows("d.t", "id", "a", "s") == [(1, 1, ""), (2, None, ""), (3, -3, "")]
+
+
+def test_types_whose_values_delta_lake_does_not_keep_let_rows_wait(job: Callable[..., LocalJob]):
+    """Until the configuration is mended, and no table is made."""
+    made, types = job(DELTA), {"id": "int", "s": "varchar(9)", "at": "datetime", "m": "decimal(9,2)"}
+    for i, (name, type) in enumerate({"s": "string", "at": "timestamp_ntz", "m": "decimal(9,2)"}.items()):
+        made.send(canal("INSERT", [{"id": str(i), "s": "", "at": None, "m": None}], id=i, mysqlType=types))
+        (report,) = made.run(shapes=(TableShape("d.t", partition=(name,)),))
+        told = f"names '{name}', which is {type}: in Delta Lake, whole numbers, dates and booleans partition a table"
+        assert told in report.waiting["d.t"]
+    made.send(canal("INSERT", [{"id": "3", "s": "", "at": None, "m": None}], id=3, mysqlType=types))
+    made.run(shapes=(TableShape("d.t", partition=("id",)),))
+    assert columns_of_partitions(made) == ["id"]
+    assert made.rows("d.t", "id", "s") == [(0, ""), (1, ""), (2, ""), (3, "")]
+
+
+@pytest.mark.parametrize("is_readable", [False, True])
+@pytest.mark.parametrize(("behavior", "change"), [("evolve", "DROP COLUMN a"), ("lenient", "MODIFY a bigint")])
+def test_a_column_that_partitions_delta_lake_is_neither_dropped_nor_widened(
+    job: Callable[..., LocalJob], behavior: str, change: str, is_readable: bool
+):
+    """The rows behind the statement wait; those of other columns are not touched by it."""
+    made, shape = job(DELTA, behavior=behavior), TableShape("d.t", partition=("a",))
+    types = {"id": "int", "a": "int", "b": "int"}
+    made.sink = replace(made.sink, is_readable=is_readable)
+    made.send(canal("INSERT", [{"id": "1", "a": "1", "b": None}], id=1, mysqlType=types))
+    made.run(shapes=(shape,))
+    made.send(
+        canal("ALTER", [], id=2, isDdl=True, sql=f"ALTER TABLE t MODIFY b bigint, {change}"),
+        canal("INSERT", [{"id": "2", "b": "9"}], id=3, mysqlType={"id": "int", "b": "bigint"}),
+    )
+    said = made.run(shapes=(shape,))[-1].waiting["d.t"]
+    assert "files are partitioned by it, which Delta Lake does not change" in said
+    assert columns_of_partitions(made) == ["a"]
+    assert made.rows("d.t", "id", "a", "b") == [(1, 1, None)]
+
+
+def test_a_table_that_somebody_else_partitioned_keeps_its_partitions(job: Callable[..., LocalJob]):
+    """Whatever their types are: columns that come, and properties that are set, change nothing of them."""
+    made, types = job(DELTA), {"id": "int", "s": "varchar(9)", "b": "bigint"}
+    made.send(canal("INSERT", [{"id": "1", "s": "x/y=%"}], id=1, mysqlType={"id": "int", "s": "varchar(9)"}))
+    made.run()
+    folder = made.folder_of_lake / "d" / "t"
+    table = DeltaTable(folder)
+    properties, rows = table.metadata().configuration, pa.table(table.scan())
+    write_deltalake(
+        table, rows, mode="overwrite", partition_by=["s"], schema_mode="overwrite", configuration=properties
+    )
+    added = "ALTER TABLE t ADD COLUMN b bigint"
+    for number, row in enumerate([{"id": "2", "s": None, "b": "2"}, {"id": "1", "s": "z", "b": "1"}]):
+        made.send(
+            canal("ALTER", [], id=2, isDdl=True, sql=added), canal("INSERT", [row], id=3 + number, mysqlType=types)
+        )
+        made.run(shapes=(TableShape("d.t", properties={"team": "web"}),))
+    assert columns_of_partitions(made) == ["s"]
+    assert made.rows("d.t", "id", "s", "b") == [(1, "z", 1), (2, None, 2)]
+
+
+def check_partitions(table: DeltaTable, day: str) -> None:
+    """Check that the log has of each file the values of its partition, by which readers leave it out."""
+    files = pa.table(table.get_add_actions()).to_pylist()
+    held: Counter[tuple[Any, ...]] = Counter()
+    for one in files:
+        assert {*one["partition"]} == {"kind", day, "big"}
+        held[tuple(one["partition"].values())] += one["num_records"]
+    names = [*files[0]["partition"]]
+    rows = pa.table(table.scan(names)).select(names).to_pylist()
+    assert held == Counter(tuple(row.values()) for row in rows)
 
 
 @pytest.mark.slow

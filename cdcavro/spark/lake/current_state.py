@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from pyspark.sql import functions as sf
+from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import SchemaError
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
-from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.lake_columns import held_columns
+from cdcavro.lake.evolution import LENIENT, same_column
+from cdcavro.lake.lake_columns import held_columns, wanted_columns
 from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import check_keys
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
@@ -34,17 +36,16 @@ from cdcavro.lake.typed_rows import (
 )
 from cdcavro.spark.lake.sinks import (
     Delta,
-    fill,
     prepare,
     present_columns,
     properties_of,
     put_properties,
     with_view,
 )
-from cdcavro.spark.version_columns import read_fields, read_versions
+from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older, read_fields, read_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -148,7 +149,7 @@ class CurrentState:
         known.is_empty = properties.get(CREATED) == own
         before = int(properties.get(FILLED, "0"))
         if before < version:
-            fill(spark, self.identifier, versions[-1], before, adopted_columns(properties) or ())
+            _fill(spark, self.identifier, versions[-1], before, adopted_columns(properties) or ())
         # A table that was made again begins with its first version.
         known.put(spark, self.identifier, filled)
         return steps
@@ -392,3 +393,57 @@ def _last_columns(
 
 def _map(values: dict[str, Column]) -> Column:
     return sf.create_map(*[part for name, value in values.items() for part in (sf.lit(name), value)])
+
+
+def _fill(
+    spark: SparkSession, identifier: str, schema: TableSchema, before: int, kept: Collection[str] = frozenset()
+) -> None:
+    """Give the rows of versions up to `before` what the newest version reads in their payloads.
+
+    Columns that came since get their default, and columns that took over from retired ones get the values of these,
+    where that is exact. Rows that are merged later have both already. Columns of the lake that are in `kept` are left
+    alone.
+    """
+    present, record = present_columns(spark.table(identifier)), schema.record
+    named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
+    held = {field: found.name for field, found in named if found is not None and found.name not in kept}
+    stated = {field["name"] for field in record["fields"] if field.get("default") is not None}
+    added = [one.field for one in schema.all_columns if one.since > before and one.field in stated.intersection(held)]
+    if added:
+        nothing: dict[str, Any] = {name: record[name] for name in ("type", "name", "namespace") if name in record} | {
+            "fields": []
+        }
+        # SQL has `from_avro` from Spark 4.0 on.
+        row = from_avro(sf.lit(bytearray()), json.dumps(nothing), {"avroSchema": schema.row.json, **STRICT})
+        sets = ", ".join(f"{quote('t', held[field])} = {quote('s', 'row', field)}" for field in added)
+        with_view(
+            spark.range(1).select(row.alias("row")),
+            lambda source: f"MERGE INTO {identifier} t USING {source} s ON true WHEN MATCHED THEN UPDATE SET {sets}",
+        )
+    is_retired = any(one.until is not None and one.until >= before for one in schema.all_columns)
+    if is_retired and has_older(record["fields"]):
+        _fill_heirs(spark, identifier, schema, kept)
+
+
+def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept: Collection[str]) -> None:
+    fields = schema.record["fields"]
+    rows = spark.table(identifier)
+    present = present_columns(rows)
+    named = [(column.field, same_column(present, column)) for column in wanted_columns(schema)]
+    columns = {field: found.name for field, found in named if found is not None}
+    names = [name for name in columns if name in {field["name"] for field in fields}]
+    row = sf.struct(*[sf.col(quote(columns[name])).alias(name) for name in names])
+    filled = rows.select(
+        KEY, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")
+    )
+    view = filled.select(KEY, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
+    put = [name for name in columns.values() if name not in kept]
+    if not put:
+        return
+    with_view(
+        view,
+        lambda source: (
+            f"MERGE INTO {identifier} t USING {source} s ON {quote('t', KEY)} = {quote('s', KEY)} "
+            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in put)
+        ),
+    )

@@ -5,7 +5,6 @@ Each table has columns, and gets those of the version whose rows are appended.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
-from pyspark.sql.avro.functions import from_avro
 
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake import lakes
@@ -34,23 +32,27 @@ from cdcavro.lake.evolution import (
     Step,
     columns_behind,
     in_front,
-    same_column,
     steps_to,
 )
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import (
     ADOPTED,
-    KEY,
     alter_table,
     change_column_steps,
     create_table,
     literal,
     set_properties,
 )
-from cdcavro.lake.table_shape import TRANSFORMS, Partition, property_steps, repartition_step
+from cdcavro.lake.table_shape import (
+    TRANSFORMS,
+    Partition,
+    check_partitioned,
+    kept_partitions,
+    property_steps,
+    repartition_step,
+)
 from cdcavro.spark.session import REDACTED, classic
-from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -454,7 +456,7 @@ def prepare(
     usual = sink.properties([one.name for one in wanted])
     all_properties = {**usual, **shape.property_texts, **(properties or {})}
     shape.check_for(sink.using)
-    parts = shape.partitions_in(schema.table.table, wanted) if shape.partition else []
+    parts = shape.partitions_in(schema.table.table, wanted, sink.using) if shape.partition else []
     spark.sql(create_table(identifier, wanted, own, sink.using, all_properties, [one.sql for one in parts]))
     lake = spark.table(identifier)
     present = present_columns(lake)
@@ -467,22 +469,29 @@ def prepare(
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded, spelled)
     steps = [*in_front(steps, lake.columns), *change_column_steps(own, lake.columns)]
     needed = sink.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
-    if needed:
-        known = properties_of(spark, identifier)
-        off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
-        put_properties(spark, identifier, off)
-    take_steps(spark, sink, identifier, steps)
+    known = properties_of(spark, identifier) if needed else {}
+    off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
+    take_steps(spark, sink, identifier, steps, off)
     left = shape.properties_left(properties_of(spark, identifier)) if shape.property_texts else {}
     put_properties(spark, identifier, left)
     told = property_steps(left)
     if parts:
         held = with_former_names(present_columns(spark.table(identifier)), wanted)
-        told += repartition(spark, identifier, shape.partitions_in(schema.table.table, held))
+        told += repartition(spark, sink, identifier, shape.partitions_in(schema.table.table, held, sink.using))
     return [*steps, *told]
 
 
-def take_steps(spark: SparkSession, sink: Sink, identifier: str, steps: Sequence[Step]) -> None:
-    """Take steps on the columns of a lake table: each is a commit, or all of them are one that writes all rows anew."""
+def take_steps(
+    spark: SparkSession, sink: Sink, identifier: str, steps: Sequence[Step], properties: Mapping[str, str]
+) -> None:
+    """Set properties of a lake table, and take steps on its columns: each a commit, or all one that writes all rows anew.
+
+    Raises `SchemaError` for a step that changes a column by which a table of Delta Lake is partitioned.
+    """
+    is_changing = isinstance(sink, Delta) and any(step.kind in REWRITING for step in steps)
+    partition = partition_columns(spark, identifier) if is_changing else []
+    check_partitioned(steps, partition)
+    put_properties(spark, identifier, properties)
     is_rewriting = sink.is_rewritten({}) and any(step.kind in REWRITING for step in steps)
     if not (is_rewriting and sink.is_rewritten(properties_of(spark, identifier))):
         for step in steps:
@@ -497,11 +506,22 @@ def take_steps(spark: SparkSession, sink: Sink, identifier: str, steps: Sequence
         columns.append(cast.alias(one.name, metadata={"comment": one.field} if one.field else {}))
     # What `quote` made of the folder: Delta Lake itself says an address, in which some characters are codes.
     folder = identifier.removeprefix(quote("delta") + ".")[1:-1].replace("``", "`")
-    frame.select(*columns).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(folder)
+    writer = frame.select(*columns).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    if partition:
+        renamed = {former: one.name for former, one in columns_behind(held, steps)}
+        writer = writer.partitionBy(*[renamed[name] for name in partition])
+    writer.save(folder)
 
 
-def repartition(spark: SparkSession, identifier: str, partition: Sequence[Partition]) -> list[str]:
-    """Let an Iceberg table be partitioned so from now on; return what was done, as parts of sentences."""
+def partition_columns(spark: SparkSession, identifier: str) -> list[str]:
+    """Return the columns by which a table of Delta Lake is partitioned."""
+    return list(spark.sql(f"DESCRIBE DETAIL {identifier}").collect()[0]["partitionColumns"])
+
+
+def repartition(spark: SparkSession, sink: Sink, identifier: str, partition: Sequence[Partition]) -> list[str]:
+    """Let an Iceberg table be partitioned so from now on; return what was done, or that it cannot be, as parts of sentences."""
+    if isinstance(sink, Delta):
+        return kept_partitions(partition, partition_columns(spark, identifier))
     table = _iceberg_table(classic(spark, "Iceberg"), identifier)
     held = {}
     for field in table.spec().fields():
@@ -529,60 +549,6 @@ def put_properties(spark: SparkSession, identifier: str, properties: Mapping[str
     """Set properties of a lake table, if there are any."""
     if properties:
         spark.sql(set_properties(identifier, properties))
-
-
-def fill(
-    spark: SparkSession, identifier: str, schema: TableSchema, before: int, kept: Collection[str] = frozenset()
-) -> None:
-    """Give the rows of versions up to `before` what the newest version reads in their payloads.
-
-    Columns that came since get their default, and columns that took over from retired ones get the values of these,
-    where that is exact. Rows that are merged later have both already. Columns of the lake that are in `kept` are left
-    alone.
-    """
-    present, record = present_columns(spark.table(identifier)), schema.record
-    named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
-    held = {field: found.name for field, found in named if found is not None and found.name not in kept}
-    stated = {field["name"] for field in record["fields"] if field.get("default") is not None}
-    added = [one.field for one in schema.all_columns if one.since > before and one.field in stated.intersection(held)]
-    if added:
-        nothing: dict[str, Any] = {name: record[name] for name in ("type", "name", "namespace") if name in record} | {
-            "fields": []
-        }
-        # SQL has `from_avro` from Spark 4.0 on.
-        row = from_avro(sf.lit(bytearray()), json.dumps(nothing), {"avroSchema": schema.row.json, **STRICT})
-        sets = ", ".join(f"{quote('t', held[field])} = {quote('s', 'row', field)}" for field in added)
-        with_view(
-            spark.range(1).select(row.alias("row")),
-            lambda source: f"MERGE INTO {identifier} t USING {source} s ON true WHEN MATCHED THEN UPDATE SET {sets}",
-        )
-    is_retired = any(one.until is not None and one.until >= before for one in schema.all_columns)
-    if is_retired and has_older(record["fields"]):
-        _fill_heirs(spark, identifier, schema, kept)
-
-
-def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept: Collection[str]) -> None:
-    fields = schema.record["fields"]
-    rows = spark.table(identifier)
-    present = present_columns(rows)
-    named = [(column.field, same_column(present, column)) for column in wanted_columns(schema)]
-    columns = {field: found.name for field, found in named if found is not None}
-    names = [name for name in columns if name in {field["name"] for field in fields}]
-    row = sf.struct(*[sf.col(quote(columns[name])).alias(name) for name in names])
-    filled = rows.select(
-        KEY, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")
-    )
-    view = filled.select(KEY, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
-    put = [name for name in columns.values() if name not in kept]
-    if not put:
-        return
-    with_view(
-        view,
-        lambda source: (
-            f"MERGE INTO {identifier} t USING {source} s ON {quote('t', KEY)} = {quote('s', KEY)} "
-            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in put)
-        ),
-    )
 
 
 def with_view(frame: DataFrame, statement: Callable[[str], str], *, is_kept: bool = True) -> None:

@@ -20,7 +20,6 @@ from cdcavro.spark.lake.sinks import (
     Delta,
     present_columns,
     properties_of,
-    put_properties,
     repartition,
     take_steps,
     with_view,
@@ -47,6 +46,11 @@ class SparkLake:
 
     spark: SparkSession
     sink: Sink
+
+    @property
+    def using(self) -> str:
+        """The kind of lake."""
+        return self.sink.using
 
     @property
     def name(self) -> str:
@@ -126,12 +130,11 @@ class SparkTable:
 
     def repartition(self, partition: Sequence[Partition]) -> list[str]:
         """Let the table be partitioned so from now on; return what was done."""
-        return repartition(self.spark, self.identifier, partition)
+        return repartition(self.spark, self.sink, self.identifier, partition)
 
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Set properties, and take steps, in order; each is a commit."""
-        put_properties(self.spark, self.identifier, properties)
-        take_steps(self.spark, self.sink, self.identifier, steps)
+        take_steps(self.spark, self.sink, self.identifier, steps, properties)
 
     def append(self, rows: pa.Table) -> None:
         """Append rows."""

@@ -35,7 +35,7 @@ from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import plain_column
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.sql_statements import KEY, ORDER
-from cdcavro.lake.table_shape import CLUSTER, NO_CLUSTER
+from cdcavro.lake.table_shape import CLUSTER, NO_CLUSTER, parts_delta
 from cdcavro.sync.native.delta_log import (
     COMMENT,
     DELETION_VECTORS,
@@ -50,7 +50,7 @@ from cdcavro.sync.native.delta_log import (
 from cdcavro.sync.native.file_changes import TableFiles, cast_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from deltalake import DeltaTable
 
@@ -77,6 +77,9 @@ _FORGETTING: Final = ("delta.enableExpiredLogCleanup", "true")
 # Operations that leave all files as they are, and how many of the last ones are looked at.
 _OF_NO_ROWS: Final = frozenset({"SET TBLPROPERTIES", "VACUUM START", "VACUUM END"})
 _LOOKED_AT: Final = 100
+# What makes up a name that is a folder's as it is, and what the folder of rows without a value is called.
+_PLAIN_NAME: Final = re.compile("[A-Za-z0-9_]+")
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 # Of a decimal that a double holds, as the log has it.
 EXACT_DIGITS: Final = 15
 # How many columns have their ends in the log, as with Spark, and how many characters of a text are told there.
@@ -113,7 +116,7 @@ def _has_old_instants(file: str) -> bool:
     return any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
 
 
-def is_plain(table: DeltaTable, schema: DeltaSchema) -> bool:
+def is_plain(schema: DeltaSchema) -> bool:
     """Return whether whoever changes a table need do no more than to remove files and add others."""
     properties = schema.properties
     is_asking = any(properties.get(name, "false").lower() == "true" for name in _ASKING)
@@ -121,7 +124,7 @@ def is_plain(table: DeltaTable, schema: DeltaSchema) -> bool:
     return not (
         is_asking
         or (is_nested and schema.is_mapped)
-        or table.metadata().partition_columns
+        or not _has_plain_partitions(schema)
         or not all(one["nullable"] for one in schema.fields)
         or not _PLAIN.issuperset(schema.protocol.writer_features)
         or any(name.startswith(_CONSTRAINT) for name in properties)
@@ -129,12 +132,35 @@ def is_plain(table: DeltaTable, schema: DeltaSchema) -> bool:
     )
 
 
-class DataFile(NamedTuple):
-    """A file of a table: its path in the log, how many bytes it has, and where it is."""
+def _has_plain_partitions(schema: DeltaSchema) -> bool:
+    """Return whether the log has the values of all columns by which files are partitioned exactly."""
+    types = {one["name"]: spark_spelling(one["type"]) for one in schema.fields}
+    return all(parts_delta(types[name]) for name in schema.partition)
 
+
+class DataFile(NamedTuple):
+    """A file of a table."""
+
+    # Its path in the log, how many bytes it has, and where it is.
     path: str
     size: int
     place: str
+    # The values of the columns by which files are partitioned.
+    partition: tuple[Any, ...] = ()
+
+
+def _data_files(table: DeltaTable, folder: Path) -> list[DataFile]:
+    names = table.metadata().partition_columns
+    stated = pa.table(table.get_add_actions()).select(["path", "size_bytes", *(["partition"] if names else [])])
+    return [
+        DataFile(
+            one["path"],
+            one["size_bytes"],
+            str(folder / unquote(one["path"])),
+            tuple(one["partition"][name] for name in names),
+        )
+        for one in stated.to_pylist()
+    ]
 
 
 class DeltaFiles(TableFiles[DataFile]):
@@ -145,6 +171,7 @@ class DeltaFiles(TableFiles[DataFile]):
         self._table, self._folder, self._operation = table, Path(folder), operation
         self.schema = arrow_schema(schema)
         self._held = {one["name"]: _field(one) for one in schema.fields}
+        self._parting = _Parting(schema)
         self._interval = int(schema.properties.get(*_INTERVAL))
         self._forgets_log = schema.properties.get(*_FORGETTING).lower() == "true"
         self._added: list[dict[str, Any]] = []
@@ -152,8 +179,7 @@ class DeltaFiles(TableFiles[DataFile]):
     @cached_property
     def files(self) -> list[DataFile]:
         """The files."""
-        listed = pa.table(self._table.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
-        return [DataFile(one["path"], one["size_bytes"], str(self._folder / unquote(one["path"]))) for one in listed]
+        return _data_files(self._table, self._folder)
 
     def within(self, keys: Keys, column: str) -> list[DataFile]:
         """Return the files that may hold any of these keys, by what Parquet says of them."""
@@ -164,12 +190,17 @@ class DeltaFiles(TableFiles[DataFile]):
         """Return columns of the rows of a file."""
         wanted = self.schema.names if names is None else list(names)
         held = pa.schema([self._held[name] for name in wanted])
-        rows = pa.Table.from_batches(_batches(Path(file.place), held), held).rename_columns(wanted)
+        values = self._parting.scalars(file)
+        rows = pa.Table.from_batches(_batches(Path(file.place), held, values=values), held).rename_columns(wanted)
         return cast_rows(rows, pa.schema([self.schema.field(name) for name in wanted]))
 
     def place(self, file: DataFile) -> tuple[str, int]:
         """Return the path of a file, and how many bytes it has."""
         return file.path, file.size
+
+    def group(self, file: DataFile) -> Hashable:
+        """Return the values by which a file is partitioned."""
+        return file.partition
 
     @property
     def has_added(self) -> bool:
@@ -177,16 +208,18 @@ class DeltaFiles(TableFiles[DataFile]):
         return bool(self._added)
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows to a new file, with what its columns lie within."""
+        """Write rows to new files, those of each partition to one, with what its columns lie within."""
         target = pa.schema(list(self._held.values()))
-        stated = cast_rows(rows.rename_columns(target.names), target)
-        self._added.append(_write(self._folder, stated.to_batches(), target, _statistics(stated)))
+        for partition, part in self._parting.parts(cast_rows(rows.rename_columns(target.names), target)):
+            self._added.append(
+                _write(self._folder, part.to_batches(), part.schema, _statistics(part), self._parting, partition)
+            )
 
     def commit(self) -> None:
         """Make the version."""
         self.is_committing = True
         version = self._table.version() + 1
-        removed = [_remove(one.path, one.size) for one in self._removed]
+        removed = [_remove(one, self._parting) for one in self._removed]
         try:
             commit(str(self._folder), version, self._operation, [*removed, *self._added])
         except TakenError:
@@ -202,6 +235,51 @@ class DeltaFiles(TableFiles[DataFile]):
         """Delete the files that were written."""
         discard_added(self._folder, self._added)
         self._added = []
+
+
+class _Parting:
+    """How the files of a table are partitioned: by columns that they do not have, and of which the log has the values."""
+
+    def __init__(self, schema: DeltaSchema) -> None:
+        fields = {one["name"]: _field(one) for one in schema.fields}
+        self._fields: list[pa.Field] = [fields[name] for name in schema.partition]
+        self._names = [one.name for one in self._fields]
+        # Where names of folders would need escapes, files are in none.
+        self._has_folders = not schema.is_mapped and all(_PLAIN_NAME.fullmatch(name) for name in self._names)
+
+    def scalars(self, file: DataFile) -> dict[str, pa.Scalar]:
+        """Return the values of a file's partition, by the names of columns in files."""
+        return {one.name: pa.scalar(value, one.type) for one, value in zip(self._fields, file.partition, strict=True)}
+
+    def stored(self, target: pa.Schema) -> pa.Schema:
+        """Return the columns of a schema that files have."""
+        return pa.schema([one for one in target if one.name not in self._names])
+
+    def parts(self, rows: pa.Table) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+        """Yield the values and the rows of each partition, without the columns that files do not have."""
+        stored = rows.select(self.stored(rows.schema).names)
+        if not self._names:
+            yield (), stored
+            return
+        numbered = [*(rows.column(name) for name in self._names), pa.array(range(rows.num_rows), pa.int64())]
+        codes = list(map(str, range(len(numbered))))
+        grouped = pa.table(numbered, names=codes).group_by(codes[:-1], use_threads=False)
+        for group in grouped.aggregate([(codes[-1], "list")]).to_batches():
+            for i in range(group.num_rows):
+                values = tuple(group.column(code)[i].as_py() for code in codes[:-1])
+                yield values, stored.take(group.column(f"{codes[-1]}_list")[i].values)
+
+    def stated(self, partition: Sequence[Any]) -> dict[str, str | None]:
+        """Return the values of a partition as the log has them."""
+        return {
+            name: None if value is None else str(value).lower()
+            for name, value in zip(self._names, partition, strict=True)
+        }
+
+    def folder(self, partition: Sequence[Any]) -> str:
+        """Return the folder of a partition's files in that of the table, with what follows it."""
+        stated = self.stated(partition) if self._has_folders else {}
+        return "".join(f"{name}={_NO_VALUE if value is None else value}/" for name, value in stated.items())
 
 
 @lru_cache(maxsize=1 << 14)
@@ -260,21 +338,25 @@ def rewrite_files(
 
     `folder` is the table's, on this machine; `paths` are those of the files, by default of all. `former` is what columns
     are called in the files, which have no others; by default they are called as in the schema. What was written is
-    deleted if not all can be. Raises `SchemaError` for a table of which rows are marked as deleted.
+    deleted if not all can be. Raises `SchemaError` for a table of which rows are marked as deleted, and for one that is
+    partitioned by values that the log need not have exactly.
     """
+    if not _has_plain_partitions(schema):
+        raise SchemaError(folder, f"is partitioned by {', '.join(schema.partition)}: run this batch on Spark")
     if DELETION_VECTORS in schema.protocol.writer_features and (schema.is_widened or _has_marks(table)):
         raise SchemaError(
             folder, "has rows that are marked as deleted: run this batch on Spark, or REORG the table there"
         )
-    target = pa.schema([_field(one) for one in schema.fields])
+    parting, held = _Parting(schema), _Parting(schema_of(table))
+    target = parting.stored(pa.schema([_field(one) for one in schema.fields]))
     actions: list[dict[str, Any]] = []
     try:
-        for file in pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pylist():
-            if paths is not None and file["path"] not in paths:
+        for file in _data_files(table, Path(folder)):
+            if paths is not None and file.path not in paths:
                 continue
-            actions.append(_remove(file["path"], file["size_bytes"]))
-            batches = _batches(Path(folder, unquote(file["path"])), target, former)
-            actions.append(_write(Path(folder), batches, target, {}))
+            actions.append(_remove(file, held))
+            batches = _batches(Path(file.place), target, former)
+            actions.append(_write(Path(folder), batches, target, {}, parting, file.partition))
     except BaseException:
         discard_added(Path(folder), actions)
         raise
@@ -285,17 +367,24 @@ def _has_marks(table: DeltaTable) -> bool:
     return any(batch.num_rows for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()))
 
 
-def _remove(path: str, size: int) -> dict[str, Any]:
-    stated = {"path": path, "deletionTimestamp": int(time.time() * 1000), "dataChange": True}
-    return {"remove": stated | {"extendedFileMetadata": True, "partitionValues": {}, "size": size}}
+def _remove(file: DataFile, parting: _Parting) -> dict[str, Any]:
+    stated = {"path": file.path, "deletionTimestamp": int(time.time() * 1000), "dataChange": True}
+    values = parting.stated(file.partition)
+    return {"remove": stated | {"extendedFileMetadata": True, "partitionValues": values, "size": file.size}}
 
 
 def _write(
-    folder: Path, batches: Iterable[pa.RecordBatch], target: pa.Schema, statistics: dict[str, Any]
+    folder: Path,
+    batches: Iterable[pa.RecordBatch],
+    target: pa.Schema,
+    statistics: dict[str, Any],
+    parting: _Parting,
+    partition: Sequence[Any],
 ) -> dict[str, Any]:
-    """Write rows to a new file; return the action that adds it."""
-    name, rows = f"part-00000-{uuid4()}-c000.snappy.parquet", 0
+    """Write rows of a partition to a new file; return the action that adds it."""
+    name, rows = f"{parting.folder(partition)}part-00000-{uuid4()}-c000.snappy.parquet", 0
     made = folder / name
+    made.parent.mkdir(parents=True, exist_ok=True)
     # What is rarely equal has no dictionary, as with Spark.
     packed = [one.name for one in target if one.name not in (KEY, ORDER)]
     try:
@@ -307,20 +396,29 @@ def _write(
         made.unlink(missing_ok=True)
         raise
     stat = made.stat()
-    stated = {"path": name, "partitionValues": {}, "size": stat.st_size, "modificationTime": int(stat.st_mtime * 1000)}
-    return {"add": stated | {"dataChange": True, "stats": json.dumps({"numRecords": rows} | statistics)}}
+    stated = {"path": name, "partitionValues": parting.stated(partition), "size": stat.st_size}
+    stated |= {"modificationTime": int(stat.st_mtime * 1000), "dataChange": True}
+    return {"add": stated | {"stats": json.dumps({"numRecords": rows} | statistics)}}
 
 
-def _batches(file: Path, target: pa.Schema, former: Mapping[str, str] | None = None) -> Iterator[pa.RecordBatch]:
+def _batches(
+    file: Path,
+    target: pa.Schema,
+    former: Mapping[str, str] | None = None,
+    values: Mapping[str, pa.Scalar] | None = None,
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file in the types of a schema; columns that came after the file are null.
 
-    `former` is as in `rewrite_files`.
+    `former` is as in `rewrite_files`; `values` are those of columns that the file does not have.
     """
     called = {name: name for name in target.names} if former is None else former
+    given = values or {}
     # In nanoseconds, which is the default, Spark's instants after 2262 are others.
     with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
-        for batch in parquet.iter_batches(_ROWS, columns=list(called.values())):
+        wanted = [name for name in called.values() if name not in given]
+        for batch in parquet.iter_batches(_ROWS, columns=wanted):
             held = dict(zip(batch.schema.names, batch.columns, strict=True))
+            held |= {name: pa.repeat(value, len(batch)) for name, value in given.items()}
             columns = [(field, held.get(called.get(field.name, ""))) for field in target]
             arrays = [
                 pa.nulls(len(batch), field.type) if values is None else _cast(values, field.type)
@@ -370,13 +468,21 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
     """Put the small files of a table together, in one commit; return how many files there are fewer.
 
     All files of a table whose rows are clustered are written anew, unless no rows came since they were. Raises
-    `SchemaError` for a table whose columns have other names in files, which `deltalake` does not compact, and for columns
-    that there are not.
+    `SchemaError` for a table whose columns have other names in files, or whose folders have names with special characters,
+    which `deltalake` does not compact, and for columns that there are not, or by which files are partitioned.
     """
     schema, stated = schema_of(table), table.metadata().configuration.get(CLUSTER, NO_CLUSTER)
     if schema.is_mapped:
         raise SchemaError(identifier, "deltalake cannot compact tables with renamed columns: OPTIMIZE on Spark can")
+    odd = next((name for name in schema.partition if not _PLAIN_NAME.fullmatch(name)), None)
+    if odd is not None:
+        # It looks for the files under another name of their folder.
+        told = f"deltalake cannot compact tables that are partitioned by {shown(odd)}: OPTIMIZE on Spark can"
+        raise SchemaError(identifier, told)
     names = _clustering(schema, stated, identifier)
+    parting = next((name for name in names if name in schema.partition), None)
+    if parting is not None:
+        raise SchemaError(identifier, f"cluster in [[table]] names {shown(parting)}, by which files are partitioned")
     if not names:
         found = table.optimize.compact(writer_properties=properties)
     elif _is_clustered(table, stated):

@@ -34,6 +34,7 @@ from cdcavro.lake.escaped_names import folder_names, quote
 from cdcavro.lake.evolution import ADD, MARK, REWRITING, WIDEN, LakeColumn, columns_behind
 from cdcavro.lake.lakes import DEPTH, SCHEME, SUFFIXES, DeltaLake, Look
 from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
+from cdcavro.lake.table_shape import kept_partitions
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.delta_files import (
     DeltaFiles,
@@ -221,17 +222,16 @@ class NativeDeltaTable:
         properties: Mapping[str, str],
         partition: Sequence[Partition] = (),
     ) -> None:
-        """Create the table unless there is one. Raises `SchemaError` for a partition."""
-        if partition:
-            raise SchemaError(self.identifier, "is of Delta Lake, whose tables are not partitioned here")
+        """Create the table unless there is one."""
         if self.lake._has_log(self.folder):  # noqa: SLF001
             return
-        made, local = new_schema(columns, own, properties), _local(self.folder)
+        made, local = new_schema(columns, own, properties, partition), _local(self.folder)
         with self._errors():
             if local is None:
                 text = made.text()
                 options = dict(self.lake.storage_options)
                 facts: dict[str, Any] = {"configuration": made.properties, "storage_options": options}
+                facts["partition_by"] = list(made.partition)
                 DeltaTable.create(
                     self.folder, Schema.from_json(text), mode="ignore", raise_if_key_not_exists=False, **facts
                 )
@@ -243,8 +243,9 @@ class NativeDeltaTable:
                 return
 
     def repartition(self, partition: Sequence[Partition]) -> list[str]:
-        """Return that the table cannot be partitioned."""
-        return [f"rows are not partitioned by {', '.join(map(str, partition))}: it is a table of Delta Lake"]
+        """Return that the table keeps its partitions, unless it is partitioned so."""
+        with self._errors():
+            return kept_partitions(partition, self._open().metadata().partition_columns)
 
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Take steps, in order, and set properties; nothing for none of both.
@@ -386,7 +387,7 @@ class NativeDeltaTable:
     ) -> bool:
         """Change a table file by file if it can be changed so; return whether it can, else `deltalake` does it."""
         local = _local(self.folder)
-        if local is None or not is_plain(table, schema):
+        if local is None or not is_plain(schema):
             return False
         files = DeltaFiles(table, local, schema, operation)
         try:
@@ -407,7 +408,7 @@ class NativeDeltaTable:
         with self._errors():
             table = self._open_plain()
             stated, local = schema_of(table), _local(self.folder)
-            if local is not None and is_plain(table, stated):
+            if local is not None and is_plain(stated):
                 return file_changes.find(DeltaFiles(table, local, stated), keys, names)
             schema = arrow_schema(stated)
             wanted = schema.names if names is None else list(names)

@@ -26,6 +26,7 @@ from cdcavro.errors import JobError, SchemaError, shown
 from cdcavro.lake.escaped_names import OWN
 from cdcavro.lake.evolution import ADD, DROP, MARK, RENAME, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import split_parts
+from cdcavro.lake.table_shape import check_partitioned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from cdcavro.lake.evolution import Step
+    from cdcavro.lake.table_shape import Partition
 
 
 class TakenError(Exception):
@@ -194,12 +196,14 @@ class DeltaSchema:
     * `properties` (dict of str)
     * `protocol` (Protocol)
     * `facts` (dict): the rest of the `metaData` action, such as `id`.
+    * `partition` (tuple of str): the columns by which files are partitioned, which these do not have.
     """
 
     fields: list[dict[str, Any]]
     properties: dict[str, str]
     protocol: Protocol = Protocol()
     facts: dict[str, Any] = field(default_factory=dict)
+    partition: tuple[str, ...] = ()
 
     @property
     def is_mapped(self) -> bool:
@@ -229,7 +233,8 @@ class DeltaSchema:
 
     def actions(self, before: DeltaSchema | None) -> list[dict[str, Any]]:
         """Return the actions of the log that make the table so."""
-        stated = {**self.facts, "schemaString": self.text(), "partitionColumns": [], "configuration": self.properties}
+        stated = {**self.facts, "schemaString": self.text(), "partitionColumns": [*self.partition]}
+        stated["configuration"] = self.properties
         is_same = before is not None and before.protocol == self.protocol
         return [{"metaData": stated}, *([] if is_same else [self.protocol.action()])]
 
@@ -266,13 +271,15 @@ class DeltaSchema:
         one = self.fields[at]
         if step.kind in (RENAME, DROP) and not self.is_mapped and not is_rewritten:
             raise SchemaError(step.name, f"{step} only if {MODE} is name")
+        check_partitioned([step], self.partition)
         changed = {
             RENAME: lambda: one | {"name": step.column.name},
             MARK: lambda: one | {"metadata": one["metadata"] | {COMMENT: step.column.field}},
             WIDEN: lambda: _as_narrow(one) | {"type": delta_type(step.column.type)},
         }
         changes = [] if step.kind == DROP else [changed[step.kind]()]
-        return replace(self, fields=[*self.fields[:at], *changes, *self.fields[at + 1 :]])
+        partition = tuple(changes[0]["name"] if name == step.name else name for name in self.partition)
+        return replace(self, fields=[*self.fields[:at], *changes, *self.fields[at + 1 :]], partition=partition)
 
     def _with_column(self, step: Step) -> DeltaSchema:
         column, names = step.column, [one["name"] for one in self.fields]
@@ -296,13 +303,18 @@ class DeltaSchema:
         return replace(self, fields=[_as_narrow(one) for one in self.fields], properties=properties, protocol=protocol)
 
 
-def new_schema(columns: Sequence[LakeColumn], own: Mapping[str, str], properties: Mapping[str, str]) -> DeltaSchema:
+def new_schema(
+    columns: Sequence[LakeColumn],
+    own: Mapping[str, str],
+    properties: Mapping[str, str],
+    partition: Sequence[Partition] = (),
+) -> DeltaSchema:
     """Return the schema of a new table."""
     fields = [_field(one.name, one.type, one.field) for one in columns]
     fields += [_field(name, spark, None) for name, spark in own.items()]
     now = int(time.time() * 1000)
     facts = {"id": str(uuid4()), "format": {"provider": "parquet", "options": {}}, "createdTime": now}
-    made = DeltaSchema(fields, dict(properties), Protocol(), facts)
+    made = DeltaSchema(fields, dict(properties), Protocol(), facts, tuple(one.column for one in partition))
     mapped = made.with_ids(fields, _new_name, 0) if made.is_mapped else made
     return mapped.with_needed_features()
 
@@ -322,6 +334,7 @@ def schema_of(table: DeltaTable) -> DeltaSchema:
             tuple(needed.writer_features or ()),
         ),
         facts | {"format": {"provider": "parquet", "options": {}}},
+        tuple(said.partition_columns),
     )
 
 

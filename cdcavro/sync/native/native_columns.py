@@ -51,7 +51,7 @@ def prepare(
     wanted = wanted_columns(schema, is_plain=is_rewritten)
     if known is None:
         usual = lake.properties([one.name for one in wanted])
-        parts = shape.partitions_in(schema.table.table, wanted)
+        parts = shape.partitions_in(schema.table.table, wanted, lake.using)
         table.create(wanted, own, {**usual, **shape.property_texts, **properties}, parts)
         known = table.properties() or {}
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
@@ -67,7 +67,8 @@ def prepare(
     table.alter(steps, off | left)
     told = property_steps(left)
     if shape.partition:
-        told += table.repartition(shape.partitions_in(schema.table.table, with_former_names(table.columns(), wanted)))
+        held = with_former_names(table.columns(), wanted)
+        told += table.repartition(shape.partitions_in(schema.table.table, held, lake.using))
     return [*steps, *told]
 
 

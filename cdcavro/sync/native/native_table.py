@@ -103,6 +103,10 @@ class NativeLake(Protocol):
     """A lake of native tables."""
 
     @property
+    def using(self) -> str:
+        """The kind of lake: `delta` or `iceberg`."""
+
+    @property
     def name(self) -> str:
         """What the lake is called in messages, the same as on Spark: a state is bound to it."""
 

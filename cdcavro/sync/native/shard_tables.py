@@ -72,6 +72,11 @@ class ShardLake:
         self._steps: list[Step] = []
 
     @property
+    def using(self) -> str:
+        """The kind of lake."""
+        return self.lake.using
+
+    @property
     def name(self) -> str:
         """What the lake is called in messages."""
         return self.lake.name

@@ -129,7 +129,7 @@ def test_both_change_columns_in_all_files_alike_where_every_reader_is_to_read_th
         Step(ADD, "_cdc_line", LakeColumn("_cdc_line", "_cdc_line", "bigint")),
     ]
     tables[0].alter(steps, {})
-    take_steps(spark, sink, tables[1].identifier, steps)
+    take_steps(spark, sink, tables[1].identifier, steps, {})
     first, second = (described(spark, table.identifier) for table in tables)
     assert first == second
     assert [name for name, *_ in first[0]] == ["id", "x", "s", "n", *STATE, "_cdc_line"]

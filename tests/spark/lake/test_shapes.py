@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,16 +14,20 @@ from pyspark.sql import functions as sf
 pytest.importorskip("pyiceberg")
 
 from cdcavro import to_changes
+from cdcavro.errors import SchemaError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.table_shape import TableShape
+from cdcavro.lake.evolution import DROP, LakeColumn, Step
+from cdcavro.lake.table_shape import Partition, TableShape
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg
-from cdcavro.spark.lake.sinks import properties_of
+from cdcavro.spark.lake.sinks import partition_columns, properties_of, repartition, take_steps
+from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.iceberg_lake import NativeIceberg
 from cdcavro.sync.native.native_state import NativeState
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.lake_values import table_of
-from support.partition_changes import TYPES, moving_rows
+from support.messages import canal
+from support.partition_changes import PLAIN_TYPES, PLAIN_VALUES, TYPES, moving_rows
 from support.shop_lake import frame_of
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.classic]
@@ -61,6 +66,49 @@ def test_tables_of_iceberg_are_partitioned_alike_by_both_runners(spark: SparkSes
     assert first == second
     spark.sql("DROP TABLE ice.d.spark_first")
     spark.sql("DROP TABLE ice.d.native_first")
+
+
+@pytest.mark.parametrize("is_readable", [False, True])
+def test_a_table_of_delta_lake_is_partitioned_by_both_runners(spark: SparkSession, tmp_path: Path, is_readable: bool):
+    """Each goes on with what the other made, also where a column by which files are partitioned was renamed."""
+    root, shapes = str(tmp_path / "lake"), (TableShape("d.*", partition=("KIND", "day", "big")),)
+    sink = Delta(root, shapes=shapes, is_readable=is_readable)
+    native_lake = NativeDelta(root, shapes=shapes, is_readable=is_readable)
+    maker, names, state = TypedRows(Tables(zone=UTC)), [*PLAIN_TYPES], CurrentState(sink, NAMES[0])
+    for number, (messages, wanted) in enumerate(moving_rows(random.Random(7), 4, 12, PLAIN_TYPES, PLAIN_VALUES)):
+        sent = messages
+        if number > 1:
+            names[1] = "of_day"
+            renamed = canal("ALTER", [], id=90, isDdl=True, sql="ALTER TABLE t CHANGE day of_day date")
+            sent = [renamed, *(message.replace(b'"day"', b'"of_day"') for message in messages)]
+        rows = maker.of_batch([to_changes(message, "canal") for message in sent]).rows
+        versions = maker.tables.tables[0].versions
+        if number % 2:
+            native = NativeState(native_lake, NAMES[0])
+            told = native.prepare(versions)
+            native.merge(table_of(rows), versions, now=NOW)
+        else:
+            told = state.prepare(spark, versions)
+            state.merge(frame_of(spark, rows), versions, now=NOW)
+        assert not any("partition" in str(step) for step in told)
+        selected = [sf.col(one) if one in ("id", "n") else sf.col(one).cast("string") for one in names]
+        found = [
+            dict(zip(PLAIN_TYPES, row, strict=True))
+            for row in spark.table(state.identifier).select(*selected).collect()
+        ]
+        assert sorted(map(str, found)) == wanted
+    held = spark.table(state.identifier)
+    for day in {row["day"] for row in found}:
+        is_same = sf.col("of_day").eqNullSafe(sf.lit(day).cast("date"))
+        assert held.where(is_same).count() == sum(row["day"] == day for row in found)
+    steps = [Step(DROP, "kind", LakeColumn("kind", "kind", "tinyint"))]
+    with pytest.raises(SchemaError, match="'kind' is dropped: files are partitioned by it"):
+        take_steps(spark, sink, state.identifier, steps, {"team": "web"})
+    assert "team" not in properties_of(spark, state.identifier)
+    assert partition_columns(spark, state.identifier) == ["kind", "of_day", "big"]
+    assert repartition(spark, sink, state.identifier, [Partition("n")])[0].startswith(
+        "rows are partitioned by kind, of_day"
+    )
 
 
 def facts(warehouse: str, name: TableName) -> dict[str, Any]:
