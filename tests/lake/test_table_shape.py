@@ -294,7 +294,7 @@ def test_types_whose_values_delta_lake_does_not_keep_let_rows_wait(job: Callable
     assert made.rows("d.t", "id", "s") == [(0, ""), (1, ""), (2, ""), (3, "")]
 
 
-@pytest.mark.parametrize("is_readable", [False, True])
+@pytest.mark.parametrize("is_readable", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("behavior", "change"), [("evolve", "DROP COLUMN a"), ("lenient", "MODIFY a bigint")])
 def test_a_column_that_partitions_delta_lake_is_neither_dropped_nor_widened(
     job: Callable[..., LocalJob], behavior: str, change: str, is_readable: bool

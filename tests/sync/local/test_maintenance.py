@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -205,6 +206,32 @@ def test_rows_of_a_clustered_table_are_put_in_order_and_none_changes(job):
     maintained(shape)
     assert values("t", "id") == [0, 1, 2, 3, 4]
     assert made.rows("d.t", *COLUMNS) == [(0, 0), (1, 1), (2, 4), (3, 2), (4, 3)]
+
+
+@pytest.mark.slow
+def test_rows_are_clustered_within_the_partitions_of_a_table(job):
+    """By columns that are no partitions: of these it is told, and nothing is done."""
+    made, shape = job(), TableShape("d.t", cluster=("a",), partition=("p",))
+    for i, value in enumerate((5, 1, 4, 2, 3)):
+        row = {"id": str(i), "a": str(value), "p": str(i % 2) if i else None}
+        made.send(canal("INSERT", [row], id=i))
+        made.run(shapes=(shape,))
+    (one,) = maintain(made.pipeline(shapes=(shape,)))
+    assert (one.fewer, one.left) == (2, None)
+    table = DeltaTable(made.folder / "lake" / "d" / "t")
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    held = {
+        file["partition.p"]: pq.read_table(made.folder / "lake" / "d" / "t" / file["path"], partitioning=None)
+        for file in files
+    }
+    assert {part: rows.column("a").to_pylist() for part, rows in held.items()} == {None: [5], 0: [3, 4], 1: [1, 2]}
+    assert made.rows("d.t", "id", "a", "p") == [(0, 5, None), (1, 1, 1), (2, 4, 0), (3, 2, 1), (4, 3, 0)]
+    made.send(canal("UPDATE", [{"id": "0", "a": "6", "p": "1"}], id=9, old=[{"a": "5", "p": None}]))
+    made.run(shapes=(TableShape("d.t", cluster=("P",)),))
+    (one,) = maintain(made.pipeline())
+    assert one.left is not None
+    assert one.left.endswith("cluster in [[table]] names 'p', by which files are partitioned")
+    assert made.rows("d.t", "id", "a", "p")[0] == (0, 6, 1)
 
 
 def test_a_column_of_clusters_that_there_is_not_is_told_and_nothing_is_done(job):
