@@ -313,9 +313,9 @@ def shard(change: Change, count: int, *, choose: Callable[[int], int] = random.r
     """Return the shard of a change, from 0 to `count` - 1, chosen by DataHub's rules.
 
     The shard depends on the values of the primary key; without a key it depends on the table's name,
-    except in Tuple topics, where it is random (`choose`). Order holds only within a shard. Source:
-    DataHub message formats, "Sharding strategies". Raises `ValueError` unless `count` is an integer
-    of at least 1.
+    except in Tuple topics, where it is random (`choose`). Order holds only within a shard; it is not one of
+    the tables that a route writes into one lake table, which are called shards, too. Source: DataHub
+    message formats, "Sharding strategies". Raises `ValueError` unless `count` is an integer of at least 1.
     """
     if type(count) is not int or count < 1:
         raise ValueError(f"a number of shards from 1, not {shown(repr(count))[1:-1]}")

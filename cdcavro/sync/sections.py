@@ -166,7 +166,7 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     * `servers`: `host:port` of some brokers, separated by commas.
     * `topic`: the name of a table's topic; `{name}` is the table. Without it, all tables share a topic.
     * `options`: options of Spark's Kafka sink; their values are not shown.
-    * `shards`: the rule that chooses the partition: `blob` or `tuple`, by default Kafka's own.
+    * `shards`: the rule that chooses the partition, as `cdcavro.shard` does: `blob` or `tuple`, by default Kafka's own.
     * `tombstones`: whether a tombstone follows a delete, as a compacted topic needs it.
     * `truncates`: whether a TRUNCATE is a record. It has no key, which a compacted topic does not accept.
     * `partitions`: how many partitions a new topic has, by default the brokers' setting.

@@ -106,6 +106,16 @@ class Pipeline(pipeline.Pipeline):
         for rule in self.settings.rules:
             _check_function(rule)
 
+    def check_free(self) -> None:
+        """Check that no other job uses the state, and that it has no shards, before Spark starts.
+
+        Raises `FileError`, and `JobError` for shards.
+        """
+        super().check_free()
+        with self.redaction.errors():
+            if lake_names(self.folder).shards:
+                raise JobError(f"{self.folder}: tables are written into one as shards. {_SHARDS}")
+
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
@@ -161,13 +171,12 @@ class Pipeline(pipeline.Pipeline):
         Connect.
         """
         classic(spark, "a pipeline")
+        self.check_free()
         folder = Path(self.state)
         with self.redaction.errors(), lock_state(folder), whole_files(spark, PIECES), self.publisher() as publisher:
             sink = self._connect(spark)
             check_places(self.places, spark, self.source)
             job = job_of(folder, sink.identity(spark))
-            if lake_names(folder).shards:
-                raise JobError(f"{folder}: tables are written into one as shards. {_SHARDS}")
             writer: Writer = sink.writer(job, publisher)
             outputs = outputs_of(self.places, job.id)
             # Rejects that go to other places than a folder of this machine are taken from a frame.

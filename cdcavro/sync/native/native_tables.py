@@ -217,7 +217,7 @@ class NativeTables:
         lake = self._lakes[name]
         if place[1] is not None:
             newest = {shard: one.schema for shard, one in self._shards[name].items()}
-            lake = ShardLake(lake, place[1], table.versions, newest)
+            lake = ShardLake(lake, place[1], table.versions, newest, table.number)
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
         try:

@@ -23,7 +23,6 @@ from cdcavro.lake.lakes import OWNER, name_property
 from cdcavro.lake.sql_statements import CHANGE_COLUMNS, DELETED, KEY, SHARD, change_column_steps
 from cdcavro.lake.typed_rows import DELETES_TABLE, GUARDED
 from cdcavro.sync.native.shard_columns import (
-    EarlierNames,
     HeldNames,
     ShardColumn,
     SharedColumns,
@@ -32,6 +31,7 @@ from cdcavro.sync.native.shard_columns import (
     follow,
     is_aside,
 )
+from cdcavro.sync.native.shard_histories import Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,9 +44,10 @@ if TYPE_CHECKING:
 
 _FAMILY: Final = "cdcavro."
 _OF_SHARDS: Final = f"{_FAMILY}shard."
-# What a shard is called, and its columns, behind its number; and the names that columns had, of all shards.
+# What a shard is called, its columns, and where it began, behind its number; and the names that columns had, of all shards.
 _CALLED: Final = "name"
 _COLUMNS: Final = "columns"
+_POINT: Final = "point"
 _NAMES: Final = f"{_FAMILY}names"
 # How a person lets rows go on that wait.
 _OUT: Final = ": let all shards follow the same statements, or begin anew and leave this one out of the route"
@@ -62,12 +63,18 @@ class ShardLake:
     * `shard` (str): what tells the shard from others of its lake table.
     * `versions` (sequence of TableSchema): those of the shard.
     * `others` (dict from str to TableSchema): the newest version of other shards, as far as it is known.
+    * `number` (int): that of the table, of which a shard has several if it is dropped and comes again.
     """
 
     def __init__(
-        self, lake: NativeLake, shard: str, versions: Sequence[TableSchema], others: Mapping[str, TableSchema]
+        self,
+        lake: NativeLake,
+        shard: str,
+        versions: Sequence[TableSchema],
+        others: Mapping[str, TableSchema],
+        number: int = 0,
     ) -> None:
-        self.lake, self.shard, self.versions, self.others = lake, shard, versions, others
+        self.lake, self.shard, self.versions, self.others, self.number = lake, shard, versions, others, number
         # What was done to columns of lake tables.
         self._steps: list[Step] = []
 
@@ -209,8 +216,8 @@ class ShardTable:
         held, self._known = self._table.properties(), None
         if held is None:
             shared = self._follow([Step(ADD, column.name, column) for column in columns], {}, [])
-            about = {_FAMILY + _CALLED: self._lake.shard, _FAMILY + _COLUMNS: columns_text(shared.columns)}
-            stated = self._stated(0, {**properties, **about}) | name_property(self._name) | _names_property(shared)
+            about = {_FAMILY + _CALLED: self._lake.shard}
+            stated = self._stated(0, {**properties, **about}) | name_property(self._name) | self._shared(0, shared)
             self._table.create(columns, {**own, SHARD: "string"}, stated, partition)
             return
         if self._number(held) is not None:
@@ -254,8 +261,7 @@ class ShardTable:
             lake = self._lake.lake
             shared = self._follow(steps, held, self._table.columns())
             taken = shared.steps
-            stated[f"{_OF_SHARDS}{number}.{_COLUMNS}"] = columns_text(shared.columns)
-            stated |= _names_property(shared)
+            stated |= self._shared(number, shared)
             needed = lake.properties_for(taken)
             stated |= {name: value for name, value in needed.items() if held.get(name, "none") in ("none", "false")}
         stated = {name: value for name, value in stated.items() if held.get(name) != value}
@@ -266,18 +272,26 @@ class ShardTable:
     def _follow(self, steps: Sequence[Step], held: Mapping[str, str], present: Sequence[LakeColumn]) -> SharedColumns:
         """Return what a lake table with some properties and columns has behind steps of the shard."""
         own, known = self._lake, [column for column, _ in self._columns()] if present else []
-        names = HeldNames(*json.loads(held.get(_NAMES, "[{},{}]")))
-        earlier = EarlierNames.of([wanted_columns(schema) for schema in own.versions])
-        for column in (column for schema in own.versions for column in wanted_columns(schema)):
+        names = HeldNames.of(held.get(_NAMES, "[{},{}]"))
+        versions = [wanted_columns(schema) for schema in own.versions]
+        table, *point = json.loads(held.get(f"{_OF_SHARDS}{self._number(held)}.{_POINT}", "[null]"))
+        began = Point(*point) if table == own.number and point else None
+        for column in (column for version in versions for column in version):
             if column.until is None and is_aside(column.name):
                 raise SchemaError(
                     own.shard,
                     f"column {shown(column.name)} is called as columns of shards are that were put aside{_OUT}",
                 )
         try:
-            return follow(own.shard, present, names, known, steps, earlier, self._live(held), own.can_widen)
+            return follow(own.shard, present, names, known, steps, versions, began, self._live(held), own.can_widen)
         except SchemaError as error:
             raise SchemaError(own.shard, f"{error.reason}{_OUT}") from error
+
+    def _shared(self, number: int, shared: SharedColumns) -> dict[str, str]:
+        """Return the properties that say what the columns of a shard are."""
+        own = f"{_OF_SHARDS}{number}."
+        point = json.dumps([self._lake.number, *(shared.point or ())], separators=(",", ":"))
+        return {own + _COLUMNS: columns_text(shared.columns), own + _POINT: point, _NAMES: shared.names.text}
 
     def _live(self, held: Mapping[str, str]) -> dict[str, set[str]]:
         """Return what other shards call their columns now, by the fields of the lake's columns that hold them."""
@@ -404,10 +418,6 @@ class ShardTable:
                 values = pc.binary_replace_slice(_whole(column).cast(pa.binary()), 0, len(self._prefix), b"")
             columns.append(values.cast(field.type))
         return pa.Table.from_arrays(columns, schema=wanted)
-
-
-def _names_property(shared: SharedColumns) -> dict[str, str]:
-    return {_NAMES: json.dumps(shared.names, separators=(",", ":"))}
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

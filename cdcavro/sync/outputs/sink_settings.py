@@ -224,7 +224,8 @@ class KafkaTopics:
     * `topic` (str): what topics are called, with `{name}` for the name of the table, or one topic for all.
     * `options` (Mapping[str, str]): those of Spark's Kafka sink, such as `kafka.security.protocol`; their values are
       not shown.
-    * `shards` (str or None): `blob` or `tuple`, the rule by which the partition is chosen; by default Kafka's own.
+    * `shards` (str or None): `blob` or `tuple`, the rule by which the partition is chosen, as `cdcavro.shard` does; by
+      default Kafka's own.
     * `tombstones` (bool): whether a record without a value follows a delete.
     * `truncates` (bool): whether a TRUNCATE is a record.
     * `partitions` and `replication` (int or None): those of created topics; by default as the brokers say.

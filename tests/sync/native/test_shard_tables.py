@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +15,16 @@ from typing import Any
 
 import pytest
 
+from cdcavro.cli import main
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.lakes import HISTORY, SOFT
 from cdcavro.lake.sql_statements import KEY, OPERATION, SHARD, UNPARSED
 from cdcavro.sync.native.shard_tables import ShardTable
 from cdcavro.sync.pipeline import pause, reset
+from support import local_kills
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
+from support.places import TESTS
 
 KINDS = (DELTA, ICEBERG)
 ONE, TWO, THREE = "shop_1.orders", "shop_2.orders", "shop_3.orders"
@@ -153,15 +161,14 @@ DROP, ADD = "ALTER TABLE orders DROP a", "ALTER TABLE orders ADD a int"
 
 @pytest.mark.slow
 def test_a_shard_that_comes_late_waits_until_it_has_exchanged_names_as_others_did(tmp_path: Path):
-    """Nobody could tell which of the columns it means; and none exchanges names while another has them."""
+    """Nobody could tell which of the columns it means; one that was there before goes on in those that it had."""
     made = Shards(tmp_path, DELTA)
     made.run(made.row(ONE, id="1", a="1", b="10"), made.row(TWO, id="1", a="2", b="20"))
-    (said,) = made.run(made.sql(ONE, SWAP), made.row(ONE, id="2", a="11", b="3"))
-    assert "a column becomes 'b', which is the name of another column in other shards: let all shards follow" in said
-    assert made.run(made.row(TWO, id="2", a="4", b="40")) == [said]
-    assert len(made.run(made.sql(TWO, SWAP), made.row(TWO, id="3", a="60", b="6"))) == 4
+    assert len(made.run(made.sql(ONE, SWAP), made.row(ONE, id="2", a="11", b="3"))) == 4
+    assert made.run(made.row(TWO, id="2", a="4", b="40")) == []
+    assert made.run(made.sql(TWO, SWAP), made.row(TWO, id="3", a="60", b="6")) == []
     (said,) = made.run(made.row(THREE, id="1", a="5", b="50"))
-    assert "column 'a' may be 'b' or 'a' of other shards" in said or "may be 'a' or 'b' of other shards" in said
+    assert "column 'a' may be 'a' or 'b' of other shards: let all shards follow" in said
     assert made.run(made.sql(THREE, SWAP), made.row(THREE, id="2", a="70", b="7")) == []
     one, two, three = [(1, 10, 1), (2, 11, 3)], [(1, 20, 2), (2, 40, 4), (3, 60, 6)], [(1, 50, 5), (2, 70, 7)]
     wanted = [(shard, *row) for shard, rows in ((ONE, one), (TWO, two), (THREE, three)) for row in rows]
@@ -289,6 +296,52 @@ def test_a_batch_that_is_cut_off_between_shards_is_written_once(
     assert made.names == ["b", "c", "id"]
 
 
+# Where a process is killed that writes two shards.
+_DEATHS = (
+    "before a lake table changes",
+    "during the merge",
+    "behind the merge's commit",
+    "between merge and changelog",
+    "between two tables",
+    local_kills.LAST,
+)
+
+
+def _kill(made: Shards, point: str) -> None:
+    """Run a pipeline in a process that is killed at a point."""
+    said = {"sink": made.kind, "lake": str(made.folder / ("lake" if made.kind == DELTA else "wh"))}
+    facts = json.dumps({**said, "is_plain": False, "calls": 0})
+    command = [sys.executable, local_kills.__file__, "--child", str(made.job.config()), point, facts]
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
+    child = subprocess.run(
+        command, check=False, capture_output=True, env=environment, start_new_session=True, timeout=600
+    )
+    assert child.returncode == -signal.SIGKILL, (point, child.stderr[-2000:])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", KINDS)
+def test_shards_that_are_killed_are_written_once(tmp_path: Path, kind: str):
+    """With kill -9, again and again, while they follow statements: each row is there once, under the last names."""
+    made = Shards(tmp_path, kind)
+    made.run(made.row(ONE, id="1", a0="1"), made.row(TWO, id="1", a0="2"))
+    held = [(ONE, 1, 1), (TWO, 1, 2)]
+    for number, point in enumerate(_DEATHS, start=1):
+        sql, name = f"ALTER TABLE orders RENAME COLUMN a{number - 1} TO a{number}", f"a{number}"
+        shards = (ONE, TWO) if number % 2 else (TWO, ONE)
+        rows = [(shard, number + 1, 10 * number + place) for place, shard in enumerate(shards)]
+        statements = [made.sql(shard, sql) for shard in shards]
+        made.job.send(*statements, *(made.row(shard, id=str(id), **{name: str(a)}) for shard, id, a in rows))
+        _kill(made, point)
+        held += rows
+    made.run()
+    assert made.rows("id", name) == sorted(held)
+    assert sorted(made.rows("id", name, suffix="changes")) == sorted(held)
+    assert made.names == [name, "id"]
+
+
 @pytest.mark.slow
 def test_a_reset_empties_every_shard(tmp_path: Path):
     """A pause holds all of them."""
@@ -351,6 +404,23 @@ def test_where_there_can_be_no_shards_they_are_refused_before_anything_starts(
         made.job.pipeline()
     assert "[[route]] to 'shop.orders' has shards, " in str(raised.value)
     assert said in str(raised.value)
+
+
+@pytest.mark.slow
+def test_spark_does_not_go_on_with_a_state_of_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """It says so before it starts: here it could not, as there is no Java. Nothing is changed."""
+    made = Shards(tmp_path, DELTA)
+    made.run(made.row(ONE, id="1", a="1"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    with pytest.raises(SystemExit) as raised:
+        main(["sync", "--config", str(made.job.config(run="spark", route=[])), "--once"], prog_name="cdcavro")
+    assert raised.value.code == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'state'}: tables are written into one as shards. Routes with shards = true are for" in said
+    made.run(made.row(ONE, id="2", a="2"))
+    assert made.rows("id", "a") == [(ONE, 1, 1), (ONE, 2, 2)]
 
 
 # The statements that all shards follow, one after another: each with what it does to the columns of a shard.
