@@ -181,7 +181,7 @@ class ShardRun:
         # Which column a column of the lake holds, by its field, and the other way round.
         self._held: dict[str, int] = {}
         self._fields: dict[int, str] = {}
-        while min(one.done for one in self.sources) < self.statements.last:
+        while min(one.done for one in self.sources if not one.start) < self.statements.last:
             if len(self.sources) < shards + late and self._draw.random() < 0.2:
                 self._create()
             self._run(is_last=False)

@@ -5,6 +5,8 @@ under a name. So their columns are told apart by that, however far each has come
 shards. It is remembered by what its statements did to names, as far as any of its shards has followed them, and by which of
 its columns each of the lake's columns holds. A shard that comes later may have begun at any point of what its kin did: it
 is placed where its own columns and statements fit, and waits if there are several such points that say different things.
+Of several, it is one from which on others have followed the same: one that is created late, and ahead of all others in
+repeating what they did before, is taken for one that lags.
 """
 
 from __future__ import annotations

@@ -245,8 +245,14 @@ class ShardTable:
 
         Raises `SchemaError` as `shard_columns.follow` and `NativeTable.alter` do.
         """
-        if steps or properties:
-            self._alter(steps, properties, self._table.properties() or {})
+        held = self._table.properties() or {}
+        if steps or properties or self._is_further(held):
+            self._alter(steps, properties, held)
+
+    def _is_further(self, held: Mapping[str, str]) -> bool:
+        """Return whether the shard has followed statements since it was written last, though they add or rename nothing."""
+        table, versions, *_ = json.loads(held.get(f"{_OF_SHARDS}{self._number(held)}.{_POINT}", "[null,0]"))
+        return bool(table == self._lake.number and versions < len(self._lake.versions))
 
     def _alter(self, steps: Sequence[Step], properties: Mapping[str, str], held: Mapping[str, str]) -> None:
         number = self._number(held)
@@ -257,7 +263,7 @@ class ShardTable:
         others = [step for step in steps if step.column.name in _ABOUT_CHANGES]
         steps = [step for step in steps if step not in others]
         taken: list[Step] = []
-        if steps:
+        if steps or self._is_further(held):
             lake = self._lake.lake
             shared = self._follow(steps, held, self._table.columns())
             taken = shared.steps
@@ -274,7 +280,7 @@ class ShardTable:
         own, known = self._lake, [column for column, _ in self._columns()] if present else []
         names = HeldNames.of(held.get(_NAMES, "[{},{}]"))
         versions = [wanted_columns(schema) for schema in own.versions]
-        table, *point = json.loads(held.get(f"{_OF_SHARDS}{self._number(held)}.{_POINT}", "[null]"))
+        table, _, *point = json.loads(held.get(f"{_OF_SHARDS}{self._number(held)}.{_POINT}", "[null,0]"))
         began = Point(*point) if table == own.number and point else None
         for column in (column for version in versions for column in version):
             if column.until is None and is_aside(column.name):
@@ -290,7 +296,8 @@ class ShardTable:
     def _shared(self, number: int, shared: SharedColumns) -> dict[str, str]:
         """Return the properties that say what the columns of a shard are."""
         own = f"{_OF_SHARDS}{number}."
-        point = json.dumps([self._lake.number, *(shared.point or ())], separators=(",", ":"))
+        facts = [self._lake.number, len(self._lake.versions), *(shared.point or ())]
+        point = json.dumps(facts, separators=(",", ":"))
         return {own + _COLUMNS: columns_text(shared.columns), own + _POINT: point, _NAMES: shared.names.text}
 
     def _live(self, held: Mapping[str, str]) -> dict[str, set[str]]:

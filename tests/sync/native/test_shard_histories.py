@@ -43,9 +43,12 @@ def test_a_shard_has_begun_where_its_columns_and_statements_fit():
     assert ShardHistory([[C, LakeColumn("e", "e", "int")]]).points(kins) == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(4), 65, 68, 163])
 def test_no_column_gets_values_of_another_one(seed: int):
-    """Names that are exchanged, dropped and used again, by shards that follow several statements at once."""
+    """Names that are exchanged, dropped and used again, by shards that follow several statements at once.
+
+    Told by names alone, 0, 65 and 68 had united different columns, and 163 had put one in two.
+    """
     run = ShardRun(seed, 7)
     assert (run.faults, run.stuck) == ([], [])
 
