@@ -81,8 +81,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 def _lakes(folders: pytest.TempPathFactory) -> dict[str, str]:
     lake = lake_settings(catalog="ice", warehouse=str(folders.mktemp("iceberg")))
-    # Catalogs of tests are in SQLite.
-    lake["spark.jars.packages"] += ",org.xerial:sqlite-jdbc:3.50.3.0"
+    # Catalogs of tests are in databases.
+    lake["spark.jars.packages"] += ",org.xerial:sqlite-jdbc:3.50.3.0,org.postgresql:postgresql:42.7.8"
     return {**lake, "spark.databricks.delta.snapshotPartitions": "1"}
 
 

@@ -20,13 +20,13 @@ from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, IcebergLake
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import Formats
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
+from support.catalog_servers import POSTGRESQL, REST, SQL, CatalogServers, catalog_servers
 from support.halves import blob
 from support.jobs import LocalJob
 from support.local_pipelines import DELTA, ICEBERG, lake_section
 from support.local_pipelines import LocalJob as ConfiguredJob
 from support.messages import canal
 from support.pipelines import Job
-from support.rest_catalog import rest_catalog
 
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.classic, pytest.mark.since("4.1")]
 RUNNERS = {"S": SPARK, "L": LOCAL, "D": DRIVER}
@@ -89,20 +89,18 @@ def check_turns(
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A REST catalog that runs."""
-    with rest_catalog(tmp_path_factory.mktemp("catalog")) as address:
-        yield address
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServers]:
+    """Catalogs, each of which runs once it is asked for."""
+    with catalog_servers(tmp_path_factory) as made:
+        yield made
 
 
-@pytest.mark.parametrize(("kind", "turns"), [("rest", "LSLS"), ("sql", "LSLS"), ("sql", "SLSL")])
+@pytest.mark.parametrize(("kind", "turns"), [(REST, "LSLS"), (SQL, "LSLS"), (SQL, "SLSL"), (POSTGRESQL, "SLSL")])
 def test_a_table_of_a_catalog_is_one_for_both_runners(
-    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, kind: str, turns: str
+    spark: SparkSession, tmp_path: Path, servers: CatalogServers, kind: str, turns: str
 ):
     """By the same section: each goes on with what the other one made, and a batch that is run again is there once."""
-    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/wh"}
-    if kind == "rest":
-        catalog = {"type": "rest", "uri": request.getfixturevalue("server"), "token": "canary-password"}
+    catalog = servers.properties(kind, tmp_path) | ({"token": "canary-password"} if kind == REST else {})
     name, database = f"c{uuid4().hex}", uuid4().hex
     lake = {"catalog": catalog, "is_changelog": True}
     jobs = {"L": LocalJob(tmp_path, IcebergLake(name), lake), "S": Job(tmp_path, IcebergLake(name), lake, spark=spark)}
