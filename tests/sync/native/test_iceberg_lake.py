@@ -562,6 +562,31 @@ def test_a_commit_that_loses_in_a_catalog_is_made_again(catalog: dict[str, str])
     assert (seen, table.read(["a"]).num_rows) == ([0, 1], 2)
 
 
+@pytest.mark.slow
+def test_glue_refuses_what_was_committed_too_late(
+    servers: CatalogServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """By the version that a writer has seen: one that comes behind the last look at the table loses, and begins again."""
+    catalog, name = servers.properties(GLUE, tmp_path), TableName(uuid4().hex, None, "t")
+    own, other = (
+        NativeIceberg("ice", is_shared=True, is_plain=True, connection=Connection("ice", catalog)) for _ in "ab"
+    )
+    own.make_room(name)
+    table, rows = own.table(name), pa.table({"a": pa.array([1], pa.int32())})
+    table.create([LakeColumn("a", "a", "int")], {}, own.properties([]))
+    update, tries = own.files._update_glue_table, []
+
+    def late(**stated: Any) -> None:
+        tries.append(stated["version_id"])
+        if len(tries) == 1:
+            other.table(name).append(rows)
+        update(**stated)
+
+    monkeypatch.setattr(own.files, "_update_glue_table", late)
+    table.append(rows)
+    assert (tries, table.read(["a"]).num_rows) == (["1", "2"], 2)
+
+
 def test_a_catalog_that_does_not_answer_is_no_traceback(tmp_path: Path):
     """Nor is one that only Spark knows, and what came is not lost."""
     (port,) = free_ports(1)
