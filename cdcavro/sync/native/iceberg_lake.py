@@ -9,6 +9,7 @@ from __future__ import annotations
 import getpass
 import os
 import random
+import re
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -70,6 +71,7 @@ _TRIES: Final = 5
 _WAIT: Final = 0.1
 # What catalogs are told by their types, unless their properties say otherwise: to replace connections that were ended.
 _DEFAULTS: Final[Mapping[str | None, dict[str, str]]] = {SQL: {"pool_pre_ping": "true"}}
+_BEHIND: Final = re.compile(r"\n(?:\[SQL: |\(Background on )")
 # What Java gives a new table.
 _NEW: Final = {"write.parquet.compression-codec": "zstd"}
 
@@ -93,8 +95,7 @@ class Connection:
             raise SetupError(f"Iceberg's catalog {self._name}: {error}") from error
         except Exception as error:
             # Each kind of catalog has errors of its own libraries.
-            said = str(error).partition("\n(Background on")[0]
-            raise JobError(f"Iceberg's catalog {self._name}: {type(error).__name__}: {said}") from error
+            raise JobError(f"Iceberg's catalog {self._name}: {_sentence(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -403,7 +404,12 @@ def own_errors(place: str) -> Iterator[None]:
     # What Arrow and pyiceberg raise for values and files that they cannot read or write, and what the libraries of servers
     # and databases do, which need not be installed.
     except Exception as error:
-        raise JobError(f"{place}: {type(error).__name__}: {error}") from error
+        raise JobError(f"{place}: {_sentence(error)}") from error
+
+
+def _sentence(error: Exception) -> str:
+    """Return what a library's error says, without the statement of SQL and the address that SQLAlchemy puts behind it."""
+    return f"{type(error).__name__}: {_BEHIND.split(str(error), maxsplit=1)[0]}"
 
 
 def _take(update: UpdateSchema, steps: Sequence[Step]) -> None:

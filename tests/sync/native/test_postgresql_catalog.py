@@ -63,6 +63,13 @@ def test_each_name_is_a_table_of_its_own(catalog: dict[str, str]):
     assert found == [[i] for i in range(len(names))]
 
 
+def test_a_name_that_is_too_long_for_the_database_is_said_in_one_sentence(catalog: dict[str, str]):
+    """Without the statement in which it stands."""
+    said = error_of(table_in, lake_in(catalog), TableName("x" * 200, "y" * 100, "t"))
+    reason = "(psycopg.errors.StringDataRightTruncation) value too long for type character varying(255)"
+    assert said == f"Iceberg's catalog ice: DataError: {reason}"
+
+
 def test_writers_at_the_same_time_lose_no_change(catalog: dict[str, str]):
     """Each batch of each is there once; a writer that loses too often tries the batch again."""
     name = TableName(uuid4().hex, None, "t")
