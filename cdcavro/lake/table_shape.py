@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 
 from cdcavro.errors import SchemaError, shown
-from cdcavro.lake.escaped_names import OWN, quote
-from cdcavro.lake.evolution import DROP, WIDEN
-from cdcavro.table.table_names import fits_caseless
+from cdcavro.lake.escaped_names import OWN, plain_column, quote
+from cdcavro.lake.evolution import DROP, RENAME, WIDEN
+from cdcavro.table.table_names import fits_caseless, unmangle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -267,9 +267,7 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         """
         found = []
         for one in self.partitions:
-            names = [column for column in columns if column.name.casefold() == one.column.casefold()]
-            former = [column for column in columns if one.column in (column.field, *column.aliases)]
-            column = next(iter([*names, *former]), None)
+            column = _column_called(one.column, columns)
             if column is None:
                 raise SchemaError(table, f"partition in [[table]] names {shown(one.column)}, which is no column of it")
             if column.type in _UNPARTING:
@@ -290,6 +288,15 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         """Return the properties that a lake table with some properties does not have yet."""
         stated = {CLUSTER: NO_CLUSTER, **known}
         return {name: value for name, value in self.property_texts.items() if stated.get(name) != value}
+
+
+def _column_called(name: str, columns: Sequence[LakeColumn]) -> LakeColumn | None:
+    """Return the column that is called so, or else one that was, whatever its case is."""
+    wanted, plain = name.casefold(), plain_column(name).casefold()
+    called = [column for column in columns if column.name.casefold() in (wanted, plain)]
+    fields = [(column, (column.field, *column.aliases)) for column in columns]
+    former = [column for column, names in fields if wanted in [unmangle(one).casefold() for one in names]]
+    return next(iter([*called, *former]), None)
 
 
 def property_steps(properties: Mapping[str, str]) -> list[str]:
@@ -331,11 +338,16 @@ def kept_partitions(partition: Sequence[Partition], held: Sequence[str]) -> list
 def check_partitioned(steps: Sequence[Step], partition: Collection[str]) -> None:
     """Check that steps leave the columns as they are by which a table of Delta Lake is partitioned, but for their names.
 
-    Raises `SchemaError`.
+    A step has the names that the columns have behind those before it. Raises `SchemaError`.
     """
-    bad = next((step for step in steps if step.kind in (DROP, WIDEN) and step.name in partition), None)
-    if bad is not None:
-        raise SchemaError(bad.name, f"{bad}: files are partitioned by it, which Delta Lake does not change")
+    names = set(partition)
+    for step in steps:
+        if step.name not in names:
+            continue
+        if step.kind in (DROP, WIDEN):
+            raise SchemaError(step.name, f"{step}: files are partitioned by it, which Delta Lake does not change")
+        if step.kind == RENAME:
+            names = names - {step.name} | {step.column.name}
 
 
 def _check_property(lake: str, name: str, value: str) -> None:

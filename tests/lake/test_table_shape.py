@@ -18,8 +18,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.expressions import EqualTo, IsNull
 
-from cdcavro.errors import FileError
-from cdcavro.lake.table_shape import DELTA, ICEBERG, Partition, TableShape
+from cdcavro.errors import FileError, SchemaError
+from cdcavro.lake.evolution import DROP, RENAME, WIDEN, LakeColumn, Step
+from cdcavro.lake.table_shape import DELTA, ICEBERG, Partition, TableShape, check_partitioned
 from cdcavro.sync.config import read_config
 from cdcavro.sync.local.maintenance import maintain
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
@@ -280,6 +281,36 @@ def test_a_table_of_delta_lake_is_partitioned_anew_only_if_it_is_made_anew(job: 
     assert made.rows("d.t", "id", "a", "s") == [(1, 1, ""), (2, None, ""), (3, -3, "")]
 
 
+@pytest.mark.parametrize(
+    ("kind", "column", "setting", "is_readable"),
+    [
+        (DELTA, "Day", "dAY", False),
+        (DELTA, "a b/é", "A b/É", True),
+        (ICEBERG, "a b/é", "bucket(2, A b/É)", False),
+    ],
+)
+def test_a_column_that_is_renamed_is_followed_whatever_its_name_and_its_case(
+    job: Callable[..., LocalJob], kind: str, column: str, setting: str, is_readable: bool
+):
+    """In the batch that makes the table, and in a later one."""
+    shape = TableShape("d.t", partition=(setting,))
+    for is_late in (True, False):
+        made = job(kind)
+        made.folder = made.folder / str(is_late)
+        made.folder.mkdir()
+        if kind == DELTA:
+            made.sink = replace(made.sink, root=str(made.folder_of_lake), is_readable=is_readable)
+        first = canal("INSERT", [{"id": "1", column: "1"}], id=1)
+        renamed = canal("ALTER", [], id=2, isDdl=True, sql=f"ALTER TABLE t CHANGE `{column}` x int")
+        second = canal("INSERT", [{"id": "2", "x": "2"}], id=3)
+        for sent in [[first], [renamed, second]] if is_late else [[first, renamed, second]]:
+            made.send(*sent)
+            assert [report.waiting for report in made.run(shapes=(shape,))] == [{}]
+        assert made.rows("d.t", "id", "x") == [(1, 1), (2, 2)]
+        if kind == DELTA:
+            assert columns_of_partitions(made) == ["x"]
+
+
 def test_types_whose_values_delta_lake_does_not_keep_let_rows_wait(job: Callable[..., LocalJob]):
     """Until the configuration is mended, and no table is made."""
     made, types = job(DELTA), {"id": "int", "s": "varchar(9)", "at": "datetime", "m": "decimal(9,2)"}
@@ -313,6 +344,16 @@ def test_a_column_that_partitions_delta_lake_is_neither_dropped_nor_widened(
     assert "files are partitioned by it, which Delta Lake does not change" in said
     assert columns_of_partitions(made) == ["a"]
     assert made.rows("d.t", "id", "a", "b") == [(1, 1, None)]
+
+
+def test_a_column_that_is_renamed_and_widened_at_once_is_found_by_what_it_was_called():
+    """And one that takes the name of another one is not that one."""
+    big = LakeColumn("x", "a", "bigint")
+    renamed = [Step(RENAME, "a", replace(big, type="int")), Step(RENAME, "b", LakeColumn("a", "b", "int"))]
+    for step in (Step(WIDEN, "x", big), Step(DROP, "x", big)):
+        with pytest.raises(SchemaError, match=r"column 'x' .*: files are partitioned by it"):
+            check_partitioned([*renamed, step], ["a"])
+    check_partitioned([*renamed, Step(WIDEN, "a", LakeColumn("a", "b", "bigint"))], ["a"])
 
 
 def test_a_table_that_somebody_else_partitioned_keeps_its_partitions(job: Callable[..., LocalJob]):
