@@ -43,6 +43,7 @@ from cdcavro.sync.native.delta_log import (
     PHYSICAL,
     TYPE_CHANGES,
     TakenError,
+    check_folders,
     commit,
     schema_of,
     spark_spelling,
@@ -521,8 +522,10 @@ def writer_properties(schema: DeltaSchema) -> WriterProperties:
     """Return how files are written: as Spark writes them, without a dictionary of what is rarely equal.
 
     `deltalake` 1.6 puts the ends of decimals into the log as doubles: Spark would leave out files that have a value
-    which it looks for. So there are none of decimals that a double does not hold.
+    which it looks for. So there are none of decimals that a double does not hold. Raises `SchemaError` as `check_folders`
+    does.
     """
+    check_folders(schema)
     plain, silent = ColumnProperties(dictionary_enabled=False), ColumnProperties(statistics_enabled="NONE")
     special = {one["name"]: plain for one in schema.fields if one["name"] in (KEY, ORDER)}
     special |= {one["name"]: silent for one in schema.fields if _has_long_decimal(one["type"])}

@@ -146,6 +146,8 @@ KNOWN_FEATURES: Final = frozenset(
     {*_IMPLIED[5], _LOCAL_TIMES, WIDENING_FEATURE, DELETION_VECTORS, "v2Checkpoint", "vacuumProtocolCheck"}
     | {"domainMetadata", "clustering"}
 )
+# In the name of a folder: `deltalake` 1.6 takes what is before a colon for the scheme of an address, and refuses `/../`.
+_UNFIT_NAME: Final = re.compile("[:/]")
 _NAMED: Final = 7
 
 
@@ -279,7 +281,10 @@ class DeltaSchema:
         }
         changes = [] if step.kind == DROP else [changed[step.kind]()]
         partition = tuple(changes[0]["name"] if name == step.name else name for name in self.partition)
-        return replace(self, fields=[*self.fields[:at], *changes, *self.fields[at + 1 :]], partition=partition)
+        made = replace(self, fields=[*self.fields[:at], *changes, *self.fields[at + 1 :]], partition=partition)
+        if partition != self.partition:
+            check_folders(made)
+        return made
 
     def _with_column(self, step: Step) -> DeltaSchema:
         column, names = step.column, [one["name"] for one in self.fields]
@@ -309,14 +314,23 @@ def new_schema(
     properties: Mapping[str, str],
     partition: Sequence[Partition] = (),
 ) -> DeltaSchema:
-    """Return the schema of a new table."""
+    """Return the schema of a new table. Raises `SchemaError` as `check_folders` does."""
     fields = [_field(one.name, one.type, one.field) for one in columns]
     fields += [_field(name, spark, None) for name, spark in own.items()]
     now = int(time.time() * 1000)
     facts = {"id": str(uuid4()), "format": {"provider": "parquet", "options": {}}, "createdTime": now}
     made = DeltaSchema(fields, dict(properties), Protocol(), facts, tuple(one.column for one in partition))
     mapped = made.with_ids(fields, _new_name, 0) if made.is_mapped else made
+    check_folders(mapped)
     return mapped.with_needed_features()
+
+
+def check_folders(schema: DeltaSchema) -> None:
+    """Raise `SchemaError` for a partition whose folders `deltalake` would not find again."""
+    odd = None if schema.is_mapped else next((name for name in schema.partition if _UNFIT_NAME.search(name)), None)
+    if odd is not None:
+        reason = "partitions a table, and deltalake has no folders with such a name: run this batch on Spark"
+        raise SchemaError(shown(odd), f"{reason}, or leave the column out of partition")
 
 
 def schema_of(table: DeltaTable) -> DeltaSchema:
