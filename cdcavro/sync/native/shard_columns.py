@@ -537,12 +537,15 @@ class _Union:
             raise SchemaError(self._shard, f"column {shown(column.name)} may be {called} of other shards")
         return found[0] if found else None
 
-    def _had(self, name: str) -> list[tuple[str, int]]:
-        """Return the columns that had a name before, each with which of its names that was; those of the shard are known."""
+    def _had(self, name: str, *, is_all: bool = False) -> list[tuple[str, int]]:
+        """Return the columns that had a name before, each with which of its names that was, but for those of the shard.
+
+        Those of its kin, too, are left out unless `is_all`.
+        """
         had = []
         for field, names in self.names.items():
             earlier = [*((-1, one) for one in self._before[field]), *enumerate(names[:-1])]
-            is_free = field not in self._own and field not in self._kin
+            is_free = field not in self._own and (is_all or field not in self._kin)
             had += [(field, i) for i, one in earlier if is_free and one.casefold() == name.casefold()]
         return had
 
@@ -566,7 +569,7 @@ class _Union:
     def _is_last(self, column: LakeColumn, current: str) -> bool:
         """Return whether a column has had the names that one of the lake has, behind as many others that were called so."""
         name, before = column.name.casefold(), [*map(str.casefold, self._before[current])]
-        had = [(field, i) for field, i in self._had(column.name) if field != current]
+        had = [(field, i) for field, i in self._had(column.name, is_all=True) if field != current]
         count = len({field for field, _ in had}) + before.count(name)
         own = [*map(str.casefold, reversed(self._earlier.former.get(column.field, ()))), name]
         known = [*(one for one in before if one != name), *map(str.casefold, self.names[current])]

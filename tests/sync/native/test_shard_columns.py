@@ -9,6 +9,7 @@ import pytest
 
 from cdcavro.errors import SchemaError
 from cdcavro.lake.evolution import LakeColumn
+from cdcavro.sync.native.shard_columns import HeldNames, ShardColumn
 from support.shard_runs import Lake
 
 
@@ -313,3 +314,15 @@ def test_a_column_that_somebody_else_has_added_is_left_alone():
     lake.present.append(LakeColumn("note", "", "string"))
     assert lake.write("a", C, column("e")) == ["column 'e' is added"]
     assert lake.write("b", ID, C) == ["column 'id' is added"]
+
+
+def test_columns_of_a_kin_count_among_those_that_were_called_so():
+    """In a state that knows names alone of others: a shard that comes later may mean one between two of these."""
+    again, last = column("c", "int", "c_2"), column("c", "int", "c_3")
+    lake = Lake()
+    lake.present, lake.names = [column("d", "int", "c"), last], HeldNames.of('[{"c":["c","d"]},{"c_3":["c"]}]')
+    lake.shards["a"] = [ShardColumn("c", "c", "int", "c", 0)]
+    assert lake.write("a", D, earlier=[[C]]) == []
+    lake.versions["b"] = [[C], [D], []]
+    said = "column 'c' is another one than before, and others may not have followed yet"
+    assert refusal(lake, "b", again) == said
