@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
 
 import pyarrow as pa
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import (
     ArrowScan,
@@ -21,7 +22,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import WriteTask
+from pyiceberg.table import Transaction, WriteTask
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
 from pyiceberg.transforms import (
@@ -87,8 +88,10 @@ _TYPES: Final[dict[pa.DataType, IcebergType]] = {
     pa.timestamp("us"): TimestampType(),
 }
 _ARROW: Final = {iceberg: arrow for arrow, iceberg in _TYPES.items()} | {UUIDType(): pa.string()}
-# Pyiceberg would try a commit again with files that were chosen before another writer's commit.
-_NEVER_AGAIN: Final = {"commit.retry.num-retries": "0"}
+# Before its second try pyiceberg looks whether the first one succeeded, which `_Once` needs without having one.
+_ONE_LOOK: Final = {f"commit.retry.{name}": value for name, value in (("num-retries", "1"), ("min-wait-ms", "0"))} | {
+    "commit.retry.total-timeout-ms": str(1 << 40)
+}
 # Of itself it never puts manifests together, as Java does, so that each change would add one for ever.
 _AS_JAVA: Final = {"commit.manifest-merge.enabled": "true"}
 
@@ -146,7 +149,7 @@ class IcebergFiles(TableFiles["FileScanTask"]):
         self.whole = table.metadata
         # A commit reads it again and sends only what it changes, so nothing of this is written. Pyiceberg copies what it
         # is given a dozen times for each commit, and so takes seconds for a thousand snapshots that it does not need.
-        properties = _AS_JAVA | table.metadata.properties | _NEVER_AGAIN
+        properties = _AS_JAVA | table.metadata.properties | _ONE_LOOK
         current = table.metadata.current_snapshot()
         update = {"properties": properties, "snapshots": [] if current is None else [current], "snapshot_log": []}
         if properties.get("write.metadata.delete-after-commit.enabled", "false").lower() != "true":
@@ -195,7 +198,7 @@ class IcebergFiles(TableFiles["FileScanTask"]):
         """Commit the rows that were added; the snapshot is there even if there are none."""
         self.flush()
         self.is_committing = True
-        transaction = self.table.transaction()
+        transaction = _Once(self.table)
         with transaction.update_snapshot(snapshot_properties=dict(summary)).merge_append() as producer:
             for file in self._added:
                 producer.append_data_file(file)
@@ -204,7 +207,7 @@ class IcebergFiles(TableFiles["FileScanTask"]):
     def commit(self) -> None:
         """Make the version."""
         self.is_committing = True
-        transaction = self.table.transaction()
+        transaction = _Once(self.table)
         operation = Operation.OVERWRITE if self._added else Operation.DELETE
         with _Overwrite(operation if self._removed else Operation.APPEND, transaction, self.table.io) as producer:
             for task in self._removed:
@@ -218,6 +221,16 @@ class IcebergFiles(TableFiles["FileScanTask"]):
         for file in self._added:
             self.table.io.delete(file.file_path)
         self._added = []
+
+
+class _Once(Transaction):
+    """A transaction that is committed once: its files were chosen before another writer's commit.
+
+    If it is told to have lost, it may be there all the same: clients of servers ask again where no answer came.
+    """
+
+    def _rebuild_snapshot_updates(self) -> None:
+        raise CommitFailedException("another commit was made before")
 
 
 # The transforms of Iceberg's by the names that Spark's SQL has for them.

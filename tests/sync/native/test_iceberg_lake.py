@@ -587,6 +587,30 @@ def test_glue_refuses_what_was_committed_too_late(
     assert (tries, table.read(["a"]).num_rows) == (["1", "2"], 2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [REST, SQL, GLUE])
+def test_a_commit_whose_answer_was_lost_and_that_was_asked_for_again_is_there_once(
+    servers: CatalogServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """As clients of servers ask again by themselves: what is told to have lost is in the table, whose files stay."""
+    catalog, name = servers.properties(kind, tmp_path), TableName(uuid4().hex, None, "t")
+    lake = NativeIceberg("ice", is_shared=True, is_plain=kind == GLUE, connection=Connection("ice", catalog))
+    lake.make_room(name)
+    table, rows = lake.table(name), pa.table({"a": pa.array([1], pa.int32())})
+    table.create([LakeColumn("a", "a", "int")], {}, lake.properties([]))
+    call = "_update_glue_table" if kind == GLUE else "commit_table"
+    send = getattr(lake.files, call)
+
+    def sent_twice(*stated: Any, **named: Any) -> None:
+        send(*stated, **named)
+        send(*stated, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lake.files, call, sent_twice)
+        table.append(rows)
+    assert lake.table(name).read(["a"]).column("a").to_pylist() == [1]
+
+
 def test_a_catalog_that_does_not_answer_is_no_traceback(tmp_path: Path):
     """Nor is one that only Spark knows, and what came is not lost."""
     (port,) = free_ports(1)
