@@ -281,7 +281,7 @@ def _run_child() -> None:
     if said["is_plain"]:
         remove_marks()
     stored_state.LEASE = LEASE  # type: ignore[misc]
-    if said["is_interrupted"]:
+    if said.get("is_interrupted"):
         ways.die = partial(os.kill, os.getpid(), signal.SIGINT)  # type: ignore[assignment]
     every: Mapping[str, Callable[[Path], None]] = {**POINTS[said["sink"]], **WAITING, **FREED, **STORED}
     if point in every:
