@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 # How many bytes of a batch's rows are held in memory before they go to files.
 ROOM: Final = 256 << 20
 _SPILL: Final = "spill"
+# For how long the main thread waits before it looks whether it was interrupted, in seconds.
+_MOMENT: Final = 0.1
 _UNITS: Final = {
     "microsecond": 1e-6,
     "millisecond": 1e-3,
@@ -117,8 +119,7 @@ class LocalBatch:
             if len(shares) == 1:
                 run(0)
             else:
-                with ThreadPoolExecutor(len(shares)) as pool, _ending(is_over):
-                    list(pool.map(run, range(len(shares))))
+                _run_all(run, len(shares), is_over)
             self.seen(sum(counts), is_all=True)
             halves = store.take_halves()
             if halves or knowledge.halves.kept:
@@ -141,6 +142,17 @@ def _batches(lanes: Sequence[Lane], say: Say, is_over: threading.Event) -> Itera
             if is_over.is_set():
                 return
             yield batch
+
+
+def _run_all(run: Callable[[int], None], count: int, is_over: threading.Event) -> None:
+    """Run shares, each in a thread. Raises the error of the first that has one; an interrupt sets `is_over`."""
+    with ThreadPoolExecutor(count) as pool, _ending(is_over):
+        running = [pool.submit(run, own) for own in range(count)]
+        # Where a library such as polars handles SIGINT, too, Ctrl-C ends no wait without a time.
+        while wait(running, _MOMENT).not_done:
+            pass
+    for one in running:
+        one.result()
 
 
 @contextmanager
