@@ -240,10 +240,19 @@ def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
         except MessageError:
             continue
         else:
-            if format in fitting:
+            if format in fitting or _fits_if_named(message, format):
                 return None
             scores.append(fitting)
     return best_format(scores) or strange
+
+
+def _fits_if_named(message: bytes | str, format: str) -> bool:
+    """Return whether a message is one of a format that has more messages if it is named than are told to be its own."""
+    if _marks(format, is_named=True) == _marks(format):
+        return False
+    value = _parse(message)
+    record = value[VALUE] if is_kafka_record(value) else value
+    return isinstance(record, dict) and _score(record, format, _has_shape, is_named=True) > 0
 
 
 def _parse(message: bytes | str) -> Any:
@@ -254,8 +263,10 @@ def _parse(message: bytes | str) -> Any:
         return jsontext.parse(raw)
 
 
-def _score(value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | None], bool]) -> int:
-    required, tells, necessary, shapes = _marks(name)
+def _score(
+    value: dict[str, Any], name: str, fits_shape: Callable[[Any, type | None], bool], *, is_named: bool = False
+) -> int:
+    required, tells, necessary, shapes = _marks(name, is_named=is_named)
     if any(_at(value, place) in (None, ABSENT) for place in required):
         return 0
     if not all(_identifies(_at(value, place), values) for place, values in necessary):
@@ -295,13 +306,13 @@ def _at(value: Any, place: MemberPath) -> Any:
 
 
 @cache
-def _marks(name: str) -> _Marks:
+def _marks(name: str, *, is_named: bool = False) -> _Marks:
     marks = _Marks([], [], [], [])
-    _collect(REGISTRY[name].envelope, (), marks)
+    _collect(REGISTRY[name].envelope, (), marks, is_named=is_named)
     return marks
 
 
-def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
+def _collect(declared: Type, place: MemberPath, marks: _Marks, *, is_named: bool) -> None:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         for field in branch.fields if isinstance(branch, Record) else ():
             rule = field_rule(field)
@@ -311,11 +322,13 @@ def _collect(declared: Type, place: MemberPath, marks: _Marks) -> None:
             if rule.tells:
                 marks.tells.append((member, rule.tells))
             if rule.necessary:
-                marks.necessary.append((member, rule.necessary_values))
+                # A list is of those by which the format is told from another one.
+                is_listed = isinstance(rule.necessary, tuple)
+                marks.necessary.append((member, tuple(rule.ops) if is_named and is_listed else rule.necessary_values))
             shape = _shape(field.type)
             if not rule.members and not rule.text and (shape or rule.required or rule.tells):
                 marks.shapes.append((member, shape))
-            _collect(field.type, member, marks)
+            _collect(field.type, member, marks, is_named=is_named)
 
 
 def _shape(declared: Type) -> type | None:

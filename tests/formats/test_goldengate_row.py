@@ -16,7 +16,7 @@ from cdcavro.table import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.mapping import from_changes, to_changes
-from cdcavro.wire.sniff import fitting_formats
+from cdcavro.wire.sniff import fitting_formats, other_format
 from support.local_pipelines import DELTA, LocalJob, lake_section
 from support.messages import goldens
 from support.mutations import mutated
@@ -104,6 +104,13 @@ def test_columns_are_the_row_after_a_change_and_before_a_delete(op_type, op, bef
     text = message(op_type=op_type)[:-1] + ',"A":null}'
     found = change(text)
     assert (found.op, found.before, found.after, found.changed) == (op, before, after, None)
+
+
+def test_a_truncate_is_no_message_of_another_format_where_this_one_is_named():
+    """It is the same in both models, and told as one of the other; a message of a third format is strange."""
+    truncate = message(op_type="T", ID=None)
+    assert (list(fitting_formats(truncate)), other_format([truncate], FORMAT)) == (["goldengate"], None)
+    assert other_format(['{"type":"INSERT","table":"t","data":[],"id":1}'], FORMAT) == "canal"
 
 
 def test_a_truncate_has_no_columns():
