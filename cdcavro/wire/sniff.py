@@ -248,7 +248,7 @@ def other_format(messages: Iterable[bytes | str], format: str) -> str | None:
 
 def _fits_if_named(message: bytes | str, format: str) -> bool:
     """Return whether a message is one of a format that has more messages if it is named than are told to be its own."""
-    if _marks(format, is_named=True) == _marks(format):
+    if format not in REGISTRY or _marks(format, is_named=True) == _marks(format):
         return False
     value = _parse(message)
     record = value[VALUE] if is_kafka_record(value) else value

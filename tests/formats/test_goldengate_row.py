@@ -111,6 +111,7 @@ def test_a_truncate_is_no_message_of_another_format_where_this_one_is_named():
     truncate = message(op_type="T", ID=None)
     assert (list(fitting_formats(truncate)), other_format([truncate], FORMAT)) == (["goldengate"], None)
     assert other_format(['{"type":"INSERT","table":"t","data":[],"id":1}'], FORMAT) == "canal"
+    assert other_format([truncate], "goldengate_raw") == "goldengate"
 
 
 def test_a_truncate_has_no_columns():
