@@ -414,6 +414,11 @@ def test_a_local_run_imports_no_spark(tmp_path):
     assert (tmp_path / "lake" / "d" / "t" / "_delta_log").is_dir()
 
 
+def test_numpy_is_not_needed():
+    """No extra installs it, and `pyarrow` does without it but for this."""
+    assert _offenders(lambda source: "to_numpy(" in (PACKAGE / source).read_text(encoding="utf-8")) == {}
+
+
 # 3. What is public is written down.
 
 

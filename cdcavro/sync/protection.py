@@ -298,10 +298,8 @@ class Protection:
             return rows, {}
         names = ("number", "version", "operation", "key", "payload", "lacks")
         made, errors = list[tuple[Any, ...] | None](), dict[int, StructureError]()
-        # Numbers by way of numpy, which makes objects of them ten times as fast.
-        numbers_of = [rows.column(name).to_numpy().tolist() for name in ("message", "number", "version")]
-        columns = [rows.column(name).to_pylist() for name in names[2:]]
-        for message, number, version, *facts in zip(*numbers_of, *columns, strict=True):
+        columns = [rows.column(name).to_pylist() for name in ("message", *names)]
+        for message, number, version, *facts in zip(*columns, strict=True):
             own = versions[number][version - 1] if number in versions else None
             try:
                 made.append(_protected_row(own, *facts))
