@@ -235,19 +235,23 @@ def _whole_rows(
 
 def _member(meant: _Meant, record: Record, meaning: str) -> Row | None:
     row: Row | None
+    path = meant.paths.get(meaning)
     if meaning == "row" and meant.beside is not None:
-        row = _columns(record, meant.beside)
+        row, path = _columns(record, meant.beside), ()
     else:
-        row = at(record, *meant.paths[meaning]) if meaning in meant.paths else None
-    return row if row is None or not meant.unstated else _stated_columns(row, meant.unstated)
+        row = None if path is None else at(record, *path)
+    return row if row is None or not meant.unstated else _stated_columns(row, meant.unstated, path or ())
 
 
 def _columns(row: Row, beside: frozenset[str]) -> Row:
     return {name: value for name, value in row.items() if name not in beside}
 
 
-def _stated_columns(row: Row, unstated: str) -> Row:
-    """Return the columns of a row that are stated: a boolean beside a column says whether it is, and is no column."""
+def _stated_columns(row: Row, unstated: str, path: tuple[str, ...]) -> Row:
+    """Return the columns of a row that are stated: a boolean beside a column says whether it is, and is no column.
+
+    Raises `StructureError` for a value of a column that is said not to be stated; `path` is that of the row.
+    """
     marks = {
         name.removesuffix(unstated): name
         for name, value in row.items()
@@ -255,6 +259,10 @@ def _stated_columns(row: Row, unstated: str) -> Row:
     }
     if not marks:
         return row
+    for column, name in marks.items():
+        if row[name] and row[column] is not None:
+            pointer = _pointer((*path, column))
+            raise StructureError(f"null, as {shown(name)} is true", "a value", pointer=pointer)
     left_out = {*marks.values(), *(column for column, name in marks.items() if row[name])}
     return {name: value for name, value in row.items() if name not in left_out}
 

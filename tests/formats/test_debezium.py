@@ -496,6 +496,7 @@ def _field(spelled: str) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 @given(line=texts("debezium"))
 def test_every_line_comes_back_or_is_refused(line):
     """Made from the schema, however unlike Debezium's."""

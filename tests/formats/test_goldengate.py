@@ -191,6 +191,14 @@ def test_a_companion_says_that_a_column_is_not_stated():
     assert change(after=chain).after == {"A": 1}
 
 
+def test_a_value_of_a_column_that_is_said_to_be_missing_is_refused():
+    """It may be a value, or a column that is called like a companion: neither is left out."""
+    text = message(after={"ID": 1, "A": 5, "A_isMissing": True})
+    sentence = "goldengate: $.after.A: expected null, as 'A_isMissing' is true, got a value"
+    assert error_of(to_changes, text, "goldengate") == sentence
+    assert json.loads(cdcavro.decode(cdcavro.encode(text, "goldengate"), "goldengate")) == json.loads(text)
+
+
 def test_an_image_that_an_operation_cannot_have_is_refused():
     """Truncate has none."""
     sentence = "goldengate: $.after: expected no row after the change for T, got some"

@@ -141,13 +141,15 @@ def test_meta_columns_are_those_of_the_operation_model():
 
 def test_a_companion_says_that_a_column_is_not_stated():
     """It is a boolean beside the column, and no column; any other member of such a name is one."""
-    row = {"ID_isMissing": False, "A": "x", "A_isMissing": True, "B": "y", "B_isMissing": False}
+    row = {"ID_isMissing": False, "A": None, "A_isMissing": True, "B": "y", "B_isMissing": False}
     text = message(**row)
     assert change(text).after == {"ID": 1, "B": "y"}
     assert [json.loads(back) for back in from_changes([change(text)], FORMAT)] == [json.loads(text)]
     assert avro(FORMAT, text)["columns"].keys() == {"ID", *row}
     for columns in ({"A": 1, "A_isMissing": "no"}, {"A": 1, "B_isMissing": True}):
         assert change(message(**columns)).after == {"ID": 1} | columns
+    sentence = "goldengate_row: $.A: expected null, as 'A_isMissing' is true, got a value"
+    assert error_of(to_changes, message(A=5, A_isMissing=True), FORMAT) == sentence
 
 
 def test_a_change_of_another_format_is_written():
@@ -192,7 +194,7 @@ ROWS = [
     message(**KEY, xid="1.2.3", tokens={"R": "AADPkv", "6": "9.0.1"}, A="z"),
     message(**KEY, op_type="D", pos="9", A="z"),
 ]
-MARKED = [message(**KEY, A="x", A_isMissing=True), message(**KEY, A="x", A_isMissing=False)]
+MARKED = [message(**KEY, A=None, A_isMissing=True), message(**KEY, A="x", A_isMissing=False)]
 TYPES = {"S.T": {"ID": "int", "A": "varchar(9)", "N": "double", "W": "datetime(3)"}}
 
 
