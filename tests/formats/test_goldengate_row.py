@@ -28,8 +28,11 @@ ZONE = ZoneInfo("Asia/Shanghai")
 COMPILED_ONLY = pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
 
 
+NULL = object()
+
+
 def message(**members: object) -> str:
-    """Return a message that inserts a row, with other members; those that are None are left out."""
+    """Return a message that inserts a row, with other members; those that are None are left out, and those that are NULL null."""
     usual = {
         "table": "S.T",
         "op_type": "I",
@@ -39,7 +42,7 @@ def message(**members: object) -> str:
         "ID": 1,
     }
     stated = {name: value for name, value in (usual | members).items() if value is not None}
-    return json.dumps(stated, separators=(",", ":"))
+    return json.dumps({name: None if value is NULL else value for name, value in stated.items()}, separators=(",", ":"))
 
 
 def change(text: str) -> Change:
@@ -141,7 +144,7 @@ def test_meta_columns_are_those_of_the_operation_model():
 
 def test_a_companion_says_that_a_column_is_not_stated():
     """It is a boolean beside the column, and no column; any other member of such a name is one."""
-    row = {"ID_isMissing": False, "A": None, "A_isMissing": True, "B": "y", "B_isMissing": False}
+    row = {"ID_isMissing": False, "A": NULL, "A_isMissing": True, "B": "y", "B_isMissing": False}
     text = message(**row)
     assert change(text).after == {"ID": 1, "B": "y"}
     assert [json.loads(back) for back in from_changes([change(text)], FORMAT)] == [json.loads(text)]
@@ -194,7 +197,7 @@ ROWS = [
     message(**KEY, xid="1.2.3", tokens={"R": "AADPkv", "6": "9.0.1"}, A="z"),
     message(**KEY, op_type="D", pos="9", A="z"),
 ]
-MARKED = [message(**KEY, A=None, A_isMissing=True), message(**KEY, A="x", A_isMissing=False)]
+MARKED = [message(**KEY, A=NULL, A_isMissing=True), message(**KEY, A="x", A_isMissing=False)]
 TYPES = {"S.T": {"ID": "int", "A": "varchar(9)", "N": "double", "W": "datetime(3)"}}
 
 
