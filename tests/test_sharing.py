@@ -85,6 +85,7 @@ def test_a_registry_may_be_shared(tmp_path):
     assert [shared.versions(f"s{i}") for i in range(5)] == [[1]] * 5
 
 
+@pytest.mark.slow
 def test_a_record_class_may_be_shared():
     """Threads that are the first to use a class write and read as if they were alone."""
     made: Any = None

@@ -73,6 +73,7 @@ def local_text(value):
     return value.isoformat(" ", "microseconds") if is_local else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", ["canal", "debezium"])
 def test_every_value_of_every_change_is_in_a_file(tmp_path, producer):
     """Those of a real database, under the newest version: both images, and all that is known of a change."""

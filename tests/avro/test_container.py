@@ -59,6 +59,7 @@ def test_payloads_come_back_as_they_went_in(codec):
     assert sum(block.count for block in blocks) == len(PAYLOADS)
 
 
+@pytest.mark.slow
 def test_payloads_written_at_once_are_in_the_blocks_that_each_alone_would_be_in():
     """Whatever was written before, up to the numbers of payloads and bytes that end a block."""
     random = Random(7)

@@ -34,6 +34,7 @@ def learned(format: str) -> ChangeTyper:
     return pair.typer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_column_has_the_rows_of_its_changes(format):
     """Whole, damaged and null, at any place, in one piece or many; those that are left are left one by one, too."""

@@ -85,6 +85,7 @@ def messages_of(messages):
     return column(messages, [b"{", None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ROW_FORMATS)
 def test_a_column_has_the_rows_of_its_messages(format):
     """Whole, damaged and null, at any place, in one piece or many; those that are left are left one by one, too."""

@@ -186,6 +186,7 @@ def test_standard_input_and_files_without_a_size_are_read_in_a_row(tmp_path, mon
     assert list(read_chunks(str(path))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"1\n" * CHUNK_BYTES, gzip.compress(b"1\n" * CHUNK_BYTES)])
 def test_progress_counts_the_bytes_of_the_file(tmp_path, content):
     """They add up to its size."""

@@ -59,6 +59,7 @@ def test_the_stream_as_it_came_gives_the_tables_of_the_server(producer: str):
     assert shown(merged(as_came(producer), 1)) == shown(whole(producer))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_the_tables_are_the_same_however_the_stream_comes(producer: str):
     """Some shuffles: partitions, repetitions, batches, a late full load."""

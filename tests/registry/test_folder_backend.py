@@ -29,6 +29,7 @@ def test_two_programs_publish_at_once_and_nothing_is_lost(tmp_path):
     publish_at_once(tmp_path / "s", 20)
 
 
+@pytest.mark.slow
 def test_a_killed_program_leaves_a_folder_that_loads(tmp_path):
     """Killed anywhere: what was told is there, and the next one goes on."""
     kill_at_random(tmp_path / "s", seed=0, times=1)

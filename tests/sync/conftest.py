@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -23,3 +24,10 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker of Kafka's that runs."""
     with broker(tmp_path_factory.mktemp("broker")) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def no_pyspark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test that starts no Java find no pyspark either: `tox -e local` runs it where there is none."""
+    if not request.node.get_closest_marker("jvm"):
+        monkeypatch.setitem(sys.modules, "pyspark", None)

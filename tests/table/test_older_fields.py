@@ -85,6 +85,7 @@ def test_the_last_versions_of_fields_from_elsewhere_may_be_of_several_kinds():
     assert heirs([*fields, ("n", {})]) == {"n": ("c", "a")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RECORD_KINDS)
 def test_a_generated_record_has_the_values_of_older_rows_in_the_present_field(kind):
     """Wherever they are exact; where they are not the field is None, and the older one has the value."""

@@ -105,6 +105,7 @@ def _has_exponents(change: Change) -> bool:
     return any(number_text(value) != number_text(decimals(value)) for value in values if type(value) is not str)
 
 
+@pytest.mark.slow
 def test_decimals_are_typed_as_the_digits_that_they_are():
     """Typed rows are the same whether a change has Decimals or exact numbers."""
     compared = 0

@@ -553,6 +553,7 @@ def told_alone(message):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_messages_of_one_shape_are_of_one_format(seed):
     """Whatever is damaged in a message, its shape tells the format that all its members tell."""

@@ -110,6 +110,7 @@ def test_a_folder_is_published_in_the_order_of_its_versions():
     assert lines[-1] == ["orders/v11.avsc", "orders-value", "11"]
 
 
+@pytest.mark.slow
 def test_what_tables_wrote_is_published_table_by_table():
     """All versions of real tables, each readable by the next, renamed or not."""
     run("tables", str(SAMPLES / "canal" / "shop.jsonl"), "--out", "tables", url=None)

@@ -588,6 +588,7 @@ def _current(folder, *options):
     return done, {file.parent.name: pq.ParquetFile(file).read() for file in files}
 
 
+@pytest.mark.slow
 def test_current_rows_are_those_that_python_reads(tmp_path):
     """In a Parquet file for each table that was not dropped, beside its schemas."""
     done, found = _current(tmp_path)

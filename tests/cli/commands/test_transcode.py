@@ -393,6 +393,7 @@ def test_halves_are_joined_across_files_and_losses_name_theirs(tmp_path):
     assert {*places} == {(str(tmp_path / "a"), 1), (str(tmp_path / "b"), 1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "target"),
     [("canal", "debezium"), ("maxwell", "oms_shareplex"), ("datahub_blob", "oms_canal"), ("debezium", "canal")],

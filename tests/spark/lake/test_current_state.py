@@ -156,7 +156,7 @@ def test_rows_that_stand_get_the_default_of_a_column_that_is_added_also_behind_a
     lake.maker.of_batch([[statement]])
     (table,) = lake.maker.tables.tables
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(current_state, "fill", killed)
+        patched.setattr(current_state, "_fill", killed)
         with pytest.raises(KeyboardInterrupt):
             lake.state(table).prepare(spark, table.versions)
     lake.state(table).prepare(spark, table.versions)

@@ -106,6 +106,7 @@ def test_a_damaged_file_is_an_error(name, content, expected):
     assert error_of(lambda: unpacked(given(name, content))) == f"/in/{name}: expected {expected}"
 
 
+@pytest.mark.slow
 def test_a_long_line_of_a_packed_file_has_its_length_and_beginning():
     """As one of plain text has."""
     content = b"first\n" + b"x" * (jsontext.MAX_LENGTH + 5) + b"\nlast"

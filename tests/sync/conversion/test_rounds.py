@@ -88,6 +88,7 @@ def changes_of(message: bytes, format: str) -> list[Change]:
     return to_changes(message, format, zone=ZONE, unavailable=Settings().unavailable)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(("most", "tasks"), [(8, 1), (1_000, 3)])
 def test_rows_of_a_first_batch_are_those_of_the_exact_way(converted: Convert, format: str, most: int, tasks: int):

@@ -36,6 +36,7 @@ def rejects(out: Path) -> list[dict]:
     return [json.loads(line) for path in (out / "rejects").glob("*.json") for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_every_shipped_message_is_written(tmp_path):
     """In a folder for each format, which says that it is whole."""
     report = run([str(SAMPLES)], str(tmp_path / "out"))

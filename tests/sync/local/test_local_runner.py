@@ -51,6 +51,7 @@ def row(id: int, **more: Any) -> bytes:
     return canal("INSERT", [{"id": str(id), "a": "1"}], id=id, **more)
 
 
+@pytest.mark.slow
 def test_what_comes_while_it_runs_is_read_until_it_is_stopped(job):
     """Each batch is told when it begins, with what it reads, and when it is done; a batch begins none after the stop."""
     made, stop = job(), threading.Event()

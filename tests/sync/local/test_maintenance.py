@@ -136,6 +136,7 @@ def test_a_pipeline_that_runs_meanwhile_loses_no_row_and_has_none_twice(job):
     assert len([row for row in log if row[0] == "u"]) == 40
 
 
+@pytest.mark.slow
 def test_what_a_library_cannot_do_is_said_and_left(job):
     """Of a table with a renamed column, and of Iceberg's tables; other tables are done."""
     made = job()
@@ -179,6 +180,7 @@ def test_only_tables_of_the_pipeline_are_touched(job, tmp_path: Path):
         list(maintain(type(pipeline)(pipeline.source, AvroFiles(str(tmp_path / "a")), pipeline.state)))
 
 
+@pytest.mark.slow
 def test_rows_of_a_clustered_table_are_put_in_order_and_none_changes(job):
     """In the current state and the changelog; nothing is done where no rows came, and another order is another work."""
     made = job(is_changelog=True)

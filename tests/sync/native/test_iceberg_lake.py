@@ -235,6 +235,7 @@ def test_many_small_files_are_put_together(lake: NativeIceberg, monkeypatch: pyt
     assert len(state(table)) == 21
 
 
+@pytest.mark.slow
 def test_manifests_without_files_are_forgotten(lake: NativeIceberg):
     """Each change of a row would leave one, which each later change would read."""
     table = made(lake)
@@ -540,6 +541,7 @@ def test_tables_of_a_catalog_have_each_change_once(catalog: dict[str, str], tmp_
     assert made.rows(f"{database}.t", "id") == [(1,), (9,)]
 
 
+@pytest.mark.slow
 def test_a_commit_that_loses_in_a_catalog_is_made_again(catalog: dict[str, str]):
     """Nothing of the other writer's is lost, and nothing is there twice."""
     made = NativeIceberg(
@@ -588,7 +590,7 @@ def test_glue_refuses_what_was_committed_too_late(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [REST, SQL, GLUE])
+@pytest.mark.parametrize("kind", [pytest.param(REST, marks=pytest.mark.jvm), SQL, GLUE])
 def test_a_commit_whose_answer_was_lost_and_that_was_asked_for_again_is_there_once(
     servers: CatalogServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):

@@ -249,6 +249,7 @@ def all_rows(log: NativeChangelog) -> pa.Table:
     return log.lake_table.read(log.lake_table.schema().names).sort_by([(ORDER, "ascending"), ("_cdc_op", "ascending")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 @pytest.mark.parametrize("size", [row_images._MAX_SIZE, 2_000])
 def test_every_change_is_in_the_changelog_once(
@@ -393,6 +394,7 @@ FORMS_AND_LAKES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "form"), FORMS_AND_LAKES)
 def test_a_tables_own_columns_stand_first_in_its_order_also_those_that_came_later(tmp_path: Path, kind: str, form: str):
     """And behind them this project's own, with those about changes that were chosen later."""
@@ -441,6 +443,7 @@ def everything(job: LocalJob) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "form"), FORMS_AND_LAKES)
 @pytest.mark.parametrize("is_first", [True, False])
 def test_tables_with_columns_in_any_order_go_on_unharmed(tmp_path: Path, kind: str, form: str, is_first: bool):

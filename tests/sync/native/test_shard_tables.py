@@ -81,6 +81,7 @@ class Shards:
         return sorted(one.name for one in self.job.table(LAKE).columns())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_keys_of_two_shards_are_two_rows(tmp_path: Path, kind: str):
     """An update and a delete of one are nothing to the other; keys of both begin with what the shard is called."""
@@ -406,7 +407,7 @@ def test_where_there_can_be_no_shards_they_are_refused_before_anything_starts(
     assert said in str(raised.value)
 
 
-@pytest.mark.slow
+@pytest.mark.jvm  # where pyspark is
 def test_spark_does_not_go_on_with_a_state_of_shards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

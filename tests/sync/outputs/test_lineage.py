@@ -80,6 +80,7 @@ def run(own: Lineage, pipeline: Any, said: list[str]) -> None:
         pipeline.run(once=True, say=own.add)
 
 
+@pytest.mark.slow
 def test_a_server_has_the_events_of_a_run(job, variables):
     """Its start, what each batch read and wrote, with columns and how many changes, and its end."""
     made, said = job(), []

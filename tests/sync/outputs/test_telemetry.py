@@ -182,6 +182,7 @@ def test_parts_of_a_batch_follow_each_other(variables):
     assert found.metrics == []
 
 
+@pytest.mark.slow
 def test_attributes_have_the_bounds_of_all_metrics(variables):
     """Tables beyond them are counted together; those within are all sent, more than the SDK takes by itself."""
     metrics = Metrics(MetricsConfig(opentelemetry=True))

@@ -841,6 +841,7 @@ def test_statements_are_bounded_by_size_before_they_are_applied(dialect, text, s
     assert f": expected at most {sentence}, got more" in error_of(parse_ddl, text(most + 1), dialect)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -63,6 +63,7 @@ def test_more_tables_than_files_are_open_have_the_same_parts(tmp_path):
     assert taken_if_compiled(taken, 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("type", "statement"),
     [("ERASE", "DROP TABLE t"), ("RENAME", "RENAME TABLE t TO u")],
@@ -114,6 +115,7 @@ def test_what_is_at_the_edge_of_a_chunk_is_rejected_with_its_line(place, tmp_pat
                 assert run(file, jobs=2, size=near) == wanted
 
 
+@pytest.mark.slow
 def test_text_from_gzip_and_a_file_that_ends_too_early_are_the_same_for_any_threads(tmp_path):
     """An error of reading comes behind what was said about the lines before it."""
     packed = gzip.compress(b"\n".join([*inserts(Numbered(), 2000), b"{"]) + b"\n" + b" " * 600_000)

@@ -163,6 +163,7 @@ def test_plain_values_of_common_types_go_through_the_engine(format):
         assert trial_of_type(format, declared, [value] * 4)[BY_ENGINE] >= 6, declared
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("format", FORMATS)
 def test_damaged_messages_fail_alike(format):

@@ -405,6 +405,7 @@ def test_kept_values_weigh_what_they_weigh():
     assert kept.get("b") is None
 
 
+@pytest.mark.slow
 def test_room_is_made_at_once_however_much_is_kept():
     """The oldest of many values is found as soon as that of a few."""
 
