@@ -19,6 +19,14 @@ cdef enum:
     MOST_KEPT = 1 << 26  # bytes of all patterns
     MOST_ROWS = 100000  # of a message
     MOST_SORTED = 128  # entries of a map
+    LARGE = 512  # bytes of an entry of a map that stands in a pattern by its number
+    MOST_LARGE = 256
+    MOST_LARGE_BYTES = 4 << 20
+    BY_NUMBER = 255  # no entry begins with it: the length of its name is an even number
+
+cdef struct Large:  # an entry that many messages have alike, as the fields of their schema
+    uint8_t *start
+    Py_ssize_t size
 
 cdef struct Cell:
     int32_t name
@@ -95,21 +103,33 @@ cdef int _gather(Typing *t, int node, int part) noexcept nogil:
     """Pass a record by: note where the parts of rows stand, and add everything else to the pattern."""
     cdef Run *r = t.run
     cdef const Instruction *record = r.code + node
+    cdef const Instruction *type
     cdef const Member *member
     cdef const uint8_t *start
+    cdef const uint8_t *kept = r.at  # bytes from here on belong to the pattern, and are added together
     cdef int i, own
     for i in range(record.a[0], record.a[0] + record.a[1]):
         member = r.members + i
         start = r.at
+        own = member.part
+        if member.missing != EXTRAS:
+            type = r.code + member.node
+            if own == FIXED and type.kind == OPTIONAL and start < r.end and start[0] == type.a[2] << 1:
+                r.at += 1
+                continue
+            if own == FIXED and part != FIXED and _is_image(r, member.node):
+                own = part
+            if own == FIXED and not _is_map(r, member.node):
+                if _skip(r, member.node):
+                    return LEFT
+                continue
+        if start > kept and _keep(t, kept, start):
+            return LEFT
         if member.missing == EXTRAS:
             if _gather_extras(t):
                 return LEFT
-            continue
-        own = member.part
-        if own == FIXED and part != FIXED and _is_image(r, member.node):
-            own = part
-        if own == FIXED:
-            if _keep_map(t, member.node) if _is_map(r, member.node) else _skip(r, member.node) or _keep(t, start, r.at):
+        elif own == FIXED:
+            if _keep_map(t, member.node):
                 return LEFT
         elif own == UNUSED:
             # Only whether it is there belongs to the pattern.
@@ -118,7 +138,42 @@ cdef int _gather(Typing *t, int node, int part) noexcept nogil:
             t.loose += r.at - start
         elif _gather_part(t, member, own):
             return LEFT
-    return OK
+        kept = r.at
+    return _keep(t, kept, r.at) if r.at > kept else OK
+
+
+cdef int _keep_large(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Add a large entry to the pattern: by the number that it has in this engine for good, or whole if there are many."""
+    cdef Large *one = t.large + t.large_last
+    cdef int i
+    cdef uint8_t *text
+    if t.large_last >= t.large_count or one.size != size or memcmp(one.start, start, size) != 0:
+        for i in range(t.large_count):
+            one = t.large + i
+            if one.size == size and memcmp(one.start, start, size) == 0:
+                break
+        else:
+            i = t.large_count
+            if i == MOST_LARGE or t.large_bytes + size > MOST_LARGE_BYTES:
+                return _keep(t, start, start + size)
+            text = <uint8_t *>malloc(size)
+            if text == NULL:
+                return LEFT
+            memcpy(text, start, size)
+            t.large[i].start, t.large[i].size = text, size
+            t.large_count += 1
+            t.large_bytes += size
+        t.large_last = i
+    return _put(t.fixed, BY_NUMBER) or _put(t.fixed, <uint8_t>t.large_last)
+
+
+cdef void _forget_large(Typing *t) noexcept:
+    """Forget all large entries, and with them their numbers."""
+    cdef int i
+    for i in range(t.large_count):
+        free(t.large[i].start)
+    t.large_count = t.large_last = 0
+    t.large_bytes = 0
 
 
 cdef inline bint _is_map(Run *r, int node) noexcept nogil:
@@ -139,6 +194,7 @@ cdef int _keep_map(Typing *t, int node) noexcept nogil:
     cdef Span span
     cdef int64_t count, i, j
     cdef int index, map = node
+    cdef bint is_large = False
     if r.code[node].kind == OPTIONAL:
         if _read_index(r, &index):
             return LEFT
@@ -157,13 +213,17 @@ cdef int _keep_map(Typing *t, int node) noexcept nogil:
         if _skip_text(r) or _skip(r, r.code[map].a[0]):
             return LEFT
         span.end = r.at
+        is_large = is_large or span.end - span.start >= LARGE
         j = i
         while j > 0 and _is_smaller(&span, &spans[j - 1]):
             spans[j] = spans[j - 1]
             j -= 1
         spans[j] = span
     for i in range(count):
-        if _keep(t, spans[i].start, spans[i].end):
+        if is_large and spans[i].end - spans[i].start >= LARGE:
+            if _keep_large(t, spans[i].start, spans[i].end - spans[i].start):
+                return LEFT
+        elif _keep(t, spans[i].start, spans[i].end):
             return LEFT
     return _read_end(r) if count else OK
 

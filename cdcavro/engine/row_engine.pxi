@@ -60,6 +60,7 @@ cdef class RowEngine(Engine):
         _tear_down(t.keys)
         _tear_down(t.payloads)
         _tear_down(t.said)
+        _forget_large(t)
         _close_order(&t.order)
         free(t.before)
         free(t.after)
@@ -79,6 +80,7 @@ cdef class RowEngine(Engine):
         """Forget all patterns."""
         self._alone()
         self._drop()
+        _forget_large(&self.typing)
         self.kept = []
         self.kept_size = 0
 

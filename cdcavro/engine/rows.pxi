@@ -24,6 +24,10 @@ cdef struct Typing:  # the state of turning messages into rows
     Run *payloads
     Run *said  # of a message before its tables are known
     Slot slots[PARTS]
+    Large large[MOST_LARGE]
+    int large_count
+    int large_last
+    Py_ssize_t large_bytes
     const uint8_t *key_names[MOST_KEYS]
     Py_ssize_t key_sizes[MOST_KEYS]
     Token key_values[MOST_KEYS]

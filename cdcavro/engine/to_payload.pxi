@@ -619,7 +619,7 @@ cdef int _leave_out(Run *r, Cursor *c, int start, int stop) noexcept nogil:
     for i in range(start, stop):
         slices[i].start = r.size
         slices[i].state = LEFT_OUT
-        c.gaps = c.gaps or first[i].missing <= REQUIRED
+        c.gaps = c.gaps or first[i].missing == NULL_ or first[i].missing == REQUIRED
         if first[i].missing <= NULL_:
             null = _null_of(r.code + first[i].node)
             if null < 0 or _put(r, null << 1):

@@ -301,12 +301,24 @@ def connect(count: int) -> Binary:
         *[{"name": name, "type": ["null", type]} for name, type in (("nothing", "int"), ("part", "double"))],
         field("code", "string"),
     )
+    _complete(declared)
     reader = ConnectReader(cdcavro.parse_schema(json.dumps(declared)))
     raw = [
         written(declared, envelope("u" if i % 3 else "c", _row(i), _row(i - 1) if i % 3 else None, pos=i))
         for i in range(count)
     ]
     return Binary(fastavro.parse_schema(plain(declared)), raw, "debezium", reader.text, reader.column)
+
+
+def _complete(declared: dict[str, Any]) -> None:
+    """Give an envelope the other members that those of Debezium's connector of MySQL have, null in most rows."""
+    (source,) = (one["type"] for one in declared["fields"] if one["name"] == "source")
+    for one, names in ((source, ("ts_us", "ts_ns", "thread")), (declared, ("ts_us", "ts_ns"))):
+        one["fields"] += [{"name": name, "type": ["null", "long"], "default": None} for name in names]
+    texts = ("snapshot", "sequence", "gtid", "query")
+    source["fields"] += [{"name": name, "type": ["null", "string"], "default": None} for name in texts]
+    block = {"type": "record", "name": "event.block", "fields": [field("id", "string"), field("total_order", "long")]}
+    declared["fields"] += [{"name": "transaction", "type": ["null", block], "default": None}]
 
 
 def _row(i: int) -> dict[str, Any]:

@@ -206,6 +206,26 @@ def test_room_for_a_large_message_that_is_left_does_not_wait_for_the_next(take):
     assert resident() - before < len(large) / 2
 
 
+def with_schema(number: int, table: str = "t") -> bytes:
+    """Return a message of Debezium's with a schema of its own."""
+    fields = ",".join(f'{{"type":"int32","optional":false,"field":"column_{i}_{number:03}"}}' for i in range(12))
+    source = f'{{"connector":"mysql","db":"d","table":"{table}"}}'
+    payload = f'{{"before":null,"after":{{"a":1}},"source":{source},"op":"c","ts_ms":1}}'
+    return f'{{"schema":{{"type":"struct","fields":[{fields}]}},"payload":{payload}}}'.encode()
+
+
+def test_schemas_tell_patterns_apart_however_many_there_are():
+    """Each stands in a pattern by its number, and whole where all numbers are taken; the engine forgets them with patterns."""
+    engine = RowEngine(get_format("debezium").program)
+    patterns = [engine.pattern(with_schema(number)) for number in range(300)]
+    assert len({*patterns}) == 300
+    assert [engine.pattern(with_schema(number)) for number in range(300)] == patterns
+    assert engine.pattern(with_schema(0, "u")) not in patterns
+    assert len(patterns[255]) < len(with_schema(255)) // 2 < len(patterns[256])
+    engine.clear()
+    assert len(engine.pattern(with_schema(299))) == len(patterns[0])
+
+
 def ordered(format: str) -> MessageTyper:
     """Return what has learned the changes of the database, and makes their rows with their order."""
     typer = learned(format)
