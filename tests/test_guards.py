@@ -371,8 +371,8 @@ def test_spark_connect_has_all_but_what_is_listed():
     ],
 )
 def test_import_is_light(module, libraries):
-    """`import cdcavro` needs neither Spark nor the command line, and a command's help no Spark."""
-    code = f"import sys, {module}; print(*sys.modules)"
+    """The names of `cdcavro` need neither Spark nor the command line, and a command's help no Spark."""
+    code = f"import sys, {module}; from cdcavro import *; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert libraries & {name.split(".")[0] for name in done.stdout.split()} == set()
 
@@ -460,7 +460,10 @@ def test_all_is_exactly_what_is_importable():
         for name, value in vars(cdcavro).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert public | set(cdcavro._LATER) == set(cdcavro.__all__) == set(_literal_all("__init__.py"))
+    assert public == set(cdcavro.__all__) == set(_literal_all("__init__.py"))
+    (stated,) = (node for node in _tree("__init__.py").body if isinstance(node, ast.If))
+    typed = {node.module: {one.name for one in node.names} for node in stated.body if isinstance(node, ast.ImportFrom)}
+    assert typed == {home: set(names) for home, names in cdcavro._HOMES.items()}
 
 
 @pytest.mark.parametrize("source", ["arrow/__init__.py", "registry/__init__.py", "spark/__init__.py"])

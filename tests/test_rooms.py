@@ -1,7 +1,7 @@
 """Rooms that a trip enters: whoever follows one call through the code has few folders to look into.
 
 A room is a folder or a module directly in the package of which a function is called on the way. What
-is done once, such as reading a wire schema, is done before.
+is done once, such as reading a wire schema or importing a name, is done before.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(COMPILED, reason="compiled functions are not traced")
 
 PACKAGE = str(Path(cdcavro.__file__).parent) + os.sep
+for public in cdcavro.__all__:
+    getattr(cdcavro, public)
 READ = {"exact", "avro", "engine", "wire", "change", "formats", "transcoding"}
 OMS = golden_files("oms_canal")["insert"]
 CANAL = next(message for message in shop_canal() if b'"type":"UPDATE"' in message)

@@ -63,6 +63,13 @@ class Terminated(KeyboardInterrupt):
 class Commands(click.Group):
     """A group whose commands show no traceback for errors that are not the program's fault."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Parse what stands before a command, and print the help of the group, for which all commands are imported."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn its errors and signals into a sentence and an exit code."""
         try:

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections import Counter
 from functools import partial
 from importlib.metadata import version
@@ -40,6 +41,7 @@ from cdcavro.wire.formats import get_format
 from cdcavro.wire.marked_members import operation_of
 from support import stream_trial
 from support.messages import SAMPLES, goldens, shop_canal
+from support.places import ROOT
 from support.processes import end, running
 
 SHOP = str(SAMPLES / "canal" / "shop.jsonl")
@@ -675,6 +677,34 @@ def test_an_interrupt_leaves_no_file(tmp_path, number, code):
         assert process.stderr.read() == b""
     assert process.returncode == code
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTING = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == os.environ["INTERRUPTED_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+# What installers make of the entry of `pyproject.toml`.
+_MODULE, _FUNCTION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["cdcavro"].split(":")
+SCRIPT = ["-c", f"import sys; from {_MODULE} import {_FUNCTION}; sys.exit({_FUNCTION}())"]
+
+
+@pytest.mark.parametrize("program", [["-m", "cdcavro"], SCRIPT], ids=["module", "script"])
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [("cdcavro.cli", "formats"), ("cdcavro.wire.formats", "formats"), ("cdcavro.cli.commands.sync", "--help")],
+)
+def test_an_interrupt_of_an_import_is_none_of_the_programs_faults(tmp_path, program, module, arguments):
+    """Ctrl-C right after the return key: neither a traceback, nor that anything was aborted."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = {**os.environ, "PYTHONPATH": paths, "INTERRUPTED_AT": module}
+    command = [sys.executable, *program, arguments]
+    done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_the_commands_import_no_spark_and_no_rich():
