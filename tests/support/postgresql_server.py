@@ -41,10 +41,10 @@ class PostgreSQL:
         """Its address as SQLAlchemy has it, with the driver that the extra `postgresql` installs."""
         return f"postgresql+psycopg://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:{self.port}/postgres"
 
-    def connect(self, **more: Any) -> psycopg.Connection:
-        """Return a connection to the database."""
+    def connect(self, database: str = "postgres", **more: Any) -> psycopg.Connection:
+        """Return a connection to a database."""
         return psycopg.connect(
-            host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname="postgres", autocommit=True, **more
+            host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname=database, autocommit=True, **more
         )
 
     def start(self) -> None:

@@ -71,6 +71,11 @@ _TRIES: Final = 5
 _WAIT: Final = 0.1
 # What catalogs are told by their types, unless their properties say otherwise: to replace connections that were ended.
 _DEFAULTS: Final[Mapping[str | None, dict[str, str]]] = {SQL: {"pool_pre_ping": "true"}}
+# What is said of a database whose driver knows no encoding of it, so that SQLAlchemy does not get its texts.
+_ENCODING: Final = (
+    "expected a database whose encoding is UTF8, got texts as bytes, as of one in SQL_ASCII: create another one with"
+    " ENCODING 'UTF8' TEMPLATE template0, and let uri name it"
+)
 _BEHIND: Final = re.compile(r"\n(?:\[SQL: |\(Background on )")
 # What Java gives a new table.
 _NEW: Final = {"write.parquet.compression-codec": "zstd"}
@@ -95,7 +100,9 @@ class Connection:
             raise SetupError(f"Iceberg's catalog {self._name}: {error}") from error
         except Exception as error:
             # Each kind of catalog has errors of its own libraries.
-            raise JobError(f"Iceberg's catalog {self._name}: {_sentence(error)}") from error
+            is_of_sql = self._properties.get(TYPE) == SQL
+            has_bytes = is_of_sql and isinstance(error, TypeError) and "bytes-like" in str(error)
+            raise JobError(f"Iceberg's catalog {self._name}: {_ENCODING if has_bytes else _sentence(error)}") from error
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,28 @@ def test_a_database_that_was_away_between_batches_is_connected_to_again(
     assert table.read(["a"]).num_rows == 3
 
 
+def test_a_database_in_sql_ascii_is_refused_before_anything_is_written(
+    catalog: dict[str, str], servers: CatalogServers, tmp_path: Path
+):
+    """Its driver gives bytes for texts. The sentence says what to do; the same pipeline goes on in another database."""
+    for name, encoding in (("nothing", "SQL_ASCII"), ("known", "UTF8")):
+        with servers.postgresql.connect() as own:
+            own.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    uri = catalog["uri"].removesuffix("postgres")
+    job = LocalJob(tmp_path / "run", section({**catalog, "uri": f"{uri}nothing"}))
+    job.send(canal("INSERT", [{"id": "1"}], id=1, database=uuid4().hex))
+    said = (
+        "Iceberg's catalog ice: expected a database whose encoding is UTF8, got texts as bytes, as of one in SQL_ASCII:"
+        " create another one with ENCODING 'UTF8' TEMPLATE template0, and let uri name it"
+    )
+    assert error_of(job.pipeline().check) == said
+    assert error_of(job.run) == said
+    with servers.postgresql.connect("nothing") as made:
+        assert made.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+    again = LocalJob(tmp_path / "run", section({**catalog, "uri": f"{uri}known"}))
+    assert [one.counts["written"] for one in again.run()] == [1]
+
+
 # Parts of the password that a text might show, as it is or as an address has it.
 _CANARY = re.compile("canary|p@ss|p%40ss|ss/word|ss%2[Ff]word|word:1|word%3A1")
 
