@@ -96,8 +96,11 @@ class MessageError(CdcAvroError, ValueError):
     """A faulty message.
 
     Attributes: `format` (str or None), `path` (str, a JSON path such as `$.data[0]`),
-    `pointer` (str, the same place as an RFC 6901 pointer), `expected` and `got` (str).
+    `pointer` (str, the same place as an RFC 6901 pointer), `expected` and `got` (str); `change` (`Change` or None),
+    what is certain of a change whose rows cannot be read.
     """
+
+    change: Any = None
 
     def __init__(self, expected: str, got: str, *, pointer: str = "", format: str | None = None) -> None:
         self.expected = expected

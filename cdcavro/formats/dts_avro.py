@@ -59,14 +59,19 @@ _NUMBERS: Final = 3
 
 
 def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Change]:
-    """Return the change of a record. Raises `StructureError` for a value that is no text in its character set."""
+    """Return the change of a record.
+
+    Raises `StructureError` for a value that is no text in its character set, with the change without its rows.
+    """
+    stated = {name: value for name, value in stated_names(record).items() if "table" not in record or name == "key"}
+    (change,) = _PLAIN.to_changes(stated | record, zone)
     unreadable = record.get(UNREADABLE)
     for pointer, charset in unreadable.items() if type(unreadable) is dict else ():
         is_known = str(charset).lower() in CODECS_OF_CHARSETS
         expected = f"a text in the charset {shown(str(charset))}" if is_known else "a charset that is known"
-        raise StructureError(expected, "other bytes" if is_known else shown(str(charset)), pointer=pointer)
-    stated = {name: value for name, value in stated_names(record).items() if "table" not in record or name == "key"}
-    (change,) = _PLAIN.to_changes(stated | record, zone)
+        error = StructureError(expected, "other bytes" if is_known else shown(str(charset)), pointer=pointer)
+        error.change = replace(change, before=None, after=None)
+        raise error
     if change.op == "QUERY" and change.ddl is not None:
         change = replace(change, op=statement_kind(change.ddl))
     # The number of the log's file, the offset in it, and the number of the record.

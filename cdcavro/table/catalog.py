@@ -176,6 +176,12 @@ class TableCatalog:
         key = time_of(change)
         return self.bearer_at(name, key, change), key
 
+    def all_bearers(self, name: TableName) -> list[Table]:
+        """Return the tables that bear a name or bore it once, or the one that only statements have spelled otherwise."""
+        found = [table for _, table in self._entries.get(name, ()) if table is not None]
+        alike = self.table_of_unseen_spelling(name)
+        return found if alike is None else [alike]
+
     def create(
         self, name: TableName, columns: Sequence[Column], key: Sequence[str], source: Source, start: Key | None
     ) -> Table:

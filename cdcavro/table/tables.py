@@ -300,6 +300,10 @@ class Tables:
         """Return whether no other table ever had the name of a table that was not renamed."""
         return self._catalog.only_bearer(table.schema.table) is table
 
+    def all_bearers(self, name: TableName) -> list[Table]:
+        """Return the tables of which a row may be whose table has a name; none of a new name."""
+        return self._catalog.all_bearers(name)
+
     @one_at_a_time
     def learn(self, change: Change) -> TableVersion | None:
         """Apply what a change says about tables; return a row change's table and version. Raises as `add` does."""

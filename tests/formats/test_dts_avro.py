@@ -22,7 +22,7 @@ from cdcavro.formats.dts_codec import read_record
 from cdcavro.lake.learning import Learner
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import ROW
-from cdcavro.sync.settings import Formats
+from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.wire.format import validate
@@ -41,6 +41,7 @@ UNSTATED = ("fields", "beforeForms", "afterForms")
 DDL = packed(
     record(operation="DDL", objectName="mydb", afterImages="create table t1(a bigint primary key, b varchar(100))")
 )
+DDL_OTHER_CASE = packed(record(operation="DDL", objectName="mydb", afterImages="create table T1(a bigint primary key)"))
 
 
 def text_of(message: bytes) -> dict:
@@ -158,6 +159,31 @@ def test_a_pipeline_rejects_what_is_no_text_in_its_charset(charset, raw, sentenc
     (table,) = tables.tables
     found = [read(row["payload"], table.schema.envelope)["after"]["b0"] for row in rows if row["what"] == ROW]
     assert sorted(found) == ["x", "x", "\u4e2d", "\u4e2d"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "known", "left_out", "counts"),
+    [
+        pytest.param(Chosen(exclude=("mydb.t1",)), [], [], {"left out": 1}, id="a new table"),
+        pytest.param(Chosen(exclude=("t1",)), [INSERT], [0], {"left out": 1}, id="a known table"),
+        pytest.param(Chosen(exclude=("t1",)), [INSERT], [], {"rejected": 1}, id="one that was wanted"),
+        pytest.param(Chosen(exclude=("t2",)), [], [], {"rejected": 1}, id="another one"),
+        pytest.param(
+            Chosen(exclude=("t1",)), [DDL_OTHER_CASE], [], {"rejected": 1}, id="another spelling of a wanted one"
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_left_out_if_its_table_is(chosen, known, left_out, counts):
+    """Whatever its values are; but it is a reject if its table may be one that is wanted, under another name."""
+    tables = Tables()
+    for message in known:
+        Learner(tables).learn(cdcavro.to_changes(message, "dts_avro"))
+    knowledge = Knowledge(
+        tables, [], Formats("dts_avro"), None, chosen=chosen, left_out=frozenset(left_out), is_all=True
+    )
+    rows, summary = converted(knowledge, batch_of([(None, texts("utf8mb4", b"\xff"))]))
+    assert summary["counts"] == {"read": 1, "tombstones": 0, **counts}
+    assert len(rows) == counts.get("rejected", 0)
 
 
 def test_a_column_that_the_log_does_not_have_is_absent():

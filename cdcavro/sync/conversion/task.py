@@ -330,6 +330,10 @@ class _Task:
                 if change.op not in (*DML, *DDL, "TOMBSTONE"):
                     check_operation(change)
         except MessageError as error:
+            unread = [] if error.change is None else placing.at_place([error.change], own.place)
+            if unread and self._output.is_left_out(unread[0].source):
+                self._current.counts["left out"] += 1
+                return
             fields = error.fields
             self._refuse(i, own, {**fields, "format": fields["format"] or own.format})
             return

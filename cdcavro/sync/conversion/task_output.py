@@ -13,12 +13,13 @@ from cdcavro.errors import JobError, MessageError, StructureError, plain, shown
 from cdcavro.lake.placing import group_by_table, rows_batch
 from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SCHEMA, TaskFacts, question_row, row_batches
 from cdcavro.sync.protection import HIDDEN
+from cdcavro.table.table_names import table_name_of
 from cdcavro.table.writing.table_writer import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from cdcavro.change.model import Change
+    from cdcavro.change.model import Change, Source
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.knowledge import Knowledge, Questions
     from cdcavro.sync.conversion.lane_times import LaneTimes
@@ -185,6 +186,16 @@ class TaskOutput:
     def has_state(self, table: Table) -> bool:
         """Return whether a table is wanted, and all its versions have keys: it has no current state without."""
         return table.number not in self._left_out() and _is_keyed(table)
+
+    def is_left_out(self, source: Source) -> bool:
+        """Return whether no table is wanted of which a row from a source may be."""
+        name = table_name_of(source)
+        if name is None:
+            return False
+        tables = self._knowledge.tables.all_bearers(name)
+        if not tables:
+            return not self._knowledge.chosen.has(name)
+        return {table.number for table in tables} <= self._left_out()
 
     def _left_out(self) -> frozenset[int]:
         """Return the numbers of the tables that are not wanted; each new table is looked at once."""
