@@ -120,6 +120,11 @@ TRANSFORMS: Final = {IDENTITY: False, "years": False, "months": False, "days": F
     "bucket": True,
     "truncate": True,
 }
+# The types, as Spark spells them, of columns that a transform is of, where it is not of all that partition a table.
+_TIMES, _VALUES = "timestamp(?:_ntz)?", r"(?:tiny|small|big)?int|decimal\(.*\)|string"
+_OF_TYPES: Final = {"hours": _TIMES, "truncate": _VALUES, "bucket": f"{_VALUES}|date|{_TIMES}"} | dict.fromkeys(
+    ("years", "months", "days"), f"date|{_TIMES}"
+)
 _OF_TIMES: Final = ("years", "months", "days", "hours")
 _CALL: Final = re.compile(r"([A-Za-z]\w*)\(\s*(?:([0-9]+)\s*,)?\s*(.+?)\s*\)")
 _MOST_PARTS: Final = 1_000_000
@@ -281,6 +286,8 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
                     f"partition in [[table]] names {shown(one.column)}, which is {column.type}: in Delta Lake, whole numbers,"
                     " dates and booleans partition a table",
                 )
+            if not re.fullmatch(_OF_TYPES.get(one.transform, ".*"), column.type, re.DOTALL):
+                raise SchemaError(table, f"partition in [[table]]: there is no {one}: {one.column} is {column.type}")
             found.append(one._replace(column=column.name))
         return found
 

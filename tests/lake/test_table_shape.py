@@ -346,6 +346,48 @@ def test_a_column_that_partitions_delta_lake_is_neither_dropped_nor_widened(
     assert made.rows("d.t", "id", "a", "b") == [(1, 1, None)]
 
 
+@pytest.mark.parametrize("is_readable", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "partition", "was", "became", "value", "said"),
+    [
+        (DELTA, "a", "int", "varchar(9)", "1", "names 'a', which is string: in Delta Lake, whole numbers"),
+        (ICEBERG, "days(a)", "date", "varchar(20)", "2024-01-02", "there is no days(a): a is string"),
+    ],
+)
+def test_a_column_whose_new_type_cannot_part_the_table_keeps_its_values(
+    job: Callable[..., LocalJob],
+    kind: str,
+    partition: str,
+    was: str,
+    became: str,
+    value: str,
+    said: str,
+    is_readable: bool,
+):
+    """The rows behind the statement wait, and nothing of the table changes; then all have their values."""
+    if is_readable and kind == ICEBERG:
+        pytest.skip("it is of Delta Lake")
+    made, shape = job(kind, is_changelog=True), TableShape("d.t", partition=(partition,))
+    made.sink = replace(made.sink, is_readable=is_readable) if is_readable else made.sink
+    made.send(canal("INSERT", [{"id": "1", "a": value}], id=1, mysqlType={"id": "int", "a": was}))
+    made.run(shapes=(shape,))
+    before = [made.lake_table(TableName("d", None, "t"), suffix).read(["id", "a"]) for suffix in ("", "changes")]
+    made.send(
+        canal("ALTER", [], id=2, isDdl=True, sql=f"ALTER TABLE t MODIFY a {became}"),
+        canal("INSERT", [{"id": "2", "a": value}], id=3, mysqlType={"id": "int", "a": became}),
+    )
+    (report,) = made.run(shapes=(shape,))
+    assert said in report.waiting["d.t"]
+    for suffix, rows in zip(("", "changes"), before, strict=True):
+        table = made.lake_table(TableName("d", None, "t"), suffix)
+        assert [column.name for column in table.columns()] == ["id", "a"]
+        assert table.read(["id", "a"]).equals(rows)
+    made.send(canal("INSERT", [{"id": "3", "a": value}], id=4, mysqlType={"id": "int", "a": became}))
+    (report,) = made.run()
+    assert report.waiting == {}
+    assert made.rows("d.t", "id", "a") == [(1, value), (2, value), (3, value)]
+
+
 @pytest.mark.parametrize("column", ["a:b", "a/../b"])
 def test_rows_wait_where_folders_of_partitions_could_not_be_read_again(job: Callable[..., LocalJob], column: str):
     """No table is made, and a rename leads there only where files of partitions are in folders that have no such names."""

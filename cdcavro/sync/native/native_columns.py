@@ -16,7 +16,17 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
 from cdcavro.lake.escaped_names import plain_column
-from cdcavro.lake.evolution import ADD, EVOLVE, LENIENT, TRY_EVOLVE, in_front, same_column, steps_to
+from cdcavro.lake.evolution import (
+    ADD,
+    DROP,
+    EVOLVE,
+    LENIENT,
+    TRY_EVOLVE,
+    columns_behind,
+    in_front,
+    same_column,
+    steps_to,
+)
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
 from cdcavro.lake.table_shape import property_steps
@@ -58,7 +68,12 @@ def prepare(
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     spelled = plain_column if is_rewritten else str
-    steps = steps_to(schema.table.table, table.columns(), wanted, behavior, lake.can_widen, excluded, spelled)
+    present = table.columns()
+    steps = steps_to(schema.table.table, present, wanted, behavior, lake.can_widen, excluded, spelled)
+    kept = columns_behind(present, [step for step in steps if step.kind != DROP])
+    held = with_former_names([column for _, column in kept], wanted)
+    # Before steps are taken: rows that stand get their values in new columns behind them. Of a dropped column they say more.
+    parting = shape.partitions_in(schema.table.table, held, lake.using)
     names = table.schema().names
     steps = [*in_front(steps, names), *change_column_steps(own, names)]
     needed = lake.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
@@ -66,9 +81,8 @@ def prepare(
     left = shape.properties_left(known)
     table.alter(steps, off | left)
     told = property_steps(left)
-    if shape.partition:
-        held = with_former_names(table.columns(), wanted)
-        told += table.repartition(shape.partitions_in(schema.table.table, held, lake.using))
+    if parting:
+        told += table.repartition(parting)
     return [*steps, *told]
 
 
