@@ -78,8 +78,9 @@ _FORGETTING: Final = ("delta.enableExpiredLogCleanup", "true")
 # Operations that leave all files as they are, and how many of the last ones are looked at.
 _OF_NO_ROWS: Final = frozenset({"SET TBLPROPERTIES", "VACUUM START", "VACUUM END"})
 _LOOKED_AT: Final = 100
-# What makes up a name that is a folder's as it is, and what the folder of rows without a value is called.
+# What makes up a name that is a folder's as it is, and a text that partitions files and is written by all alike, and what the folder of rows without a value is called.
 _PLAIN_NAME: Final = re.compile("[A-Za-z0-9_]+")
+_PLAIN_VALUE: Final = re.compile("[A-Za-z0-9_.-]+")
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 # Of a decimal that a double holds, as the log has it.
 EXACT_DIGITS: Final = 15
@@ -469,8 +470,9 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
     """Put the small files of a table together, in one commit; return how many files there are fewer.
 
     All files of a table whose rows are clustered are written anew, unless no rows came since they were. Raises
-    `SchemaError` for a table whose columns have other names in files, or whose folders have names with special characters,
-    which `deltalake` does not compact, and for columns that there are not, or by which files are partitioned.
+    `SchemaError` for a table whose columns have other names in files, whose folders have names with special characters, or
+    whose partitions have values that need not stay, which `deltalake` does not compact, and for columns that there are not,
+    or by which files are partitioned.
     """
     schema, stated = schema_of(table), table.metadata().configuration.get(CLUSTER, NO_CLUSTER)
     if schema.is_mapped:
@@ -479,6 +481,10 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
     if odd is not None:
         # It looks for the files under another name of their folder.
         told = f"deltalake cannot compact tables that are partitioned by {shown(odd)}: OPTIMIZE on Spark can"
+        raise SchemaError(identifier, told)
+    unkept = _unkept_partition(table, schema)
+    if unkept is not None:
+        told = f"deltalake may not keep all values of {shown(unkept)}, by which files are partitioned: OPTIMIZE on Spark does"
         raise SchemaError(identifier, told)
     names = _clustering(schema, stated, identifier)
     parting = next((name for name in names if name in schema.partition), None)
@@ -493,6 +499,19 @@ def compact_files(table: DeltaTable, identifier: str, properties: WriterProperti
         found = table.optimize.z_order(names, writer_properties=properties, commit_properties=mark)
     # One large file may become several.
     return max(0, int(found["numFilesRemoved"]) - int(found["numFilesAdded"]))
+
+
+def _unkept_partition(table: DeltaTable, schema: DeltaSchema) -> str | None:
+    """Return a column by which files are partitioned whose values `deltalake` may not keep as it compacts; None for none.
+
+    It makes NULL of an empty text and other bytes of bytes, and does not find the files of a value with `~`.
+    """
+    types = {one["name"]: spark_spelling(one["type"]) for one in schema.fields}
+    for name in (one for one in schema.partition if not parts_delta(types[one])):
+        texts = [one[name] for one in table.partitions()]
+        if types[name] != "string" or not all(text is None or _PLAIN_VALUE.fullmatch(text) for text in texts):
+            return name
+    return None
 
 
 def _clustering(schema: DeltaSchema, stated: str, identifier: str) -> list[str]:

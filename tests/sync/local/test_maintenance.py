@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from cdcavro.errors import CdcAvroError, FileError, SetupError
 from cdcavro.lake.sql_statements import AT
@@ -151,6 +151,33 @@ def test_what_a_library_cannot_do_is_said_and_left(job):
     assert "deltalake cannot compact tables with renamed columns: OPTIMIZE on Spark can" in renamed.left
     assert (renamed.fewer, plain.fewer, plain.left) == (0, 1, None)
     assert made.rows("d.t", "id", "b") == before
+
+
+@pytest.mark.parametrize(
+    ("values", "is_left"),
+    [((None, "", "a"), True), (("a~b", "a"), True), ((b"x", b""), True), ((None, "a-1.5", "B_2"), False)],
+)
+def test_values_of_partitions_stay_or_their_files_are_left(job, values: tuple[Any, ...], is_left: bool):
+    """Somebody else partitioned the table by them, and deltalake would make others of them, or not find their files."""
+    made, folder = job(), job().folder_of_lake / "d" / "t"
+    made.send(canal("INSERT", [{"id": "0", "s": None}], id=1, mysqlType={"id": "int", "s": "varchar(9)"}))
+    made.run()
+    own = DeltaTable(folder)
+    rows, kind = pa.table(own.scan()), pa.binary() if b"x" in values else pa.string()
+    for number, value in enumerate(values * 2):
+        ids = rows.set_column(rows.schema.get_field_index("id"), "id", pa.array([number], pa.int32()))
+        one = ids.set_column(rows.schema.get_field_index("s"), "s", pa.array([value], kind))
+        how = {"configuration": own.metadata().configuration, "schema_mode": "overwrite", "partition_by": ["s"]}
+        write_deltalake(folder, one, **({"mode": "append"} if number else {"mode": "overwrite", **how}))
+
+    def held() -> list[Any]:
+        return sorted(map(str, pa.table(DeltaTable(folder).scan(["id", "s"])).to_pylist()))
+
+    before = held()
+    (found,) = maintain(made.pipeline())
+    said = "deltalake may not keep all values of 's', by which files are partitioned: OPTIMIZE on Spark does"
+    assert (found.fewer, found.left) == ((0, f"schema {found.table}: {said}") if is_left else (len(values), None))
+    assert held() == before
 
 
 def test_tables_of_iceberg_are_left(job):
