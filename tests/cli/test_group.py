@@ -13,6 +13,7 @@ import os
 import resource
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ from cdcavro import FORMATS
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import console, main
 from cdcavro.cli.console import MAX_ROWS, Counts
+from cdcavro.cli.group import second_signal_ends
 from cdcavro.cli.options import parse_max_rejects
 from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
@@ -1005,6 +1007,21 @@ def test_a_second_signal_ends_a_process_that_heeds_none(number: int, code: int):
         process.send_signal(number)
         assert process.stderr.read() == "what was done\n"
     assert process.returncode == code
+
+
+def test_signals_wake_again_what_they_woke_before():
+    """A program that calls a command has its own file descriptor back, whatever ended the command."""
+    ours, theirs = socket.socketpair()
+    number = ours.fileno()
+    with ours, theirs:
+        ours.setblocking(False)
+        before = signal.set_wakeup_fd(number)
+        try:
+            with pytest.raises(KeyError), second_signal_ends(lambda: None):
+                raise KeyError
+        finally:
+            left = signal.set_wakeup_fd(before)
+    assert left == number
 
 
 def _inspected(*arguments, input=None):

@@ -139,6 +139,21 @@ def test_what_cannot_be_opened_is_a_reject_with_its_bytes(access: RegistrySettin
     assert reject["format"] == ("canal" if reason.startswith("canal") else None)
 
 
+@pytest.mark.parametrize("stored", ["{", '{"schema": "nothing"}'])
+def test_a_schema_that_is_none_makes_rejects_of_its_messages_only(
+    access: RegistrySettings, tmp_path: Path, stored: str
+):
+    """A file of the registry is damaged, or holds a text that is no schema."""
+    payload = cdcavro.encode(MESSAGE, "canal")
+    (tmp_path / "schemas" / "schemas" / "2.json").write_text(stored, encoding="utf-8")
+    value = registry.frame(payload, 2)
+    rows, counts = outcomes(access, [registry.frame(payload, 1), value])
+    assert counts == {"read": 2, "written": 1, "rejected": 1}
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert reject["raw"] == value
+    assert reject["reason"].startswith("message: $: expected a schema that can be used for id 2, got ")
+
+
 def test_a_batch_of_one_schema_is_opened_as_one_of_several_is(access: RegistrySettings):
     """As a whole: texts, formats, and why a payload is none; a tombstone is nothing."""
     good = registry.frame(cdcavro.encode(MESSAGE, "canal"), 1)

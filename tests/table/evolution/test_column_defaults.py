@@ -10,7 +10,8 @@ from cdcavro.change.model import Column, Source
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.readers import MISFIT
-from cdcavro.table.evolution.column_defaults import constant_datum
+from cdcavro.table.ddl.steps import Constant
+from cdcavro.table.evolution.column_defaults import constant_datum, constant_of, default_text
 from support.strategies import HOSTILE_STRINGS
 
 
@@ -112,3 +113,11 @@ def test_a_constant_of_a_negative_scale_is_the_number(declared, avro, datum):
     """Oracle's NUMBER(10,-2) has hundreds; of more digits than a decimal may have it is a string."""
     type = column_type(Column(name="n", type=declared), Source(format="oms_default", db_type="OB_ORACLE"))
     assert (type.avro if isinstance(type.avro, str) else type.avro["type"], constant_datum(500, type)) == (avro, datum)
+
+
+@pytest.mark.parametrize("value", [True, False, None, "it's", "", "TRUE", b"A\xff", ExactNumber("-1.50")])
+def test_a_constant_comes_back_from_its_text_in_a_schema(value):
+    """Older rows are filled by it when the column changes its type."""
+    found = constant_of(default_text(Constant(value)))
+    assert found == Constant(value)
+    assert type(found.value) is type(value)
