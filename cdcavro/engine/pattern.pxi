@@ -143,7 +143,7 @@ cdef int _gather(Typing *t, int node, int part) noexcept nogil:
 
 
 cdef int _keep_large(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
-    """Add a large entry to the pattern: by the number that it has in this engine for good, or whole if there are many."""
+    """Add a large entry to the pattern by its number in this engine, or whole where all numbers are taken."""
     cdef Large *one = t.large + t.large_last
     cdef int i
     cdef uint8_t *text
@@ -219,13 +219,28 @@ cdef int _keep_map(Typing *t, int node) noexcept nogil:
             spans[j] = spans[j - 1]
             j -= 1
         spans[j] = span
-    for i in range(count):
-        if is_large and spans[i].end - spans[i].start >= LARGE:
-            if _keep_large(t, spans[i].start, spans[i].end - spans[i].start):
-                return LEFT
-        elif _keep(t, spans[i].start, spans[i].end):
-            return LEFT
+    if _keep_large_entries(t, spans, count) if is_large else _keep_entries(t, spans, count):
+        return LEFT
     return _read_end(r) if count else OK
+
+
+cdef inline int _keep_entries(Typing *t, const Span *spans, int64_t count) noexcept nogil:
+    cdef int64_t i
+    for i in range(count):
+        if _keep(t, spans[i].start, spans[i].end):
+            return LEFT
+    return OK
+
+
+cdef int _keep_large_entries(Typing *t, const Span *spans, int64_t count) noexcept nogil:
+    """Add entries of a map to the pattern, some of which are large."""
+    cdef int64_t i
+    cdef Py_ssize_t size
+    for i in range(count):
+        size = spans[i].end - spans[i].start
+        if _keep(t, spans[i].start, spans[i].end) if size < LARGE else _keep_large(t, spans[i].start, size):
+            return LEFT
+    return OK
 
 
 cdef inline bint _is_image(Run *r, int node) noexcept nogil:
