@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.arrow.arrays import blank
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
 from cdcavro.lake.escaped_names import plain_column
 from cdcavro.lake.evolution import (
@@ -340,4 +341,4 @@ def _maps(count: int, columns: Sequence[tuple[str, pa.Array, pa.Array]], kind: p
         sizes = pc.add(sizes, mask.cast(pa.int32()))
     ends = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes)])
     maps = pa.MapArray.from_arrays(ends, names.take(in_order), values.take(in_order))
-    return pc.if_else(pc.greater(sizes, 0), maps, pa.scalar(None, result))
+    return blank(maps, pc.equal(sizes, 0))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow import to_arrow
+from cdcavro.arrow.arrays import blank
 from cdcavro.arrow.layout import row_names
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.lake_columns import arrow_type
@@ -156,8 +157,10 @@ def lengths(nested: pa.Array) -> pa.Array:
 
 def filled_only(nested: pa.Array) -> pa.Array:
     """Return lists or maps, null where they have nothing."""
-    is_filled = pc.greater(lengths(nested), 0)
-    return nested if pc.all(is_filled).as_py() else pc.if_else(is_filled, nested, pa.scalar(None, nested.type))
+    is_empty = pc.equal(lengths(nested), 0)
+    if pc.all(is_empty).as_py():
+        return pa.nulls(len(nested), nested.type)
+    return blank(nested, is_empty) if pc.any(is_empty).as_py() else nested
 
 
 def in_lake(values: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
