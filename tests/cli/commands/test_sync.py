@@ -246,6 +246,28 @@ def test_a_library_that_is_missing_is_a_sentence(made: LocalJob, library: str):
     assert "Traceback" not in done.stderr
 
 
+_IMPORTED = """
+import sys
+from cdcavro.cli import main
+try:
+    main(prog_name="cdcavro")
+finally:
+    print(*sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_pandas_is_imported_for_no_pipeline(made: LocalJob):
+    """It takes a quarter of a second, and pyarrow imports it where it is installed."""
+    pytest.importorskip("pandas")
+    command = [sys.executable, "-c", _IMPORTED, "sync", "--local", "--once", *FLAGS[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=made.folder, check=True)
+    *said, modules = done.stdout.splitlines()
+    assert said[-1] == "read 3 = written 2 + rejected 1"
+    assert "pyarrow.lib" in modules.split()
+    assert "pandas" not in modules.split()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "extra", "flags"),
