@@ -69,6 +69,7 @@ ACROSS = {
     "spark/test_roundtrip",
     "spark/test_verdict",
     "sync/outputs/test_lake_owners",
+    "sync/native/test_hive_catalog",
     "sync/native/test_postgresql_catalog",
     "table/writing/test_change_typer",
     "spark/lake/test_native_delta",

@@ -55,7 +55,12 @@ _SIGNS: Final = "rest.sigv4-enabled"
 _VIRTUAL: Final = "s3.force-virtual-addressing"
 _SCHEMA: Final = "schema_version"
 # What is about pyiceberg's own client alone, or translated by itself.
-_APART: Final = frozenset({TYPE, _SIGNS, _VIRTUAL, "echo", "pool_pre_ping", "hive.hive2-compatible", "py-io-impl"})
+_APART: Final = frozenset(
+    (
+        *(TYPE, _SIGNS, _VIRTUAL, "echo", "pool_pre_ping", "hive.hive2-compatible", "py-io-impl"),
+        *("lock-check-min-wait-time", "lock-check-max-wait-time", "lock-check-retries"),
+    )
+)
 # An address of SQLAlchemy's, and what it may say of PostgreSQL besides, which both drivers call so.
 _ADDRESS: Final = re.compile(
     r"(?P<kind>[a-z0-9]+)(?:\+[a-z0-9_]+)?://(?:(?P<user>[^:/@]*)(?::(?P<password>[^@]*))?@)?(?P<server>[^/?@]*)"

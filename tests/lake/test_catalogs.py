@@ -98,7 +98,10 @@ SQL = {"type": "sql", "warehouse": "s3://b/wh"}
             REST | {"client.access-key-id": "a", "s3.access-key-id": "b", "rest.sigv4-enabled": "false"},
             {**REST, **DELEGATION, "s3.access-key-id": "b"},
         ),
-        ({"type": "hive", "uri": "thrift://h:1"}, {"type": "hive", "uri": "thrift://h:1", **RESOLVING}),
+        (
+            {"type": "hive", "uri": "thrift://h:1", "lock-check-retries": "9", "hive.hive2-compatible": "true"},
+            {"type": "hive", "uri": "thrift://h:1", **RESOLVING},
+        ),
         (
             {"type": "glue", "glue.id": "1", "glue.region": "eu"},
             {"type": "glue", "glue.id": "1", "client.region": "eu"},

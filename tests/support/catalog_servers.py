@@ -16,7 +16,7 @@ from support.rest_catalog import rest_catalog
 if TYPE_CHECKING:
     from support.postgresql_server import PostgreSQL
 
-REST, SQL, POSTGRESQL, GLUE = "rest", "sql", "postgresql", "glue"
+REST, SQL, POSTGRESQL, GLUE, HIVE = "rest", "sql", "postgresql", "glue", "hive"
 
 
 @dataclass
@@ -38,9 +38,11 @@ class CatalogServers:
                 return {"type": "sql", "uri": self.postgresql.uri, "warehouse": tables}
             case "glue":
                 return {"type": "glue", "glue.endpoint": self._glue, "glue.region": "us-east-1", "warehouse": tables}
+            case "hive":
+                return {"type": "hive", "uri": self._hive, "warehouse": tables}
         raise AssertionError(kind)
 
-    # What starts a server is imported with it: much of it is slow to import.
+    # What starts a server is imported with it: much of it is slow to import, or not there without Java.
 
     @cached_property
     def postgresql(self) -> PostgreSQL:
@@ -52,6 +54,12 @@ class CatalogServers:
     @cached_property
     def _rest(self) -> str:
         return self.stack.enter_context(rest_catalog(self.folders.mktemp("catalog")))
+
+    @cached_property
+    def _hive(self) -> str:
+        from support.hive_metastore import hive_metastore  # noqa: PLC0415
+
+        return self.stack.enter_context(hive_metastore(self.folders.mktemp("metastore")))
 
     @cached_property
     def _glue(self) -> str:

@@ -14,6 +14,8 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from threading import local
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
@@ -33,7 +35,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, SetupError
-from cdcavro.lake.catalogs import SQL, TYPE
+from cdcavro.lake.catalogs import HIVE, SQL, TYPE
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, spark_name
@@ -90,10 +92,27 @@ class Connection:
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self._name, self._properties = name, {one: str(value) for one, value in properties.items()}
+        # Of Hive's metastore, a catalog has one connection, which a thread that is done with it closes for the others, too.
+        self._held: local | SimpleNamespace = local() if self._is_hive else SimpleNamespace()
 
-    @cached_property
+    @property
+    def _is_hive(self) -> bool:
+        return self._properties.get(TYPE) == HIVE
+
+    @property
     def catalog(self) -> Catalog:
         """The catalog. Raises `SetupError` if what pyiceberg needs for it is not installed, and `JobError`."""
+        if not hasattr(self._held, "catalog"):
+            self._held.catalog = self._load()
+        found: Catalog = self._held.catalog
+        return found
+
+    def namespace_properties(self, name: str) -> dict[str, str]:
+        """Return the properties of a new namespace: Hive's metastore does not know of the warehouse, as it does in Java."""
+        warehouse = self._properties.get("warehouse")
+        return {"location": f"{warehouse.rstrip('/')}/{name}.db"} if self._is_hive and warehouse else {}
+
+    def _load(self) -> Catalog:
         try:
             return load_catalog(self._name, **_DEFAULTS.get(self._properties.get(TYPE), {}) | self._properties)
         except (NotInstalledError, ModuleNotFoundError) as error:
@@ -118,7 +137,7 @@ class NativeIceberg(IcebergLake):
     warehouse: str = field(default="", kw_only=True)
     connection: Connection | None = field(default=None, kw_only=True, repr=False, compare=False)
 
-    @cached_property
+    @property
     def files(self) -> Catalog:
         """The catalog. Raises `FileError` for a warehouse that is not on this machine, and as `Connection.catalog` does."""
         return self._folder if self.connection is None else self.connection.catalog
@@ -150,13 +169,14 @@ class NativeIceberg(IcebergLake):
         A server or a database puts tables where none is in the folder of another.
         """
         namespace = self.parts(table)[:-1]
-        if self.is_shared:
+        if self.connection is not None:
             with own_errors(self.name):
                 # Some create none whose outer one is not there, and others let nobody ask for what is there.
                 for end in range(1, len(namespace) + 1):
                     if not self.files.namespace_exists(namespace[:end]):
                         with suppress(NamespaceAlreadyExistsError):
-                            self.files.create_namespace(namespace[:end])
+                            properties = self.connection.namespace_properties(namespace[end - 1])
+                            self.files.create_namespace(namespace[:end], properties)
             return
         check_separate(self, table, Look(_has, _around, _within))
         try:

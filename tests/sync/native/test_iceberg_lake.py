@@ -39,7 +39,7 @@ from cdcavro.sync.native.iceberg_files import IcebergFiles
 from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg, NativeIcebergTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
-from support.catalog_servers import GLUE, POSTGRESQL, REST, SQL, CatalogServers
+from support.catalog_servers import GLUE, HIVE, POSTGRESQL, REST, SQL, CatalogServers
 from support.jobs import local_job
 from support.local_pipelines import ICEBERG
 from support.messages import canal
@@ -501,7 +501,7 @@ def test_nothing_of_spark_is_imported():
     params=[
         SQL,
         *[pytest.param(kind, marks=pytest.mark.slow) for kind in (POSTGRESQL, GLUE)],
-        pytest.param(REST, marks=[pytest.mark.jvm, pytest.mark.timeout(600)]),
+        *[pytest.param(kind, marks=[pytest.mark.jvm, pytest.mark.timeout(600)]) for kind in (REST, HIVE)],
     ]
 )
 def catalog(request: pytest.FixtureRequest, servers: CatalogServers, tmp_path: Path) -> dict[str, str]:
@@ -624,6 +624,9 @@ def test_a_catalog_that_does_not_answer_is_no_traceback(tmp_path: Path):
     database = {"type": "sql", "uri": f"sqlite:///{tmp_path}/none/c.db", "warehouse": str(tmp_path)}
     said = "Iceberg's catalog ice: OperationalError: (sqlite3.OperationalError) unable to open database file"
     assert error_of(replace(made, lake={"catalog": database}).check) == said
+    metastore = {"type": "hive", "uri": f"thrift://127.0.0.1:{port}"}
+    said = "Iceberg's catalog ice: TTransportException: Could not connect to any of "
+    assert error_of(replace(made, lake={"catalog": metastore}).check).startswith(said)
     nessie = replace(made, lake={"catalog": {"type": "nessie", "uri": "x", "warehouse": "y"}})
     assert error_of(nessie.check) == (
         'Iceberg\'s catalog ice: without Spark, Nessie is reached at its address of Iceberg, with type = "rest"'
