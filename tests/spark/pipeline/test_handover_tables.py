@@ -20,7 +20,7 @@ from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, IcebergLake
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import Formats
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
-from support.catalog_servers import POSTGRESQL, REST, SQL, CatalogServers, catalog_servers
+from support.catalog_servers import HIVE, POSTGRESQL, REST, SQL, CatalogServers, catalog_servers
 from support.halves import blob
 from support.jobs import LocalJob
 from support.local_pipelines import DELTA, ICEBERG, lake_section
@@ -95,7 +95,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServers
         yield made
 
 
-@pytest.mark.parametrize(("kind", "turns"), [(REST, "LSLS"), (SQL, "LSLS"), (SQL, "SLSL"), (POSTGRESQL, "SLSL")])
+@pytest.mark.parametrize(
+    ("kind", "turns"),
+    [(REST, "LSLS"), (SQL, "LSLS"), (SQL, "SLSL"), (POSTGRESQL, "SLSL"), (HIVE, "LSLS"), (HIVE, "SLSL")],
+)
 def test_a_table_of_a_catalog_is_one_for_both_runners(
     spark: SparkSession, tmp_path: Path, servers: CatalogServers, kind: str, turns: str
 ):
@@ -112,7 +115,10 @@ def test_a_table_of_a_catalog_is_one_for_both_runners(
             canal("INSERT", [{"id": "1"}], id=5, database=database, table="U x"),
         ],
         [canal("DELETE", [{"id": "2", "a": "1", "b": None}], id=6, database=database)],
-        [canal("INSERT", [{"id": "7", "a": "7", "b": "7"}], id=7, database=database)],
+        [
+            canal("ALTER", [], id=7, database=database, isDdl=True, sql="ALTER TABLE t CHANGE a c int"),
+            canal("INSERT", [{"id": "7", "c": "7", "b": "7"}], id=8, database=database),
+        ],
     ]
     for number, (turn, batch) in enumerate(zip(turns, batches, strict=True)):
         job, other = jobs[turn], jobs["S" if turn == "L" else "L"]
@@ -122,11 +128,11 @@ def test_a_table_of_a_catalog_is_one_for_both_runners(
         assert [report.waiting for report in job.run()] == [{}]
         other.run_again()
     local = jobs["L"]
-    assert local.rows(f"{database}.t", "id", "a", "b") == [(1, 3, 4), (7, 7, 7)]
+    assert local.rows(f"{database}.t", "id", "c", "b") == [(1, 3, 4), (7, 7, 7)]
     assert local.rows(f"{database}.U x", "id") == [(1,)]
     changes = local.rows(f"{database}.t", "_cdc_op", "id", suffix="changes")
     assert changes == [("b", 1), ("c", 1), ("c", 2), ("c", 7), ("d", 2), ("u", 1)]
-    assert spark.sql(f"SELECT id, a, b FROM {name}.`{database}`.t ORDER BY id").collect() == [(1, 3, 4), (7, 7, 7)]
+    assert spark.sql(f"SELECT id, c, b FROM {name}.`{database}`.t ORDER BY id").collect() == [(1, 3, 4), (7, 7, 7)]
     assert "canary" not in "".join(path.read_text() for path in (tmp_path / "state").rglob("*.json"))
     (tmp_path / "other").mkdir()
     another = Job(
