@@ -130,6 +130,8 @@ _CALL: Final = re.compile(r"([A-Za-z]\w*)\(\s*(?:([0-9]+)\s*,)?\s*(.+?)\s*\)")
 _MOST_PARTS: Final = 1_000_000
 # Types, as Spark spells them, of whose values equal ones may differ, or of which no partition is made.
 _UNPARTING: Final = frozenset({"float", "double", "binary"})
+# How types begin that have several values in one, by which Iceberg sorts nothing.
+_UNSORTED: Final = ("array<", "map<", "struct<")
 # Delta Lake's log has the values of partitions as texts, and an empty one is NULL; of times there are several spellings.
 # Of decimals, `deltalake` 1.6 writes -0.01 as `0.-1`.
 _PARTING_IN_DELTA: Final = re.compile(r"(?:tiny|small|big)?int|date|boolean|decimal\([0-9]+,0\)")
@@ -188,7 +190,8 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
     * `partition` (tuple[str, ...]): columns by which its lake tables are partitioned, and on Iceberg transforms of
       columns, as `Partition.of` takes them.
     * `cluster` (tuple[str, ...] or None): columns by which the files of its Delta Lake tables are clustered when they
-      are maintained; an empty tuple ends that, and None leaves it as it is.
+      are maintained, and by which the rows of its Iceberg tables are sorted; an empty tuple ends that, and None leaves
+      it as it is.
     """
 
     match: str
@@ -221,14 +224,16 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
         """What rows of one partition have in common, from the outermost on. Raises `ValueError`."""
         return [Partition.of(text) for text in self.partition]
 
-    @property
-    def property_texts(self) -> dict[str, str]:
-        """The properties as the lake has them, with that of the columns by which rows are clustered."""
+    def properties_in(self, lake: str) -> dict[str, str]:
+        """Return the properties as a lake has them, on Delta Lake with that of the columns by which rows are clustered.
+
+        `lake` is as in `check_for`.
+        """
         stated = {
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in self.properties.items()
         }
-        return stated if self.cluster is None else {**stated, CLUSTER: json.dumps(self.cluster)}
+        return stated if self.cluster is None or lake == ICEBERG else {**stated, CLUSTER: json.dumps(self.cluster)}
 
     @property
     def of_lake(self) -> list[str]:
@@ -241,24 +246,15 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
 
     def check_for(self, lake: str) -> None:
         """Check what depends on the kind of lake, `delta` or `iceberg`. Raises `ValueError`."""
-        for name, value in self.property_texts.items():
+        for name, value in self.properties_in(lake).items():
             if name != CLUSTER or name in self.properties:
                 _check_property(lake, name, value)
-        if self.cluster is not None and lake == ICEBERG:
-            raise ValueError(
-                "cluster in [[table]] is of Delta Lake tables, and tables are of Iceberg: Spark's rewrite_data_files sorts"
-                " their files, with strategy => 'sort'"
-            )
-        if lake == DELTA:
-            self._check_for_delta()
-
-    def _check_for_delta(self) -> None:
         transform = next((one for one in self.partitions if one.transform != IDENTITY), None)
-        if transform is not None:
+        if transform is not None and lake == DELTA:
             raise ValueError(
                 f"partition in [[table]] has {transform}, and Delta Lake partitions tables by columns as they are"
             )
-        parting = {one.column.casefold() for one in self.partitions}
+        parting = {one.column.casefold() for one in self.partitions if one.transform == IDENTITY}
         both = next((name for name in self.cluster or () if name.casefold() in parting), None)
         if both is not None:
             raise ValueError(
@@ -291,10 +287,28 @@ class TableShape(Struct, frozen=True, forbid_unknown_fields=True):
             found.append(one._replace(column=column.name))
         return found
 
-    def properties_left(self, known: Mapping[str, str]) -> dict[str, str]:
-        """Return the properties that a lake table with some properties does not have yet."""
+    def order_in(self, table: str, columns: Sequence[LakeColumn], lake: str) -> list[str] | None:
+        """Return the columns by which the rows of a lake table with some columns are sorted, on Iceberg.
+
+        None leaves the table as it is: nothing is said of it, or it does not have all of the columns. `lake` is as in
+        `check_for`. Raises `SchemaError` for a column by whose values nothing is sorted.
+        """
+        if self.cluster is None or lake != ICEBERG:
+            return None
+        found = [(name, column) for name in self.cluster if (column := _column_called(name, columns)) is not None]
+        bad = next(((name, column) for name, column in found if column.type.startswith(_UNSORTED)), None)
+        if bad is not None:
+            raise SchemaError(
+                table,
+                f"cluster in [[table]] names {shown(bad[0])}, which is {bad[1].type}: Iceberg sorts by columns of single"
+                " values",
+            )
+        return [*dict.fromkeys(column.name for _, column in found)] if len(found) == len(self.cluster) else None
+
+    def properties_left(self, known: Mapping[str, str], lake: str) -> dict[str, str]:
+        """Return the properties that a lake table with some properties does not have yet; `lake` is as in `check_for`."""
         stated = {CLUSTER: NO_CLUSTER, **known}
-        return {name: value for name, value in self.property_texts.items() if stated.get(name) != value}
+        return {name: value for name, value in self.properties_in(lake).items() if stated.get(name) != value}
 
 
 def _column_called(name: str, columns: Sequence[LakeColumn]) -> LakeColumn | None:
@@ -321,6 +335,11 @@ def repartition_step(partition: Sequence[Partition]) -> str:
     return (
         f"rows are partitioned by {', '.join(map(str, partition))} from now on; files that there are stay as they are"
     )
+
+
+def order_step(names: Sequence[str]) -> str:
+    """Return what was done to a table whose rows are sorted anew, as a part of a sentence."""
+    return f"rows are sorted by {', '.join(names) or 'no column'} from now on; files that there are stay as they are"
 
 
 def parts_delta(spark: str) -> bool:
@@ -354,6 +373,22 @@ def check_partitioned(steps: Sequence[Step], partition: Collection[str]) -> None
         if step.kind in (DROP, WIDEN):
             raise SchemaError(step.name, f"{step}: files are partitioned by it, which Delta Lake does not change")
         if step.kind == RENAME:
+            names = names - {step.name} | {step.column.name}
+
+
+def check_sorted(steps: Sequence[Step], order: Collection[str]) -> None:
+    """Check that steps drop no column by which rows of a table of Iceberg are sorted, or ever were.
+
+    A table keeps all orders that it had, and Iceberg 1.11 on Spark writes to none whose orders lack a column. A step has
+    the names that the columns have behind those before it. Raises `SchemaError`.
+    """
+    names = set(order)
+    for step in steps:
+        if step.kind == DROP and step.name in names:
+            raise SchemaError(
+                step.name, f"{step}: rows are sorted by it, or were, and Iceberg keeps the columns of orders"
+            )
+        if step.kind == RENAME and step.name in names:
             names = names - {step.name} | {step.column.name}
 
 

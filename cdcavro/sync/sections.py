@@ -373,8 +373,8 @@ class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
     * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
     * `partition`: columns by which the lake tables are partitioned, and on Iceberg transforms of columns: `years`,
       `months`, `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
-    * `cluster`: columns whose values `cdcavro maintain` puts near each other in files of Delta Lake; `[]`
-      ends that.
+    * `cluster`: columns whose values `cdcavro maintain` puts near each other in files of Delta Lake, and by which rows
+      are sorted in files of Iceberg; `[]` ends that.
     * `form`: the form of the current state, instead of what `[lake]` says.
     """
 

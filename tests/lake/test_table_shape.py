@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.expressions import EqualTo, IsNull
@@ -24,6 +25,7 @@ from cdcavro.lake.table_shape import DELTA, ICEBERG, Partition, TableShape, chec
 from cdcavro.sync.config import read_config
 from cdcavro.sync.local.maintenance import maintain
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
+from cdcavro.sync.outputs.sink_settings import StatementRules, excluded_kinds
 from cdcavro.sync.pipeline import reset
 from cdcavro.table import TableName
 from support.jobs import LocalJob, local_job
@@ -504,13 +506,164 @@ def test_columns_of_clusters_that_are_none_are_an_error(cluster: tuple[str, ...]
         TableShape("t", cluster=cluster)
 
 
-def test_clusters_are_of_delta_lake_and_their_property_is_kept_for_them():
-    """Whatever else a shape says; also none."""
-    for cluster in (("a",), ()):
-        TableShape("t", cluster=cluster).check_for(DELTA)
-        with pytest.raises(
-            ValueError, match=r"^cluster in \[\[table\]\] is of Delta Lake tables, and tables are of Iceberg: Spark's"
-        ):
-            TableShape("t", cluster=cluster).check_for(ICEBERG)
-    with pytest.raises(ValueError, match=r"^the property 'cdcavro\.cluster' is kept for what writes the table"):
-        TableShape("t", properties={"cdcavro.cluster": "x"}, cluster=("a",)).check_for(DELTA)
+def test_clusters_are_of_both_lakes_and_their_property_is_kept_for_them():
+    """Whatever else a shape says; also none. Columns of partitions are of one value in each file, but for transforms."""
+    for lake in (DELTA, ICEBERG):
+        for cluster in (("a",), ()):
+            TableShape("t", cluster=cluster).check_for(lake)
+        with pytest.raises(ValueError, match=r"^the property 'cdcavro\.cluster' is kept for what writes the table"):
+            TableShape("t", properties={"cdcavro.cluster": "x"}, cluster=("a",)).check_for(lake)
+        with pytest.raises(ValueError, match="both name 'A', which has one value in each file"):
+            TableShape("t", partition=("a",), cluster=("b", "A")).check_for(lake)
+    TableShape("t", partition=("days(a)",), cluster=("b", "A")).check_for(ICEBERG)
+
+
+def test_rows_are_sorted_by_columns_of_single_values():
+    """By their names in the table; a table that lacks one of the columns is left as it is."""
+    columns = [LakeColumn("a~20~b", "a b", "string", ("old",)), LakeColumn("c", "c", "binary")]
+    nested = [LakeColumn("n", "n", one) for one in ("array<int>", "map<string,int>", "struct<a:int>")]
+    by = partial(TableShape, "t")
+    for cluster, order in [(("C", "A B"), ["c", "a~20~b"]), (("Old", "a b"), ["a~20~b"]), ((), []), (("c", "x"), None)]:
+        assert by(cluster=cluster).order_in("t", columns, ICEBERG) == order
+        assert by(cluster=cluster).order_in("t", columns, DELTA) is None
+    assert by().order_in("t", columns, ICEBERG) is None
+    for one in nested:
+        told = f"cluster in [[table]] names 'N', which is {one.type}: Iceberg sorts by columns of single values"
+        with pytest.raises(SchemaError, match=re.escape(told)):
+            by(cluster=("c", "N")).order_in("t", [*columns, one], ICEBERG)
+
+
+def order_of(made: LocalJob, suffix: str = "") -> list[str]:
+    """Return the columns by which the rows of `d.t` in Iceberg are sorted, upwards and nulls first."""
+    table = made.lake_table(TableName("d", None, "t"), suffix)._load()
+    names = [str(table.schema().find_column_name(one.source_id)) for one in table.sort_order().fields]
+    assert [str(one) for one in table.sort_order().fields] == [
+        f"{table.schema().find_field(name).field_id} ASC NULLS FIRST" for name in names
+    ]
+    return names
+
+
+def files_in_order(made: LocalJob, *names: str, suffix: str = "") -> list[tuple[int | None, list[tuple[Any, ...]]]]:
+    """Return of each file of `d.t` in Iceberg the number of its order, and its rows as they stand there."""
+    table = made.lake_table(TableName("d", None, "t"), suffix)._load()
+    return [
+        (
+            one["sort_order_id"],
+            [
+                tuple(row.values())
+                for row in pq.read_table(one["file_path"].removeprefix("file://"), partitioning=None)
+                .select(names)
+                .to_pylist()
+            ],
+        )
+        for one in table.inspect.files().to_pylist()
+    ]
+
+
+def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return rows sorted, None first."""
+    return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
+
+
+@pytest.fixture(params=["folder", "sql"])
+def iceberg(request: pytest.FixtureRequest, job: Callable[..., LocalJob], tmp_path: Path) -> Callable[..., LocalJob]:
+    """Return what makes pipelines into Iceberg, in a catalog that is a folder, and in one in a database."""
+    database = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/lake"}
+    return partial(job, ICEBERG, **({"catalog": database} if request.param == "sql" else {}))
+
+
+TYPED = {"id": "int", "a": "varchar(9)", "b": "double", "n": "int"}
+
+
+@pytest.mark.slow
+def test_rows_of_iceberg_are_sorted_by_clusters_and_their_files_say_so(iceberg: Callable[..., LocalJob]):
+    """In the current state and the changelog, from the first batch on; by another order, or none, once that is said."""
+    made, draw, state = iceberg(is_changelog=True), random.Random(1), dict[str, dict[str, Any]]()
+    told: list[str] = []
+    numbers: list[Any] = []
+    turns: list[tuple[tuple[TableShape, ...], list[str]]] = [
+        ((TableShape("D.t", cluster=("B", "a")),), ["b", "a"]),
+        ((TableShape("d.t", cluster=("a",)),), ["a"]),
+        ((), ["a"]),
+        ((TableShape("d.*", cluster=()),), []),
+        ((TableShape("d.t", cluster=("b", "A")),), ["b", "a"]),
+    ]
+    for number, (shapes, order) in enumerate(turns):
+        messages = []
+        for i in range(12):
+            row = {"id": str(draw.randrange(30)), "n": str(100 * number + i)}
+            row |= {"a": draw.choice(["x", "", "é", None]), "b": draw.choice(["-1.5", "0", "1e300", None])}
+            kind = "UPDATE" if row["id"] in state else "INSERT"
+            old = [{"n": state[row["id"]]["n"]}] if row["id"] in state else []
+            messages.append(canal(kind, [row], id=100 * number + i, old=old, mysqlType=TYPED))
+            state[row["id"]] = row
+        made.send(*messages)
+        (report,) = made.run(shapes=shapes)
+        assert report.waiting == {}
+        told += report.steps
+        wanted = [(int(row["id"]), row["a"], row["b"] and float(row["b"]), int(row["n"])) for row in state.values()]
+        assert in_order(made.rows("d.t", *TYPED)) == in_order(wanted)
+        changes = [row for row in made.rows("d.t", "_cdc_op", "id", suffix="changes") if row[0] != "b"]
+        assert len(changes) == 12 * (number + 1)
+        for suffix in ("", "changes"):
+            assert order_of(made, suffix) == order
+            table = made.lake_table(TableName("d", None, "t"), suffix)._load()
+            files = files_in_order(made, *order, "n", suffix=suffix)
+            one, rows = max(files, key=lambda file: max(row[-1] for row in file[1]))
+            assert one == (table.sort_order().order_id or None)
+            keys = [row[:-1] for row in rows]
+            assert keys == in_order(keys)
+            assert len(keys) > 5
+        numbers.append(one)
+    by = "d.t: rows are sorted by {} from now on; files that there are stay as they are"
+    assert told == [by.format(one) for one in ("a", "no column", "b, a")]
+    assert numbers == [1, 2, 2, None, 1]
+
+
+@pytest.mark.slow
+def test_a_column_of_an_order_is_followed_where_it_is_renamed_and_rows_wait_where_it_is_dropped(
+    iceberg: Callable[..., LocalJob],
+):
+    """Also if the order is another one by now; rows go on where the statement is not followed."""
+    made, shape = iceberg(behavior="evolve"), TableShape("d.t", cluster=("a", "b"))
+    made.send(canal("INSERT", [{"id": "1", "a": "1", "b": "2"}], id=1))
+    made.send(
+        canal("ALTER", [], id=10, isDdl=True, sql="ALTER TABLE t CHANGE a x int, ADD COLUMN c int"),
+        canal("INSERT", [{"id": "2", "x": "1", "b": "1", "c": "1"}], id=11),
+    )
+    reports = made.run(shapes=(shape,))
+    assert [report.waiting for report in reports] == [{}, {}]
+    assert not any("sorted" in step for report in reports for step in report.steps)
+    assert order_of(made) == ["x", "b"]
+    for number, off in enumerate([shape, TableShape("d.t", cluster=())], 3):
+        change = "ALTER TABLE t DROP COLUMN x" if number == 3 else "ALTER TABLE t ADD COLUMN d int"
+        made.send(
+            canal("ALTER", [], id=10 * number, isDdl=True, sql=change),
+            canal("INSERT", [{"id": str(number), "b": "5", "c": "1"}], id=10 * number + 1),
+        )
+        (report,) = made.run(shapes=(off,))
+        assert "'x' is dropped: rows are sorted by it, or were" in report.waiting["d.t"]
+    made.lake |= {"statements": StatementRules(excluded_kinds(None, ["drop.column"]))}
+    made.send(canal("INSERT", [{"id": "5", "b": "0", "c": "0"}], id=90))
+    (report,) = made.run(shapes=(shape,))
+    assert (report.waiting, order_of(made)) == ({}, ["x", "b"])
+    assert made.rows("d.t", "id", "x", "b", "c") == [
+        (1, 1, 2, None),
+        (2, 1, 1, 1),
+        (3, None, 5, 1),
+        (4, None, 5, 1),
+        (5, None, 0, 0),
+    ]
+
+
+def test_an_order_by_a_column_that_there_is_not_waits_for_the_column_and_no_row_does(job: Callable[..., LocalJob]):
+    """As on Delta Lake, where files are then not clustered."""
+    made, shape = job(ICEBERG), TableShape("d.t", cluster=("a", "late"))
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    (report,) = made.run(shapes=(shape,))
+    assert (report.waiting, order_of(made)) == ({}, [])
+    made.send(canal("INSERT", [{"id": "2", "a": "1", "late": "0"}], id=2))
+    (report,) = made.run(shapes=(shape,))
+    assert report.steps[-1] == "d.t: rows are sorted by a, late from now on; files that there are stay as they are"
+    assert made.rows("d.t", "id", "late") == [(1, None), (2, 0)]
+    assert order_of(made) == ["a", "late"]

@@ -24,6 +24,7 @@ from cdcavro.lake.catalogs import catalog_setting, metastore_settings, spark_jar
 from cdcavro.lake.escaped_names import OWN, folder_names, plain_column, plain_names, quote
 from cdcavro.lake.evolution import (
     ADD,
+    DROP,
     EVOLVE,
     LENIENT,
     REWRITING,
@@ -48,7 +49,9 @@ from cdcavro.lake.table_shape import (
     TRANSFORMS,
     Partition,
     check_partitioned,
+    check_sorted,
     kept_partitions,
+    order_step,
     property_steps,
     repartition_step,
 )
@@ -453,11 +456,11 @@ def prepare(
     """
     is_rewritten, shape = sink.is_rewritten({}), sink.shape_of(schema.table)
     wanted = wanted_columns(schema, is_plain=is_rewritten)
-    usual = sink.properties([one.name for one in wanted])
-    all_properties = {**usual, **shape.property_texts, **(properties or {})}
+    stated = {**sink.properties([one.name for one in wanted]), **shape.properties_in(sink.using), **(properties or {})}
     shape.check_for(sink.using)
+    order = shape.order_in(schema.table.table, wanted, sink.using)
     parts = shape.partitions_in(schema.table.table, wanted, sink.using) if shape.partition else []
-    spark.sql(create_table(identifier, wanted, own, sink.using, all_properties, [one.sql for one in parts]))
+    spark.sql(create_table(identifier, wanted, own, sink.using, stated, [one.sql for one in parts]))
     lake = spark.table(identifier)
     present = present_columns(lake)
     if is_rewritten and not sink.is_rewritten(properties_of(spark, identifier)):
@@ -472,13 +475,15 @@ def prepare(
     known = properties_of(spark, identifier) if needed else {}
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
     take_steps(spark, sink, identifier, steps, off)
-    left = shape.properties_left(properties_of(spark, identifier)) if shape.property_texts else {}
+    known = properties_of(spark, identifier) if shape.properties_in(sink.using) else {}
+    left = shape.properties_left(known, sink.using)
     put_properties(spark, identifier, left)
     told = property_steps(left)
+    held = with_former_names(present_columns(spark.table(identifier)), wanted) if parts or order is not None else []
     if parts:
-        held = with_former_names(present_columns(spark.table(identifier)), wanted)
         told += repartition(spark, sink, identifier, shape.partitions_in(schema.table.table, held, sink.using))
-    return [*steps, *told]
+    order = shape.order_in(schema.table.table, held, sink.using)
+    return [*steps, *told, *([] if order is None else sort_by(spark, identifier, order))]
 
 
 def take_steps(
@@ -486,11 +491,14 @@ def take_steps(
 ) -> None:
     """Set properties of a lake table, and take steps on its columns: each a commit, or all one that writes all rows anew.
 
-    Raises `SchemaError` for a step that changes a column by which a table of Delta Lake is partitioned.
+    Raises `SchemaError` for a step that changes a column by which a table of Delta Lake is partitioned, or that drops one
+    by which a table of Iceberg is sorted.
     """
     is_changing = isinstance(sink, Delta) and any(step.kind in REWRITING for step in steps)
     partition = partition_columns(spark, identifier) if is_changing else []
     check_partitioned(steps, partition)
+    if isinstance(sink, Iceberg) and any(step.kind == DROP for step in steps):
+        check_sorted(steps, _orders(spark, identifier))
     put_properties(spark, identifier, properties)
     is_rewriting = sink.is_rewritten({}) and any(step.kind in REWRITING for step in steps)
     if not (is_rewriting and sink.is_rewritten(properties_of(spark, identifier))):
@@ -537,6 +545,33 @@ def repartition(spark: SparkSession, sink: Sink, identifier: str, partition: Seq
     for one in (one for one in partition if one not in held):
         spark.sql(f"ALTER TABLE {identifier} ADD PARTITION FIELD {one.sql}")
     return [repartition_step(partition)]
+
+
+def sort_by(spark: SparkSession, identifier: str, names: Sequence[str]) -> list[str]:
+    """Let the rows of an Iceberg table be sorted by these columns from now on; return what was done, in parts of sentences.
+
+    In Spark's SQL, that would change how rows are distributed as well.
+    """
+    own = classic(spark, "Iceberg")
+    table, iceberg = _iceberg_table(own, identifier), own._jvm.org.apache.iceberg  # noqa: SLF001
+    wanted = [f"identity({table.schema().findField(name).fieldId()}) ASC NULLS FIRST" for name in names]
+    if [field.toString() for field in table.sortOrder().fields()] == wanted:
+        return []
+    order = table.replaceSortOrder()
+    for name in names:
+        order.asc(iceberg.expressions.Expressions.ref(name), iceberg.NullOrder.NULLS_FIRST)
+    order.commit()
+    return [] if table.currentSnapshot() is None else [order_step(names)]
+
+
+def _orders(spark: SparkSession, identifier: str) -> list[str]:
+    """Return the columns by which the rows of an Iceberg table are sorted, or ever were; Spark Connect shows none."""
+    try:
+        table = _iceberg_table(classic(spark, "Iceberg"), identifier)
+    except SetupError:
+        return []
+    fields = [field for order in table.sortOrders().values() for field in order.fields()]
+    return [table.schema().findColumnName(field.sourceId()) for field in fields]
 
 
 def properties_of(spark: SparkSession, identifier: str) -> dict[str, str]:

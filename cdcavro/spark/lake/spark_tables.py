@@ -21,6 +21,7 @@ from cdcavro.spark.lake.sinks import (
     present_columns,
     properties_of,
     repartition,
+    sort_by,
     take_steps,
     with_view,
 )
@@ -131,6 +132,10 @@ class SparkTable:
     def repartition(self, partition: Sequence[Partition]) -> list[str]:
         """Let the table be partitioned so from now on; return what was done."""
         return repartition(self.spark, self.sink, self.identifier, partition)
+
+    def sort_by(self, names: Sequence[str]) -> list[str]:
+        """Let rows be sorted by these columns from now on; return what was done."""
+        return sort_by(self.spark, self.identifier, names)
 
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Set properties, and take steps, in order; each is a commit."""

@@ -18,13 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Schema,
-    Transaction,
-    write_deltalake,
-)
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 from pyarrow import fs
 
@@ -246,6 +240,10 @@ class NativeDeltaTable:
         """Return that the table keeps its partitions, unless it is partitioned so."""
         with self._errors():
             return kept_partitions(partition, self._open().metadata().partition_columns)
+
+    def sort_by(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002  as that of Iceberg
+        """Do nothing: rows are clustered by `compact`."""
+        return []
 
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Take steps, in order, and set properties; nothing for none of both.

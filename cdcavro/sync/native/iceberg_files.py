@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote_plus
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import (
@@ -19,11 +20,13 @@ from pyiceberg.io.pyarrow import (
     schema_to_pyarrow,
     write_file,
 )
-from pyiceberg.manifest import ManifestContent
+from pyiceberg.manifest import DATA_FILE_TYPE, DEFAULT_READ_VERSION, ManifestContent
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction, WriteTask
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.table.update import AddSortOrderUpdate, AssertDefaultSortOrderId, SetDefaultSortOrderUpdate
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
 from pyiceberg.transforms import (
     BucketTransform,
@@ -97,6 +100,12 @@ _AS_JAVA: Final = {"commit.manifest-merge.enabled": "true"}
 
 # How large files are written, and what is usual.
 _TARGET_SIZE: Final = ("write.target-file-size-bytes", 512 << 20)
+# The types whose values are sorted here as Iceberg sorts them.
+_SORTED: Final = (*map(type, _TYPES.values()), DecimalType)
+# Where a data file has the number of the order of its rows.
+_ORDER_ID: Final = [one.name for one in DATA_FILE_TYPE[DEFAULT_READ_VERSION].fields].index("sort_order_id")
+# All bits of a `long` but that of its sign.
+_UNSIGNED: Final = (1 << 63) - 1
 _METRICS: Final = "write.metadata.metrics."
 _FEW_BOUNDS: Final = {
     f"{_METRICS}default": "counts",
@@ -282,6 +291,55 @@ def partitions_of(spec: PartitionSpec, schema: Schema) -> dict[str, Partition]:
     return found
 
 
+def order_of(names: Sequence[str], schema: Schema) -> list[SortField]:
+    """Return the order of rows that are sorted by columns as Spark's `WRITE ORDERED BY` has it: upwards, nulls first."""
+    return [
+        SortField(schema.find_field(name).field_id, IdentityTransform(), SortDirection.ASC, NullOrder.NULLS_FIRST)
+        for name in names
+    ]
+
+
+def put_order(transaction: Transaction, fields: Sequence[SortField]) -> None:
+    """Give a table an order, none for no fields.
+
+    Pyiceberg's own call cannot end the order of a table that never was without one.
+    """
+    metadata = transaction.table_metadata
+    orders = {one.order_id: one.fields for one in metadata.sort_orders}
+    new = max(orders, default=0) + 1 if fields else 0
+    number = next((one for one, held in orders.items() if held == [*fields]), new)
+    added = AddSortOrderUpdate.model_validate({"sort-order": SortOrder(*fields, order_id=number)})
+    chosen = SetDefaultSortOrderUpdate.model_validate({"sort-order-id": number})
+    required = AssertDefaultSortOrderId.model_validate({"default-sort-order-id": metadata.default_sort_order_id})
+    transaction._apply((chosen,) if number in orders else (added, chosen), (required,))  # noqa: SLF001
+
+
+def _sorting(metadata: TableMetadata) -> list[str]:
+    """Return the columns by which rows are sorted; none for an order that is not made here."""
+    schema, fields = metadata.schema(), metadata.sort_order().fields
+    columns = {one.field_id: one for one in schema.fields if isinstance(one.field_type, _SORTED)}
+    names = [columns[one.source_id].name for one in fields if one.source_id in columns]
+    return names if order_of(names, schema) == fields else []
+
+
+def _sorted(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return rows sorted by columns."""
+    if not names:
+        return rows
+    # What is false stands first: each null.
+    columns = [key for name in names for key in (pc.is_valid(rows.column(name)), _as_sorted(rows.column(name)))]
+    keys = pa.table(columns, [str(number) for number in range(len(columns))])
+    return rows.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.schema.names]))
+
+
+def _as_sorted(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return what Arrow sorts as Iceberg does a column: a NaN stands behind all numbers, and -0.0 before 0.0."""
+    if not pa.types.is_floating(column.type):
+        return column
+    bits = column.cast(pa.float64()).combine_chunks().view(pa.int64())
+    return pc.if_else(pc.less(bits, 0), pc.bit_wise_xor(bits, _UNSIGNED), bits)
+
+
 class _Place:
     """The partition of rows: what the path of its files is made of; `values` are what transforms make of columns."""
 
@@ -362,15 +420,18 @@ def _as_numbers(column: pa.Array) -> pa.Array:
 
 
 def _data_files(metadata: TableMetadata, rows: pa.Table, io: FileIO, name: uuid.UUID) -> Iterator[DataFile]:
-    """Write rows to files, those of each partition to its own."""
-    numbers, size = count(), int(metadata.properties.get(*_TARGET_SIZE))
+    """Write rows to files, those of each partition to its own, in the order of the table."""
+    numbers, size, sorting = count(), int(metadata.properties.get(*_TARGET_SIZE)), _sorting(metadata)
     tasks = (
         WriteTask(name, next(numbers), schema, batches, partition_key=cast("Any", place))
         for place, part in _partitioned(rows, metadata)
         for schema in [pyarrow_to_schema(part.schema, name_mapping=metadata.schema().name_mapping)]
-        for batches in bin_pack_arrow_table(part, size)
+        for batches in bin_pack_arrow_table(_sorted(part, sorting), size)
     )
-    return write_file(io, metadata, tasks)
+    for file in write_file(io, metadata, tasks):
+        if sorting:
+            file[_ORDER_ID] = metadata.default_sort_order_id
+        yield file
 
 
 def _write_files(table: Table, rows: pa.Table) -> list[DataFile]:

@@ -40,7 +40,7 @@ from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import DROP, KINDS, MARK, RENAME, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, spark_name
 from cdcavro.lake.lakes import CHANGE, DEPTH, SUFFIXES, IcebergLake, Look, check_separate
-from cdcavro.lake.table_shape import repartition_step
+from cdcavro.lake.table_shape import check_sorted, order_step, repartition_step
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.file_changes import Keys
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
@@ -49,7 +49,9 @@ from cdcavro.sync.native.iceberg_files import (
     arrow_schema,
     arrow_type_of,
     iceberg_type,
+    order_of,
     partitions_of,
+    put_order,
     spec_of,
     transform_of,
 )
@@ -299,6 +301,22 @@ class NativeIcebergTable:
             change(self._load())
         return told
 
+    def sort_by(self, names: Sequence[str]) -> list[str]:
+        """Let the rows of each file be sorted by these columns from now on; files that there are stay as they are."""
+        told: list[str] = []
+
+        def change(files: IcebergFiles) -> None:
+            metadata = files.table.metadata
+            fields = order_of(names, metadata.schema())
+            if metadata.sort_order().fields != fields:
+                with files.table.transaction() as transaction:
+                    put_order(transaction, fields)
+                # Nobody is told how the rows of a table are sorted that is new.
+                told.extend([order_step(names)] if metadata.current_snapshot_id is not None else [])
+
+        self._try(change)
+        return told
+
     def _checked(self, change: Callable[[], _T], what: str = "") -> _T:
         """Return what a function returns; what it finds wrong with columns is a `SchemaError`."""
         try:
@@ -320,6 +338,8 @@ class NativeIcebergTable:
             bad = next((step for step in steps if step.kind == DROP and step.name in parting), None)
             if bad is not None:
                 raise SchemaError(self.identifier, f"{bad}: files of it are partitioned by it")
+            orders = [one for order in table.metadata.sort_orders for one in order.fields]
+            check_sorted(steps, [table.schema().find_column_name(one.source_id) or "" for one in orders])
             with table.transaction() as transaction:
                 for group in _groups(steps):
                     self._checked(partial(_take, transaction.update_schema(), group), "; ".join(map(str, group)) + ": ")

@@ -60,10 +60,12 @@ def prepare(
     known, shape = table.properties(), lake.shape_of(schema.table)
     is_rewritten = lake.is_rewritten(known or {})
     wanted = wanted_columns(schema, is_plain=is_rewritten)
+    # What cannot be is told before anything is done.
+    shape.order_in(schema.table.table, wanted, lake.using)
     if known is None:
         usual = lake.properties([one.name for one in wanted])
         parts = shape.partitions_in(schema.table.table, wanted, lake.using)
-        table.create(wanted, own, {**usual, **shape.property_texts, **properties}, parts)
+        table.create(wanted, own, {**usual, **shape.properties_in(lake.using), **properties}, parts)
         known = table.properties() or {}
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
@@ -79,12 +81,14 @@ def prepare(
     steps = [*in_front(steps, names), *change_column_steps(own, names)]
     needed = lake.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
-    left = shape.properties_left(known)
+    left = shape.properties_left(known, lake.using)
     table.alter(steps, off | left)
     told = property_steps(left)
     if parting:
         told += table.repartition(parting)
-    return [*steps, *told]
+    ordered = with_former_names(table.columns(), wanted) if shape.cluster is not None else []
+    order = shape.order_in(schema.table.table, ordered, lake.using)
+    return [*steps, *told, *([] if order is None else table.sort_by(order))]
 
 
 def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[str] = frozenset()) -> None:

@@ -65,6 +65,9 @@ class NativeTable(Protocol):
     def repartition(self, partition: Sequence[Partition]) -> list[str]:
         """Let the table be partitioned so from now on; return what was done, or that it cannot be, in parts of sentences."""
 
+    def sort_by(self, names: Sequence[str]) -> list[str]:
+        """Let rows be sorted by these columns from now on, on Iceberg; return what was done, in parts of sentences."""
+
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Take steps, in order, and set properties; nothing for none of both. Raises `SchemaError` for a step that the library cannot take."""
 

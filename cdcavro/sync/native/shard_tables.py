@@ -240,6 +240,11 @@ class ShardTable:
         names = {column.name: held for column, held in self._columns()}
         return self._table.repartition([one._replace(column=names.get(one.column, one.column)) for one in partition])
 
+    def sort_by(self, names: Sequence[str]) -> list[str]:
+        """Let rows be sorted by these columns of the shard from now on."""
+        held = {column.name: name for column, name in self._columns()}
+        return self._table.sort_by([held.get(name, name) for name in names])
+
     def alter(self, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
         """Take steps of the shard's columns, as far as other shards have not taken them, and set properties.
 

@@ -111,6 +111,62 @@ def test_a_table_of_delta_lake_is_partitioned_by_both_runners(spark: SparkSessio
     )
 
 
+ORDERED = [TableShape("d.*", cluster=by) for by in (("region", "At"), ("n",), ())]
+# What batches say of the order, what `region` is called in them, and the order.
+TURNS: list[tuple[int, str, list[str]]] = [
+    (0, "region", ["region", "at"]),
+    (0, "region", ["region", "at"]),
+    (1, "region", ["n"]),
+    (0, "area", ["area", "at"]),
+    (0, "area", ["area", "at"]),
+    (2, "area", []),
+]
+
+
+def test_tables_of_iceberg_are_sorted_alike_by_both_runners(spark: SparkSession):
+    """Each leaves the order of the other, also of a column that is renamed meanwhile, and rows are those of the source."""
+    warehouse = spark.conf.get("spark.sql.catalog.ice.warehouse")
+    maker, batches = TypedRows(Tables(zone=UTC)), moving_rows(random.Random(9), len(TURNS), 20)
+    names = [TableName("d", None, name) for name in ("sorted_spark_first", "sorted_native_first")]
+    told: dict[str, list[str]] = {one.table: [] for one in names}
+    for number, ((messages, wanted), (shape, region, order)) in enumerate(zip(batches, TURNS, strict=True)):
+        # The first three came before, when the column had another name.
+        sent = [message.replace(b'"region"', f'"{region}"'.encode()) for message in messages[3 if number == 3 else 0 :]]
+        if number == 3:
+            sql = "ALTER TABLE t CHANGE region area varchar(9)"
+            sent = [canal("ALTER", [], id=60, es=1_700_000_060_500, isDdl=True, sql=sql), *sent]
+        rows = maker.of_batch([to_changes(message, "canal") for message in sent]).rows
+        shapes, versions = (ORDERED[shape],), maker.tables.tables[0].versions
+        for i, name in enumerate(names):
+            if number % 2 == i:
+                on_spark = CurrentState(Iceberg("ice", shapes=shapes), name)
+                told[name.table] += map(str, on_spark.prepare(spark, versions))
+                on_spark.merge(frame_of(spark, rows), versions, now=NOW)
+            else:
+                native = NativeState(NativeIceberg("ice", shapes=shapes, warehouse=warehouse), name)
+                told[name.table] += map(str, native.prepare(versions))
+                native.merge(table_of(rows), versions, now=NOW)
+            held = spark.table(f"ice.d.{name.table}").select("id", sf.col(region).alias("region"), "at", "n").collect()
+            found = [str({**row.asDict(), "at": row["at"] and str(row["at"])}) for row in held]
+            assert sorted(found) == wanted
+            check_order(spark, warehouse, name, order)
+    assert told[names[0].table] == told[names[1].table]
+    steps = [Step(DROP, "area", LakeColumn("area", "region", "string"))]
+    for name in names:
+        assert "write.distribution-mode" not in properties_of(spark, f"ice.d.{name.table}")
+        with pytest.raises(SchemaError, match="'area' is dropped: rows are sorted by it, or were"):
+            take_steps(spark, Iceberg("ice"), f"ice.d.{name.table}", steps, {})
+        spark.sql(f"DROP TABLE ice.d.{name.table}")
+
+
+def check_order(spark: SparkSession, warehouse: str | None, name: TableName, order: list[str]) -> None:
+    """Check by what columns a table is sorted, as pyiceberg and Spark see it."""
+    table = NativeIceberg("ice", warehouse=warehouse or "").files.load_table(("d", name.table))
+    held = [table.schema().find_column_name(one.source_id) for one in table.sort_order().fields]
+    shown = properties_of(spark, f"ice.d.{name.table}").get("sort-order")
+    assert (held, shown) == (order, ", ".join(f"{one} ASC NULLS FIRST" for one in order) or None)
+
+
 def facts(warehouse: str, name: TableName) -> dict[str, Any]:
     """Return how a table was partitioned first and is partitioned now, and its properties that were set.
 

@@ -14,9 +14,13 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyiceberg")
+
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.transforms import BucketTransform
 
 from cdcavro.errors import FileError, JobError, SchemaError
 from cdcavro.lake.catalogs import has_plain_names
@@ -487,6 +491,64 @@ def test_tables_do_not_lie_in_each_other(lake: NativeIceberg, tmp_path: Path):
         other.make_room(name)
 
 
+# Values of a column in the order that Iceberg has for them.
+ASCENDING: Mapping[str, Sequence[Any]] = {
+    "boolean": (None, False, True),
+    "int": (None, -(2**31), -1, 0, 2**31 - 1),
+    "bigint": (None, -(2**63), -1, 0, 2**63 - 1),
+    "float": (None, -float("inf"), -1.5, -0.0, 0.0, 1.5, float("inf"), float("nan")),
+    "double": (None, -float("inf"), -1e300, -5e-324, -0.0, 0.0, 5e-324, 1e300, float("inf"), float("nan")),
+    "decimal(38,10)": (None, Decimal(-9), Decimal("-0.0000000001"), Decimal(0), Decimal("9" * 28)),
+    "date": (None, date(1, 1, 1), date(1970, 1, 1), date(9999, 12, 31)),
+    "timestamp": (None, NOW - timedelta(days=99_999), NOW, NOW + timedelta(microseconds=1)),
+    "timestamp_ntz": (None, datetime(1969, 1, 1), datetime(1970, 1, 1)),  # noqa: DTZ001  local times
+    "string": (None, "", "Z", "a", "a\0", "ab", "é", "\uffff", "😀"),
+    "binary": (None, b"", b"\x00", b"\x7f", b"\x80", b"\xff"),
+}
+
+
+@pytest.mark.parametrize(
+    "type",
+    [one if one in {"double", "string"} else pytest.param(one, marks=pytest.mark.slow) for one in ASCENDING],
+)
+def test_rows_are_sorted_as_iceberg_compares_values(lake: NativeIceberg, type: str):
+    """Also those of files that are written again; rows that are equal by the first column are sorted by the next."""
+    values = ASCENDING[type]
+    table = made(lake, [LakeColumn("v", "v", type), LakeColumn("n", "n", "int")], {KEY: "binary"})
+    assert table.sort_by(["v", "n"]) == []
+    rows = [{"v": value, "n": n, KEY: bytes([i, n])} for i, value in enumerate(values) for n in (1, 2)]
+    shuffled = rows[::2][::-1] + rows[1::2]
+    table.append(rows_of(table, shuffled))
+    wanted = [row[KEY] for row in rows]
+    for i in range(2):
+        (task,) = IcebergFiles(table._load()).files
+        assert pq.read_table(task.file.file_path).column(KEY).to_pylist() == wanted[2 * i :]
+        assert task.file.sort_order_id == 1
+        table.replace(pa.array([bytes([0, 1]), bytes([0, 2])]), rows_of(table, []))
+
+
+def test_an_order_ends_also_where_a_table_never_was_without_one(lake: NativeIceberg):
+    """As Java's libraries may create it; files do not claim to be in an order of others, and no column of one is dropped."""
+    table = made(lake)
+    other = SortOrder(SortField(1, BucketTransform(4), SortDirection.DESC, NullOrder.NULLS_LAST), SortField(2))
+    lake.files.create_table(("shop", "u"), table._load().schema(), sort_order=other, properties={"format-version": "2"})
+    foreign = lake.table(TableName("shop", None, "u"))
+    foreign.append(rows_of(foreign, [{"v": 2, "kept": "b"}, {"v": 1, "kept": "a"}]))
+    (task,) = IcebergFiles(foreign._load()).files
+    assert task.file.sort_order_id is None
+    (told,) = foreign.sort_by([])
+    assert told.startswith("rows are sorted by no column from now on")
+    assert foreign._load().sort_order().is_unsorted
+    assert foreign.sort_by([]) == []
+    steps = [
+        Step(RENAME, "kept", LakeColumn("x", "kept", "string")),
+        Step(DROP, "x", LakeColumn("x", "kept", "string")),
+    ]
+    with pytest.raises(SchemaError, match="rows are sorted by it, or were, and Iceberg keeps the columns of orders"):
+        foreign.alter(steps, {})
+    assert foreign.read(["v"]).column("v").to_pylist() == [2, 1]
+
+
 @pytest.mark.slow
 def test_nothing_of_spark_is_imported():
     """Nor anything else that is slow and not needed."""
@@ -562,6 +624,26 @@ def test_a_commit_that_loses_in_a_catalog_is_made_again(catalog: dict[str, str])
 
     table._try(change)
     assert (seen, table.read(["a"]).num_rows) == ([0, 1], 2)
+
+
+def test_a_catalog_keeps_the_order_of_a_table(catalog: dict[str, str]):
+    """Which ends, and comes again by its number."""
+    made = NativeIceberg(
+        "ice", is_shared=True, is_plain=has_plain_names(catalog), connection=Connection("ice", catalog)
+    )
+    name = TableName(uuid4().hex, None, "t")
+    made.make_room(name)
+    table, rows = made.table(name), pa.table({"v": pa.array([2, None, 1], pa.int32()), "kept": ["a", "b", "a"]})
+    table.create(PLAIN, {}, made.properties([]))
+    numbers = []
+    for names in (["v"], ["kept", "v"], [], ["v"], ["kept", "v"]):
+        table.sort_by(names)
+        table.append(rows)
+        numbers.append(table._load().sort_order().order_id)
+    assert numbers == [1, 2, 0, 1, 2]
+    said = [task.file.sort_order_id for task in IcebergFiles(table._load()).files]
+    assert sorted(one or 0 for one in said) == [0, 1, 1, 2, 2]
+    assert table.read(["v"]).num_rows == 15
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from cdcavro.cli import main
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.lakes import HISTORY, SOFT
 from cdcavro.lake.sql_statements import KEY, OPERATION, SHARD, UNPARSED
+from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
 from cdcavro.sync.native.shard_tables import ShardTable
 from cdcavro.sync.pipeline import pause, reset
 from support import local_kills
@@ -97,6 +98,21 @@ def test_equal_keys_of_two_shards_are_two_rows(tmp_path: Path, kind: str):
     assert sorted(made.rows(OPERATION, "id", suffix="changes")) == changes
     (key,) = [key for _, key, id in made.rows(KEY, "id") if id == 1]
     assert key == b"\x1ashop_1.orders\x02\x02\x00"
+
+
+@pytest.mark.slow
+def test_rows_of_shards_are_sorted_and_one_that_lacks_a_column_leaves_the_order(tmp_path: Path):
+    """By a column that is followed where the shard that has it renames it."""
+    made = Shards(tmp_path, ICEBERG, more={"table": [{"match": "shop_*.orders", "cluster": ["a"]}]})
+    told = made.run(made.row(ONE, id="1", a="2"), made.row(ONE, id="2", a="1"), made.row(TWO, id="1"))
+    made.run(made.sql(ONE, "ALTER TABLE orders CHANGE a x int"), made.row(ONE, id="3", x="0"))
+    made.run(made.row(TWO, id="2"))
+    table = made.job.table(LAKE)
+    assert isinstance(table, NativeIcebergTable)
+    (field,) = table._load().sort_order().fields
+    assert table._load().schema().find_column_name(field.source_id) == "x"
+    assert not any("sorted" in step for step in told)
+    assert made.rows("id", "x") == [(ONE, 1, 2), (ONE, 2, 1), (ONE, 3, 0), (TWO, 1, None), (TWO, 2, None)]
 
 
 @pytest.mark.slow
