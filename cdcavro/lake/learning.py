@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import astuple
 
 from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
-from cdcavro.change.order import in_order, is_full_load, order_key
+from cdcavro.change.order import in_order, is_by_numbers, is_full_load, order_key
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, DdlError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
@@ -47,6 +47,8 @@ class Learner:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.outlines = Outlines()
+        # The numbers of the tables that a statement dropped, by what tells it when it arrives again.
+        self._drops: dict[bytes, tuple[int, ...]] = {}
         # The last statements that were learned and changed nothing.
         self.idle: deque[Change] = deque(maxlen=_IDLE)
         # The last statements that were refused, and why.
@@ -76,8 +78,8 @@ class Learner:
                 if change.op in DDL and self.tables.edits != edits:
                     # What is not understood of a table is known of it, too.
                     learned.changes.append(change)
-            if change.op in DDL and self._dropped_numbers() - gone:
-                learned.dropped[identity_of(change)] = tuple(sorted(self._dropped_numbers() - gone))
+            if numbers := self._dropped_by(change, gone):
+                learned.dropped[identity_of(change)] = numbers
         _note_written(written)
         return learned
 
@@ -85,13 +87,16 @@ class Learner:
         """Learn again what `learn` returned as `Learned.changes`."""
         written = []
         for change in changes:
-            edits = self.tables.edits
+            gone, edits = self._dropped_numbers() if _may_come_again(change) else set(), self.tables.edits
             try:
                 written.append(self._learn(change))
             except DdlError:
                 if self.tables.edits == edits:
                     raise
                 continue
+            finally:
+                if _may_come_again(change):
+                    self._dropped_by(change, gone)
             self.outlines.take(change, is_idle=self.tables.edits == edits)
         _note_written(written)
 
@@ -103,8 +108,30 @@ class Learner:
             self.outlines.forget(change.source)
         return known
 
+    def _dropped_by(self, change: Change, gone: set[int]) -> tuple[int, ...]:
+        """Return which tables a change dropped that is learned; `gone` were dropped before it.
+
+        Where arrival is the order, rows from before a DROP that arrive again do so behind it, and so does it: it drops
+        them again, and nothing that was made of its table's name since.
+        """
+        if change.op not in DDL:
+            return ()
+        numbers = tuple(sorted(self._dropped_numbers() - gone))
+        if not _may_come_again(change):
+            return numbers
+        again = hashlib.sha256(repr((change.source, change.ddl, change.event_time)).encode()).digest()
+        if numbers:
+            self._drops[again] = numbers
+        return numbers or self._drops.get(again, ())
+
     def _dropped_numbers(self) -> set[int]:
         return {table.number for table in self.tables.tables if table.is_gone}
+
+
+def _may_come_again(change: Change) -> bool:
+    """Return whether a change is a DROP that may arrive again behind rows that do, and can be told then."""
+    text = change.ddl or ""
+    return change.op in DDL and "DROP" in text.upper() and change.event_time is not None and not is_by_numbers(change)
 
 
 def _note_written(known: Iterable[TableVersion | None]) -> None:

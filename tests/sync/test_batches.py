@@ -57,6 +57,25 @@ def test_a_truncate_that_is_alone_in_its_batch_empties_the_table(job):
     assert made.rows("d.t", "id") == [(2,)]
 
 
+@pytest.mark.parametrize("form", ["current", "history"])
+def test_a_drop_that_comes_again_ends_the_rows_that_came_again_before_it(job, form: str):
+    """And the table that was created since keeps its own, which come again behind it."""
+    made = job(form=form)
+    create, drop = statement("CREATE", "CREATE TABLE t (id int PRIMARY KEY)", 1), statement("ERASE", "DROP TABLE t", 3)
+    sent = [
+        create,
+        canal("INSERT", [{"id": "1"}], id=2),
+        drop,
+        statement("CREATE", "CREATE TABLE t (id int PRIMARY KEY)", 4),
+    ]
+    last = canal("INSERT", [{"id": "2"}], id=5)
+    made.send(*sent, last, *sent[1:], last)
+    (report,) = made.run()
+    assert report.operations == {"d.t": {"c": 4, "x": 2}}
+    rows = made.rows("d.t", "id", *(["_cdc_end"] if form == "history" else []))
+    assert [row[0] for row in rows if form == "current" or row[-1] is None] == [2]
+
+
 def test_rows_behind_a_drop_whose_columns_no_statement_declares_are_of_a_new_table(job):
     """CREATE TABLE ... AS declares none, and the table before had the same."""
     made = job()

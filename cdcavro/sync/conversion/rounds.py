@@ -67,8 +67,8 @@ def convert(
         learned.changes.extend(more.changes)
         learned.dropped.update(more.dropped)
         faults.update(own)
-        # A TRUNCATE edits no table, but its row ends other rows.
-        is_ending = any(map(empties, more.changes))
+        # A TRUNCATE edits no table, nor does a DROP that arrives again, but its row ends other rows.
+        is_ending = any(map(empties, more.changes)) or bool(more.dropped)
         is_new = maker.tables.edits != edits or own or is_ending
         if not (is_new or outcomes.counts["given up"] or outcomes.begun):
             break
