@@ -94,7 +94,7 @@ class Connection:
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self._name, self._properties = name, {one: str(value) for one, value in properties.items()}
-        # Of Hive's metastore, a catalog has one connection, which a thread that is done with it closes for the others, too.
+        # A catalog of Hive's has one connection: threads that share it take each other's answers, and wait for ever.
         self._held: local | SimpleNamespace = local() if self._is_hive else SimpleNamespace()
 
     @property
