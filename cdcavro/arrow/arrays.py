@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from decimal import Context, Decimal
 from itertools import accumulate, chain
@@ -31,6 +32,28 @@ if TYPE_CHECKING:
     Filled = Sequence[tuple[Any, Any, Any, int, int]]
 
 _WIDE: Final = Context(prec=100)
+
+
+class _NoPandas:
+    """Finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+
+def leave_pandas() -> None:
+    """Keep pyarrow from importing pandas, where that is installed, for the first value that it converts.
+
+    It looks for it once in a process, and again only for what needs it.
+    """
+    finders: list[Any] = sys.meta_path
+    finders.insert(0, _NoPandas)
+    try:
+        pa.scalar(0)
+    finally:
+        finders.remove(_NoPandas)
 
 
 def blank(values: pa.Array | pa.ChunkedArray, is_blank: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -228,7 +227,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
 
-    _leave_pandas()
+    import_module("cdcavro.arrow.arrays").leave_pandas()
     pipeline, redaction = config.pipeline(file, LocalPipeline), config.redaction
     _check_places(config, pipeline)
     progress.folder = pipeline.folder
@@ -246,30 +245,6 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
             with _lineage(config, pipeline, progress, is_once=once):
                 run(once=once, every=config.every, room=room)
     return pipeline
-
-
-class _NoPandas:
-    """Finds no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-
-
-def _leave_pandas() -> None:
-    """Keep pyarrow from importing pandas, where that is installed, for the first value that it converts.
-
-    It looks for it once in a process, and again only for what needs it.
-    """
-    import pyarrow as pa  # noqa: PLC0415  it takes a while
-
-    finders: list[Any] = sys.meta_path
-    finders.insert(0, _NoPandas)
-    try:
-        pa.scalar(0)
-    finally:
-        finders.remove(_NoPandas)
 
 
 def _run_on_spark(

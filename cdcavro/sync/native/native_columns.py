@@ -37,7 +37,7 @@ from cdcavro.table.older_fields import ROW, heirs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from cdcavro.lake.evolution import Step
+    from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.table.table_schema import TableSchema
 
@@ -86,9 +86,16 @@ def prepare(
     told = property_steps(left)
     if parting:
         told += table.repartition(parting)
-    ordered = with_former_names(table.columns(), wanted) if shape.cluster is not None else []
-    order = shape.order_in(schema.table.table, ordered, lake.using)
-    return [*steps, *told, *([] if order is None else table.sort_by(order))]
+    return [*steps, *told, *_sort(lake, table, schema, wanted)]
+
+
+def _sort(lake: NativeLake, table: NativeTable, schema: TableSchema, wanted: Sequence[LakeColumn]) -> list[str]:
+    """Give a lake table that has the columns of a version the sort order of its shape; return what is said of it."""
+    shape = lake.shape_of(schema.table)
+    if shape.cluster is None:
+        return []
+    order = shape.order_in(schema.table.table, with_former_names(table.columns(), wanted), lake.using)
+    return [] if order is None else table.sort_by(order)
 
 
 def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[str] = frozenset()) -> None:
