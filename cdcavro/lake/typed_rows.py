@@ -19,6 +19,7 @@ from cdcavro.lake.evolution import DROP_TABLE, TRUNCATE_TABLE
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.table.ddl.contents import empties
+from cdcavro.table.table_names import spelled_as
 from cdcavro.table.writing.table_writer import OPERATIONS, WHOLE_ROWS
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def write_change(tables: Tables, change: Change, has_state: HasState | None = No
     """Return what `Tables.write` makes of a change that is learned; nothing if the change is no row.
 
     Raises as `Tables.find` and `Tables.write` do, and of a table that `has_state`, as `check_whole` does, and
-    `StructureError` for a row with NULL in its key: all such rows would be one.
+    `StructureError` for a row with NULL in its key: all such rows would be one; and for one that states another key than
+    its table has: rows of several such keys might be one.
     """
     own = change
     if change.half is not None:
@@ -97,6 +99,11 @@ def write_change(tables: Tables, change: Change, has_state: HasState | None = No
         own = replace(change, op="DELETE" if change.half == "BEFORE" else "INSERT", half=None)
     typed = tables.write(own, tables.find(own)) if own.op in DML or empties(own) else []
     for one in typed if has_state is not None else ():
+        if has_state is not None and _has_other_key(change, one) and has_state(one.table):
+            expected = (
+                f"the key of {_label(one)}, {_listed(one.schema.key_names)}: under another one, rows could be confused"
+            )
+            raise StructureError(expected, _listed(change.key or ()), pointer="/key", format=change.source.format)
         nulls = _nulls_of_key(one)
         is_put = change.op == "UPDATE" and one.change.op == "INSERT"
         if (nulls or is_put) and has_state is not None and has_state(one.table):
@@ -106,6 +113,14 @@ def write_change(tables: Tables, change: Change, has_state: HasState | None = No
                 raise StructureError(expected, got, pointer="/key", format=one.change.source.format)
             check_whole(one, is_half=change.half is not None)
     return typed
+
+
+def _has_other_key(change: Change, typed: TypedChange) -> bool:
+    """Return whether a row states the columns of another key than its table's version has, in whatever order."""
+    stated, own = change.key, typed.schema.key_names
+    if not stated or not own or stated == own or change.op not in DML:
+        return False
+    return {*spelled_as(stated, typed.schema.names)} != {*own}
 
 
 def _nulls_of_key(typed: TypedChange) -> list[str]:

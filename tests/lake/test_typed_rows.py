@@ -206,6 +206,33 @@ def test_a_row_with_null_in_its_key_is_a_reject_where_a_table_has_a_state():
     assert TypedRows(Tables()).of_batch(messages).rejects == []
 
 
+def test_a_row_that_states_another_key_than_its_table_has_is_a_reject_where_the_table_has_a_state():
+    """A wider, a smaller or another key; none, and the same in another order or spelling, is no other."""
+    wide = (*COLUMNS, Column(name="B", type="int"))
+    usual = replace(insert(1), key=("id", "B"), columns=wide, after={"id": 1, "a": 1, "B": 1})
+    keys = [("id", "B"), ("B", "id"), ("id", "b"), None, ("id", "B", "a"), ("id",), ("id", "x")]
+    messages = [message(number, replace(usual, key=key)) for number, key in enumerate(keys)]
+    found = TypedRows(Tables(), has_state=lambda table: table.schema.table.table == "t").of_batch(messages)
+    assert [row.operation for row in found.rows] == ["c"] * 4
+    assert [(change.place.offset, error.got) for change, error in found.rejects] == [
+        (4, "'id', 'B', 'a'"),
+        (5, "'id'"),
+        (6, "'id', 'x'"),
+    ]
+    assert str(found.rejects[0][1]).startswith("canal: $.key: expected the key of d.t, 'id', 'B': under another one")
+    assert TypedRows(Tables()).of_batch(messages).rejects == []
+
+
+def test_a_key_in_another_order_beside_new_columns_is_the_same_key():
+    """Its table has one key in all versions."""
+    wide = (*COLUMNS, Column(name="b", type="int"))
+    first = replace(insert(1), key=("id", "a"))
+    second = replace(first, key=("a", "id"), columns=wide, after={"id": 1, "a": 1, "b": 1})
+    maker = TypedRows(Tables(), has_state=lambda _: True)
+    assert maker.of_batch([message(1, first), message(2, second)]).rejects == []
+    assert [version.key_names for version in maker.tables.tables[0].versions] == [("id", "a")] * 2
+
+
 def test_a_column_that_a_list_of_columns_has_dropped_is_lacked_by_a_moved_row_until_a_statement_drops_it():
     """Some sources list nothing but the columns that a row states; a row of an older version lacks nothing newer."""
     lists = COLUMNS, (*COLUMNS, Column(name="b", type="int")), (COLUMNS[0], Column(name="c", type="int"))

@@ -45,6 +45,10 @@ HEADERS: Final = "headers"
 # How many bytes of headers the rows of a message repeat at most: so many, and so many for each byte of its value.
 _REPEATED: Final = 64 << 10
 _TIMES: Final = 32
+# Of how many tables the columns of their keys are remembered.
+_MOST_KEYS: Final = 10_000
+# The columns of the first key of each table: its topic, its format, and what the keys beside their columns say.
+KnownKeys = dict[tuple[str | None, str, tuple[bytes, ...]], frozenset[str]]
 # What tells bytes from a text.
 _CONTROL: Final = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]")
 
@@ -151,8 +155,14 @@ def _header_value(value: bytes | None) -> dict[str, str | None]:
     return {"base64": base64.b64encode(value).decode()}
 
 
-def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> Iterator[MessageRun]:
-    """Yield the runs of a batch of `sources.COLUMNS`; `lines` counts the lines of each file so far."""
+def runs_of(
+    batch: pa.RecordBatch, formats: Formats, lines: dict[str, int], keys: KnownKeys | None = None
+) -> Iterator[MessageRun]:
+    """Yield the runs of a batch of `sources.COLUMNS`; `lines` counts the lines of each file so far.
+
+    `keys` has the keys of the task so far.
+    """
+    keys = {} if keys is None else keys
     for start, end in _cuts(batch):
         part = batch.slice(start, end - start)
         topic, partition, uri = (part.column(name)[0].as_py() for name in _LANE)
@@ -166,7 +176,7 @@ def runs_of(batch: pa.RecordBatch, formats: Formats, lines: dict[str, int]) -> I
         for format, errors, begin, stop in _formats(part, known):
             own, at = part.slice(begin, stop - begin), numbers.slice(begin, stop - begin)
             # Nothing tells the format of null.
-            messages, records = _texts(own, topic, format, is_told=format == known)
+            messages, records = _texts(own, topic, format, keys, is_told=format == known)
             yield MessageRun(
                 (topic, partition, file),
                 format,
@@ -278,10 +288,12 @@ def _format_name(format: str | MessageError | None) -> str:
     return format if isinstance(format, str) else MIXED_RUN
 
 
-def _texts(part: pa.RecordBatch, topic: str | None, format: str, *, is_told: bool) -> tuple[pa.Array, pa.Array | None]:
+def _texts(
+    part: pa.RecordBatch, topic: str | None, format: str, keys: KnownKeys, *, is_told: bool
+) -> tuple[pa.Array, pa.Array | None]:
     """Return what is converted of messages, and the records of those that may stand without their keys.
 
-    `is_told` says that they are of the format whatever they are.
+    `keys` are as in `runs_of`, and `is_told` says that they are of the format whatever they are.
     """
     text = part.column(TEXT if TEXT in part.schema.names else "raw")
     is_cut = pc.fill_null(pc.greater(part.column("length"), pc.binary_length(text)), fill_value=False)
@@ -296,7 +308,7 @@ def _texts(part: pa.RecordBatch, topic: str | None, format: str, *, is_told: boo
     records = _records(topic or "", key, text, get_format(format), is_told=is_told, is_opened=is_opened)
     if not get_format(format).unwraps_records:
         return records, None
-    return _without_keys(key, text, records, are_of_rows=get_format(format).keys_are_of_rows), records
+    return _without_keys(key, text, records, get_format(format), keys, topic), records
 
 
 def _as_json(texts: pa.Array, format: str) -> pa.Array:
@@ -325,32 +337,44 @@ def _places(numbers: pa.Array, topic: str | None, partition: int | None, file: s
     return pa.StructArray.from_arrays(list(fields.values()), list(fields))
 
 
-def _without_keys(keys: pa.Array, texts: pa.Array, records: pa.Array, *, are_of_rows: bool) -> pa.Array:
+def _without_keys(
+    keys: pa.Array, texts: pa.Array, records: pa.Array, format: Format, known: KnownKeys, topic: str | None
+) -> pa.Array:
     """Return the values of records that may stand without their keys; an empty text for others.
 
-    Once a table is known, so is its key, which messages like one that was converted have. `are_of_rows` says that a
-    key is refused unless its row has it.
+    Once a table is known, so is its key, which messages like one that was converted have, as long as all of them have
+    keys of the same columns: one with others has its key, and is compared with its table. Where a key without a value
+    deletes its row, a key is refused unless its row has it.
     """
+    prefix, are_of_rows = format.rule.key, format.keys_are_of_rows
 
     def is_sure(key: bytes | None, text: bytes) -> bool:
-        return _is_plain(key) and (not are_of_rows or key is None or _has_key(text, key))
+        members = None if key is None else _plain_members(key)
+        if key is None or members is None:
+            return False
+        names = frozenset(name for name in members if name.startswith(prefix))
+        if not names:
+            return not are_of_rows or _has_key(text, key)
+        table = topic, format.name, tuple(bytes(one) for name, one in members.items() if name not in names)
+        if table not in known and len(known) >= _MOST_KEYS:
+            return False
+        return known.setdefault(table, names) == names and (not are_of_rows or _has_key(text, key))
 
     facts = zip(keys.to_pylist(), texts.to_pylist(), records.is_valid().to_pylist(), strict=True)
     alone = [(text if text and is_sure(key, text) else b"") if is_there else None for key, text, is_there in facts]
     return pa.array(alone, pa.binary())
 
 
-def _is_plain(key: bytes | None) -> bool:
-    """Return whether a key is none, or an object that the exact way reads: short, compact, with each name once."""
-    if key is None:
-        return True
+def _plain_members(key: bytes) -> dict[str, msgspec.Raw] | None:
+    """Return the members of a key, if it is an object that the exact way reads: short, compact, with each name once."""
     if len(key) > _LONG_KEY or key.count(b"{") != 1 or b"\\" in key:
-        return False
+        return None
     try:
         members = _MEMBERS.decode(key)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
-    return key == b"{%s}" % b",".join([b'"%s":%s' % (name.encode(), bytes(text)) for name, text in members.items()])
+        return None
+    stated = b"{%s}" % b",".join([b'"%s":%s' % (name.encode(), bytes(text)) for name, text in members.items()])
+    return members if key == stated else None
 
 
 def _has_key(text: bytes, key: bytes) -> bool:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.outcome_rows import Fault
-    from cdcavro.sync.conversion.runs import MessageHeaders
+    from cdcavro.sync.conversion.runs import KnownKeys, MessageHeaders
     from cdcavro.sync.conversion.task_output import Converted
 
     Unpack = Callable[[Iterable[pa.RecordBatch], Callable[[str], None]], Iterator[pa.RecordBatch]]
@@ -122,10 +122,11 @@ class _Task:
         # What is to be said of the files.
         self.notes: list[str] = []
         self._clock = Clock(knowledge.clock)
-        # By format, and by topic if that names tables.
-        self._placings: dict[tuple[str, str | None], Placing] = {}
+        # By format, by topic if that names tables, and by whether messages stand without keys that they have.
+        self._placings: dict[tuple[str, str | None, bool], Placing] = {}
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
         self._lines: dict[str, int] = {}
+        self._keys: KnownKeys = {}
         self._questions = Questions(knowledge)
         self._output = TaskOutput(knowledge, self._questions)
         self._exact: list[tuple[int, TypedRow]] = []
@@ -200,7 +201,7 @@ class _Task:
         return self._output.current
 
     def _convert_runs(self, piece: pa.RecordBatch) -> None:
-        for run in runs_of(piece, self._knowledge.formats, self._lines):
+        for run in runs_of(piece, self._knowledge.formats, self._lines, self._keys):
             self._first, self._headers = self._current.counts["read"], run.headers
             self._current.counts["read"] += run.count
             self._current.counts["tombstones"] += run.tombstones
@@ -248,7 +249,7 @@ class _Task:
     def _placing_of(self, run: MessageRun) -> Placing:
         """Return what places messages like those of a run; what it has learned holds for all of them."""
         topic = run.lane[0] if self._knowledge.tables.given_table.by_topic else None
-        placing = self._placings.get(kind := (run.format, topic))
+        placing = self._placings.get(kind := (run.format, topic, run.records is not None))
         if placing is None:
             if len(self._placings) >= _PLACINGS:
                 self._placings.clear()

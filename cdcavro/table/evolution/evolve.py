@@ -155,7 +155,8 @@ def by_columns(
         else:
             context.add(column)
     context.edit.arrange(list(wanted))
-    if key is not None and wanted.keys() >= set(key):
+    # In another order it is the same key.
+    if key is not None and wanted.keys() >= set(key) != {*context.edit.key}:
         context.edit.set_key(key)
     return _finish(table, context.edit)
 

@@ -126,7 +126,7 @@ def test_rows_beside_their_keys_are_those_of_their_records(monkeypatch):
         knowledge = learned(records)
         found, summary = converted(knowledge, batch_of(records))
         with monkeypatch.context() as patch:
-            patch.setattr(runs, "_is_plain", lambda _: False)
+            patch.setattr(runs, "_plain_members", lambda _: None)
             exact, own = converted(knowledge, batch_of(records))
         assert sorted(map(facts_of, found)) == sorted(map(facts_of, exact))
         assert summary["counts"] == own["counts"]
@@ -156,6 +156,22 @@ def test_the_engine_types_rows_beside_their_keys(monkeypatch):
     assert len(taken) == 2
     assert [table.schema.key_names for table in knowledge.tables.tables] == [("ID",)]
     assert all(row["key"] for row in rows if row["what"] == ROW)
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_engine_leaves_rows_beside_a_key_of_other_columns(*, is_first: bool):
+    """They are compared with their table, which rejects them; so the rows of any other table are taken."""
+    other = KEY.replace(b"}", b',"pk.a":"x"}')
+    of_table = [(KEY.replace(b":1}", b":%d}" % i), value(data={"ID": i, "a": "x"})) for i in range(40)]
+    strange = [(other.replace(b":1,", b":%d," % i), value(data={"ID": i, "a": "x"})) for i in range(5)]
+    knowledge = replace(learned(of_table), has_states=True)
+    sent = [*strange, *of_table] if is_first else [*of_table[:20], *strange, *of_table[20:]]
+    rows, summary = converted(knowledge, batch_of(sent))
+    assert (summary["counts"]["written"], len(rows)) == (40, 45)
+    reasons = {row["reason"] for row in rows if row["what"] != ROW}
+    said = "expected the key of d.t, 'ID': under another one, rows could be confused, got 'ID', 'a'"
+    assert [said in reason for reason in reasons] == [True]
 
 
 def test_a_reject_that_is_read_again_has_the_key_of_its_record():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -32,7 +33,7 @@ from cdcavro.sync.reading.file_source import FileReader
 from cdcavro.sync.settings import Formats, Settings
 from cdcavro.sync.sources import Kafka
 from cdcavro.wire.formats import get_format
-from support import canal_packets
+from support import canal_packets, local_pipelines
 from support.dts_records import packed, record, value
 from support.jobs import DELTA, ICEBERG, local_job
 from support.kafka_server import Broker, Record
@@ -518,3 +519,38 @@ def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
     made.lake["form"] = "history"
     made.run()
     assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
+
+
+def _keyed(format: str, id: int, names: tuple[str, ...]) -> bytes:
+    """Return the insert of a row whose message states a key of columns."""
+    row = {"id": id, "n": 1}
+    key = {name: row[name] for name in names}
+    if format == "canal":
+        return canal("INSERT", [{name: str(value) for name, value in row.items()}], id=id, table="t", pkNames=[*names])
+    if format == "maxwell":
+        key = {"database": "d", "table": "t"} | {f"pk.{name}": value for name, value in key.items()}
+        value: dict[str, Any] = {"database": "d", "table": "t", "type": "insert", "ts": 1, "xid": id, "data": row}
+    elif format == "debezium":
+        source = {"connector": "mysql", "db": "d", "table": "t", "file": "b.1", "pos": id, "row": 0, "ts_ms": 1000}
+        value = {"before": None, "after": row, "op": "c", "ts_ms": 1, "source": source}
+    else:
+        value = row
+    return json.dumps({"topic": "s.d.t", "key": key, "value": value}, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("format", ["canal", "maxwell", "debezium", "debezium_flat"])
+def test_rows_that_state_another_key_than_their_table_has_are_rejects(tmp_path: Path, format: str):
+    """In a later batch and between others, from the engine as well; nothing is merged under the old key."""
+    made = local_pipelines.LocalJob(tmp_path, {"delta": str(tmp_path / "lake")}, {"format": format})
+    made.more["tables"] = {"zone": "UTC", "table": "@topic.database.table"}
+    made.send(*[_keyed(format, i, ("id",)) for i in range(1, 301)])
+    strange = [_keyed(format, i, ("id", "n")) for i in range(301, 401)]
+    made.send(*strange[:50], *[_keyed(format, i, ("id",)) for i in range(501, 801)], *strange[50:])
+    assert [report.counts["rejected"] for report in made.run()] == [0, 100]
+    assert [int(id) for (id,) in sorted(made.rows("d.t", "id"), key=lambda row: int(row[0]))] == [
+        *range(1, 301),
+        *range(501, 801),
+    ]
+    lines = [one for path in (tmp_path / "state" / "rejects").rglob("*.json*") for one in path.read_text().splitlines()]
+    (reason,) = {json.loads(line)["reason"].partition("expected ")[2] for line in lines}
+    assert reason == "the key of d.t, 'id': under another one, rows could be confused, got 'id', 'n'"
