@@ -36,12 +36,21 @@ _WIDTH: Final = 60
 class BatchLines:
     """Says what batches did; `page` is the file of the report on the pipeline of a state, None if none is wanted.
 
-    `called` (str) is the name of the state's folder on that page. Batches are added in one thread, and the command ends in
+    `called` (str) is the name of the state's folder on that page, and `hide` takes secrets out of a sentence. Batches are added in one thread, and the command ends in
     another.
     """
 
-    def __init__(self, state: str, page: str | None, *, is_quiet: bool, called: str, is_json: bool = False) -> None:
-        self._called, self._is_json = called, is_json
+    def __init__(
+        self,
+        state: str,
+        page: str | None,
+        *,
+        is_quiet: bool,
+        called: str,
+        is_json: bool = False,
+        hide: Callable[[str], str] = str,
+    ) -> None:
+        self._called, self._is_json, self._hide = called, is_json, hide
         # Where the state is read for that page: that of an object store has a copy.
         self.folder: str | Path = state
         self._page, self._is_quiet = page, is_quiet
@@ -155,8 +164,11 @@ class BatchLines:
                 self._progress.show(self._words(*own))
 
     def _words(self, number: int, lag: Lag | None, began: float) -> str:
-        """Return how far a batch is."""
-        seconds = f"after {time.monotonic() - began:.0f} s"
+        """Return how far a batch is, and what it waits for."""
+        from cdcavro.sync.settings import awaited  # noqa: PLC0415  only pipelines need it
+
+        waits = "".join(f"; waiting: {plain(self._hide(one))}" for one in awaited())
+        seconds = f"after {time.monotonic() - began:.0f} s{waits}"
         if not self._seen:
             return f"batch {number}: {seconds}"
         seen = number_of(self._seen, "message")
@@ -204,7 +216,7 @@ class BatchLines:
             if counts.get("left out") and not any(counts[name] for name in ("written", "rejected")):
                 say("all rows were left out: include and exclude in [tables] select none of the tables")
             if self.is_all_rejected and self._look is not None:
-                say(f"all of them look like {plain(self._look)}, unlike the --format given")
+                say(f"all of them look like {plain(self._look)}")
             if is_whole:
                 self._write_page()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NO_FLOOR: Final = b""
 # What is said of a table that has no current state.
-NO_KEY: Final = "no primary key is known: only a changelog is written"
+NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): only a changelog is written"
 # Avro writes both in the same way.
 _INTEGERS: Final = ("int", "long")
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cdcavro.sync.outputs.reject_places import RejectOutput
     from cdcavro.sync.outputs.schema_changes import SchemaChange, SchemaChanges
     from cdcavro.sync.outputs.writer import Writer, WriteResult
-    from cdcavro.sync.settings import Formats, Settings
+    from cdcavro.sync.settings import Settings
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
@@ -123,7 +123,7 @@ class BatchReport:
     * `lag` (Lag or None): how much was left to read after the batch.
     * `lag_since` (float or None): when a message that is still left was first seen, in seconds since 1970; None if none is
       left, and for files.
-    * `look` (str or None): the format that the messages seem to have, if all were rejected and it is another one.
+    * `look` (str or None): what the messages seem to be, if all were rejected and were read as something else.
     * `notes` (list[str]): remarks about files.
     * `unparsed` (Unparsed): values that their columns' types cannot carry, and that are kept as text.
     * `pending` (dict[str, int]): how many rows are pending in the state, by table, for whatever reason.
@@ -418,7 +418,7 @@ class Batches:
             write_to_places(self._rejects, found)
             report.rejects = outcomes.store.reject_reasons()
             if is_all_rejected(report.counts) and self._settings.has_raw:
-                report.look = _other_look(outcomes, self._settings.formats)
+                report.look = other_look(outcomes.store.first_rejects(_LOOKED_AT), self._settings)
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
         """Add a batch that is written completely to the account."""
@@ -505,12 +505,17 @@ class Batches:
         return {name: dict(operations) for name, operations in rows.items()}
 
 
-def _other_look(outcomes: Outcomes, formats: Formats) -> str | None:
-    """Return the format that the first rejects of a batch look like, if they were read as another one."""
-    given = formats.given
+def other_look(found: Sequence[bytes], settings: Settings) -> str | None:
+    """Return what the first rejects of a batch look like, if they were read as something else."""
+    given = settings.formats.given
+    if found and settings.framed is None and all(raw[:1] == b"\0" for raw in found):
+        return "Avro that a registry's schemas wrote, which is read with framed = true in [source]"
+    if found and settings.framed is not None and all(raw.lstrip()[:1] == b"{" for raw in found):
+        return "JSON, which is read without framed in [source]"
     if not isinstance(given, str) or given == MIXED:
         return None
-    return other_format(outcomes.store.first_rejects(_LOOKED_AT), given)
+    look = other_format(found, given)
+    return None if look is None else f"{look}, unlike the --format given"
 
 
 def _notes_of_halves(halves: Sequence[WaitingHalf]) -> list[str]:

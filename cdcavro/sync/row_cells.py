@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import Buffer
 from cdcavro.errors import shown
-from cdcavro.table.table_schema import attributes_of, avro_of, column_name, without_attributes
+from cdcavro.table.table_schema import attributes_of, avro_of, column_name, is_column, without_attributes
 from cdcavro.table.writing.table_writer import write_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from cdcavro.table.table_schema import TableSchema
 
 _DATE: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _VARINT, _SIZED = -1, -2
@@ -182,6 +184,22 @@ def put_absent(raw: bytes, at: int, cells: Sequence[RowCell], out: list[bytes]) 
             made.write_string(name)
     out.append(made.taken() + _NOTHING)
     return at, bool(kept)
+
+
+def unparsed_texts(schema: TableSchema, payload: bytes) -> dict[str, str]:
+    """Return the texts of values that their types cannot carry, by column, in an envelope of a version of a table."""
+    cells = [RowCell(one, None, None) for one in schema.record["fields"] if is_column(one)]
+    found: dict[str, str] = {}
+    at = 0
+    for _ in ("before", "after"):
+        is_there, at = payload[at] != 0, at + 1
+        if is_there:
+            for cell in cells:
+                at = cell.end(payload, at)
+            texts, at = read_texts(payload, at, 2)
+            _, at = read_texts(payload, at, 1)
+            found |= dict(zip(texts[::2], texts[1::2], strict=True))
+    return found
 
 
 def read_texts(raw: bytes, at: int, most: int) -> tuple[list[str], int]:

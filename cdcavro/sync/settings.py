@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -55,6 +55,10 @@ _PROBE: Final = "cdcavro"
 _PAUSE: Final = 1.0
 _FAILED: Final = 500
 _TOO_MANY: Final = 429
+# How many seconds a check of a registry takes at most.
+_OF_CHECK: Final = 6.0
+# Why registries are waited for in this process, by their addresses.
+_AWAITED: Final[dict[str, str]] = {}
 
 
 def _no_options() -> TableOptions:
@@ -375,9 +379,10 @@ class RegistrySettings:
         )
 
     def check(self) -> None:
-        """Ask the registry for something. Raises `JobError` if it is down, and `RegistryError`."""
-        with self.connect() as registry:
-            self.ask_patiently(lambda: registry.compatibility(_PROBE))
+        """Ask the registry for something, for a few seconds. Raises `JobError` if it is down, and `RegistryError`."""
+        own = replace(self, timeout=min(self.timeout, _OF_CHECK), patience=min(self.patience, _OF_CHECK))
+        with own.connect() as registry:
+            own.ask_patiently(lambda: registry.compatibility(_PROBE))
 
     def strategy_for(self, topic: str | None) -> Strategy:
         """Return the strategy for tables with these topics.
@@ -399,15 +404,24 @@ class RegistrySettings:
     def ask_patiently(self, ask: Callable[[], T]) -> T:
         """Ask a registry, again and again while it is down. Raises `JobError` if that lasts too long."""
         until, is_folder = time.monotonic() + self.patience, self.url.lower().startswith("file:")
-        while True:
-            try:
-                return ask()
-            except RegistryError as error:
-                if is_folder or not _is_down(error):
-                    raise
-                if time.monotonic() + _PAUSE > until:
-                    raise JobError(f"{error}, for {self.patience:g} seconds") from None
-            time.sleep(_PAUSE)
+        try:
+            while True:
+                try:
+                    return ask()
+                except RegistryError as error:
+                    if is_folder or not _is_down(error):
+                        raise
+                    if time.monotonic() + _PAUSE > until:
+                        raise JobError(f"{error}, for {self.patience:g} seconds") from None
+                    _AWAITED[self.url] = str(error)
+                time.sleep(_PAUSE)
+        finally:
+            _AWAITED.pop(self.url, None)
+
+
+def awaited() -> list[str]:
+    """Return why this process waits for registries that are down, for each of them."""
+    return [*_AWAITED.values()]
 
 
 def _is_down(error: RegistryError) -> bool:

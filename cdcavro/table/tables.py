@@ -260,6 +260,11 @@ class Tables:
         return self._catalog.tables
 
     @property
+    def modes(self) -> Modes:
+        """How Debezium sends decimals, times and binary values."""
+        return self._modes
+
+    @property
     def edits(self) -> int:
         """How often tables were edited."""
         return self._room.edits

@@ -12,8 +12,8 @@ import pytest
 from cdcavro.errors import FileError
 from cdcavro.lake.job_state import JobState
 from cdcavro.lake.merge import NO_KEY
-from cdcavro.sync.batches import BatchReport
-from cdcavro.sync.settings import Chosen, Formats
+from cdcavro.sync.batches import BatchReport, other_look
+from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.sync.status import read_status
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
@@ -359,3 +359,14 @@ def test_a_dropped_table_leaves_its_lake_table_to_none_of_another_name(job):
     made.send(canal("INSERT", [{"id": "2"}], id=3, database="e"), canal("INSERT", [{"id": "3"}], id=4))
     assert list(made.run()[-1].waiting) == ["e.t"]
     assert made.rows("lake.t", "id") == [(3,)]
+
+
+def test_rejects_that_are_framed_or_not_unlike_what_the_settings_say_are_told():
+    """A format that was given is beside the point then."""
+    framed, texts = [b"\0\0\0\0\1rest", b"\0\0\0\0\2"], [canal("INSERT", [{"id": "1"}], id=1), b"{"]
+    plain, opened = Settings(formats=Formats("debezium")), Settings(framed=RegistrySettings("file:x"))
+    said = "Avro that a registry's schemas wrote, which is read with framed = true in [source]"
+    assert other_look(framed, plain) == said
+    assert other_look([*framed, *texts], plain) == other_look(texts, plain) == "canal, unlike the --format given"
+    assert other_look(texts, opened) == "JSON, which is read without framed in [source]"
+    assert other_look([*framed, *texts], opened) is None

@@ -367,6 +367,38 @@ def test_values_that_are_kept_as_text_are_counted_and_one_is_shown(job):
     assert made.rows("d.t", "id", "a") == [(1, 5), (2, None), (3, None), (8, 1), (9, None)]
 
 
+@pytest.mark.parametrize(
+    ("type", "values", "said"),
+    [
+        ("date", ["2024-02-29", "0000-00-00"], "'0000-00-00'"),
+        (
+            "timestamp",
+            ["2024-02-29 10:00:00"],
+            "'2024-02-29 10:00:00' (a time without a zone needs that of the source: ",
+        ),
+    ],
+)
+def test_the_value_that_is_shown_is_one_that_did_not_fit_with_the_setting_that_lets_it(job, type, values, said):
+    """Not another one of its column in the same message."""
+    made = job()
+    rows = [{"id": str(i), "a": value} for i, value in enumerate(values)]
+    made.send(canal("INSERT", rows, id=1, mysqlType={"id": "int", "a": type}))
+    (report,) = made.run(formats=Formats("canal"), options={"zone": None})
+    assert report.unparsed.count == 1
+    assert report.unparsed.example.startswith(f"d.t.a: {said}")
+
+
+def test_decimals_that_a_connector_sends_as_texts_name_the_setting(job):
+    """As a history of the schema says that they are decimals."""
+    made = job()
+    source = {"connector": "mysql", "name": "s", "db": "d", "table": "t", "ts_ms": 1}
+    message = {"before": None, "after": {"id": 1, "a": "12.30"}, "source": source, "op": "c", "ts_ms": 1}
+    made.send(json.dumps(message).encode())
+    given = TypeOverrides.from_mapping({"t": {"id": "int", "a": "decimal(10,2)"}})
+    (report,) = made.run(formats=Formats("debezium"), options={"given": given})
+    assert report.unparsed.example.endswith('needs decimals = "string" in [tables])')
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_part_of_a_row_that_looks_like_one_from_before_a_column_was_added_leaves_that_column(job, *, is_cut: bool):

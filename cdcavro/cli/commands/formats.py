@@ -342,7 +342,7 @@ class _Inspection:
             yield f"{ONE_LINE}: `jq -c . FILE` writes each on one, and `jq -c '.[]' FILE` those of an array"
         untyped = sum(not any(found.columns.values()) for found in self._tables.values())
         if untyped:
-            yield f"{number_of(untyped, 'table')} without declared types: `tables` and `sync` take them with --types"
+            yield f"{number_of(untyped, 'table')} without declared types: `tables` takes them with --types, `sync` in [tables.types]"
         keyless = sum(not found.key for found in self._tables.values())
         if keyless:
             yield f"{number_of(keyless, 'table')} without a key in these messages: a merge cannot tell the rows apart"

@@ -141,7 +141,8 @@ def sync(
     check_runner(is_local=configuration.run == LOCAL, master=master, is_verbose=verbose)
     runner = _run_locally if configuration.run == LOCAL else partial(_run_on_spark, master=master, verbose=verbose)
     called = configuration.redaction.of(configuration.state)
-    progress = BatchLines(configuration.state, page, is_quiet=quiet, called=called, is_json=log == "json")
+    hide = configuration.redaction.of
+    progress = BatchLines(configuration.state, page, is_quiet=quiet, called=called, is_json=log == "json", hide=hide)
     ctx.exit(
         _run(configuration, partial(runner, file=config or "the options", once=once, check=check), progress, called)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -9,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdcavro.change.modes import PRECISE
 from cdcavro.errors import JobError, MessageError, StructureError, plain, shown
 from cdcavro.lake.placing import group_by_table, rows_batch
 from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SCHEMA, TaskFacts, question_row, row_batches
 from cdcavro.sync.protection import HIDDEN
+from cdcavro.sync.row_cells import unparsed_texts
+from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.table_names import table_name_of
-from cdcavro.table.writing.table_writer import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cdcavro.change.model import Change, Source
     from cdcavro.lake.typed_rows import TypedRow
@@ -25,9 +28,13 @@ if TYPE_CHECKING:
     from cdcavro.sync.conversion.lane_times import LaneTimes
     from cdcavro.sync.conversion.runs import MessageHeaders
     from cdcavro.table.history import Table
+    from cdcavro.table.table_schema import TableSchema
 
 # How many bytes of rows a task holds before it hands them over, and of headers that it hands over in one batch.
 _HELD: Final = 1 << 25
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+# Operations whose envelopes have rows.
+_WITH_ROWS: Final = "crud"
 # Each row of a message repeats its headers: held once, they take no more than the message, and fit in one array.
 _HELD_HEADERS: Final = pa.dictionary(pa.int32(), pa.string())
 
@@ -114,21 +121,32 @@ class TaskOutput:
 
     def note_misfits(self, count: int, rows: Sequence[TypedRow], changes: Sequence[Change]) -> None:
         """Note how many values of a message's changes are kept as text, and the first one in the task."""
-        tables = self._knowledge.tables
-        wanted = [tables.tables[row.table] for row in self._kept(rows)]
+        wanted = self._kept(rows)
         if wanted:
             self.current.counts["unparsed"] += count
-        for table in [] if self.misfit else wanted:
-            names: Collection[str] = tables.misfits.get(table.number, {})
-            images = [image for change in changes for image in (change.after, change.before) if image is not None]
-            found = ((name, image[name]) for image in images for name in image if name in names)
-            name, value = next(found, ("", None))
-            if name:
+        for row in [] if self.misfit else wanted:
+            table = self._knowledge.tables.tables[row.table]
+            schema = next((one for one in table.versions if one.version == row.version), table.schema)
+            texts = unparsed_texts(schema, row.payload) if row.operation in _WITH_ROWS else {}
+            for name, text in list(texts.items())[:1]:
                 own = table.schema.table
                 parts = [part for part in (own.database, own.schema, own.table, name) if part]
                 is_hidden = self._knowledge.protection.is_protecting or len(wanted) < len(rows)
-                text = HIDDEN if is_hidden else shown(text_of(value))
-                self.misfit = f"{'.'.join(map(plain, parts))}: {text}"
+                advice = self._advice(schema, name, text, changes)
+                self.misfit = f"{'.'.join(map(plain, parts))}: {HIDDEN if is_hidden else shown(text)}{advice}"
+                return
+
+    def _advice(self, schema: TableSchema, name: str, text: str, changes: Sequence[Change]) -> str:
+        """Return what would let a column carry a value, if a setting may."""
+        avro = next((column.avro for column in schema.columns if column.name == name), None)
+        kind = avro.get("logicalType") if isinstance(avro, dict) else None
+        tables = self._knowledge.tables
+        if kind == "timestamp-micros" and tables.zone is None:
+            return " (a time without a zone needs that of the source: --zone, or zone in [tables])"
+        is_connect = any(RULES.get(change.source.format or "", USUAL).is_connect for change in changes)
+        if kind == "decimal" and is_connect and tables.modes.decimals == PRECISE and _NUMBER.fullmatch(text):
+            return ' (a connector that sends decimals as texts needs decimals = "string" in [tables])'
+        return ""
 
     def _kept(self, rows: Sequence[TypedRow]) -> list[TypedRow]:
         """Return the rows of a message that are not left out, by their table or by a condition; none if `keep` refuses."""

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,10 @@ from click.testing import CliRunner, Result
 
 from cdcavro.cli import console, main
 from cdcavro.cli.batch_lines import BatchLines
+from cdcavro.errors import JobError
 from cdcavro.sync.batches import COUNTS, BatchReport, Lag
 from cdcavro.sync.pipeline import lock_state
+from cdcavro.sync.settings import RegistrySettings, awaited
 from support.messages import SAMPLES, canal, sample_files, shipped
 from support.pages import blocks, matches
 from support.places import README
@@ -232,6 +236,30 @@ def test_a_long_batch_says_how_far_it_is(
     wait_for("batch 7: 1,000,000 messages converted again, writing after ", capsys)
     lines.add(BatchReport(7, dict.fromkeys(COUNTS, 0)))
     assert capsys.readouterr().err.splitlines()[-1].startswith("batch 7: read 0 ")
+
+
+@pytest.mark.slow
+def test_a_batch_that_waits_for_a_registry_says_so_and_a_check_ends_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Without what is hidden; and a check takes no longer than ten seconds, whatever the settings are."""
+    monkeypatch.setattr(console, "_SLOW", 0.0)
+    monkeypatch.setattr(sys.modules["cdcavro.cli.batch_lines"], "_BEAT", 0.01)
+    lines = BatchLines(
+        str(tmp_path), None, is_quiet=False, called="state", hide=lambda said: said.replace("refused", "***")
+    )
+    lines.begin(7, None)
+    since = time.monotonic()
+    with ThreadPoolExecutor() as threads:
+        checked = threads.submit(RegistrySettings("http://127.0.0.1:9").check)
+        wait_for(
+            " s; waiting: registry http://127.0.0.1:9: subject 'cdcavro': it cannot be reached: Connection ***", capsys
+        )
+        with pytest.raises(JobError, match="cannot be reached"):
+            checked.result()
+    assert time.monotonic() - since < 10
+    lines.add(BatchReport(7, dict.fromkeys(COUNTS, 0)))
+    assert awaited() == []
 
 
 def test_nothing_is_said_of_a_batch_that_is_not_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
