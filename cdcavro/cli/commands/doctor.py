@@ -36,6 +36,7 @@ PURPOSES: Final = {
     "datahub": "records of DataHub's SDK",
     "encrypt": 'rejects_raw = "encrypt": rejects that a private key alone opens',
     "generate": "generated pydantic classes",
+    "hive": "sync --local: Iceberg tables in Hive's metastore",
     "local": "sync --local: lake tables and topics without Java",
     "metrics": "sync --metrics: metrics and health over HTTP",
     "openlineage": "sync --openlineage: events on runs and lake tables",
