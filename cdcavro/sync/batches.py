@@ -356,7 +356,7 @@ class Batches:
                 raise FileError(str(self._state.folder), f"a state that is behind batch {number} at most", found)
             self._maker = self._state.resume(number, self._settings.tables())
             facts = self._state.facts(number)
-            self._check_rules(facts.get("protection", ""))
+            self._check_rules(number, facts.get("protection", ""))
             self._check_kept(is_reduced=facts.get("is_reduced", False))
             self._names = LakeNames.of(facts.get("names", []), self._template, self._settings.routes)
             self._totals = Counter(facts.get("totals", {}))
@@ -367,9 +367,16 @@ class Batches:
             self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}
         return self._maker
 
-    def _check_rules(self, layout: str) -> None:
-        """Raise `JobError` if rows wait that were made by other rules than those of now; `layout` is of these rows."""
-        if self._rows.waiting.has_rows and layout != self._protection.layout:
+    def _check_rules(self, number: int, layout: str) -> None:
+        """Raise `JobError` if rows wait that were made by other rules than those of now.
+
+        `layout` is that of the batches before `number`; an attempt of this one may have left rows, too.
+        """
+        batches = self._rows.waiting.batches()
+        layouts = {layout} if any(one < number for one in batches) else set()
+        if any(one >= number for one in batches):
+            layouts.add(self._state.facts(number + 1).get("protection", ""))
+        if layouts - {self._protection.layout}:
             raise JobError(
                 f"pending rows in {self._rows.waiting.folder} were made before [[table]] was changed: restore the rules"
                 " until these rows are written, then change them"

@@ -28,6 +28,7 @@ from cdcavro.sync.config import read_config
 from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.protection import Constant, Protection, RowRule, without_values
+from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.settings import Chosen, Settings
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -491,6 +492,23 @@ def test_rules_do_not_change_while_rows_wait_that_others_made(job):
     (made.folder / "lake" / "d").unlink()
     run(made, RULE)
     assert made.rows("d.t", "id", "email") == [(1, digest("a@canary")), (2, digest("b@canary")), (3, None)]
+
+
+def test_the_first_batch_goes_on_by_its_rules_if_it_was_killed_while_its_rows_wait(
+    job, monkeypatch: pytest.MonkeyPatch
+):
+    """No batch before it says by which rules they were made."""
+    made = job()
+    made.send(message("INSERT", {"id": "1", "email": "a@canary"}, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "commit", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            run(made, RULE, merge_every=2)
+    with pytest.raises(JobError, match=r"before .* was changed"):
+        run(made, RowRule("d.*", ("email",)), merge_every=2)
+    run(made, RULE, merge_every=2)
+    run(made, RULE)
+    assert made.rows("d.t", "id", "email") == [(1, digest("a@canary"))]
 
 
 @pytest.mark.parametrize(

@@ -215,9 +215,12 @@ class WaitingRows:
     @property
     def has_rows(self) -> bool:
         """Whether rows of batches wait, and not only resets."""
-        return any(
-            batch_of(path) is not None for table in self.tables() for path in (self.folder / str(table)).iterdir()
-        )
+        return bool(self.batches())
+
+    def batches(self) -> set[int]:
+        """Return the batches whose rows wait."""
+        found = {batch_of(path) for table in self.tables() for path in (self.folder / str(table)).iterdir()}
+        return {one for one in found if one is not None}
 
     def keep_reset(self, table: int, batch: int) -> None:
         """Let the reset of a table behind a batch wait; it is made if `table_resets` has it, too."""
