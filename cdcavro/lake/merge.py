@@ -19,18 +19,21 @@ from itertools import pairwise, zip_longest
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind
+from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, split_resets
 from cdcavro.errors import OrderError, SchemaError, shown
+from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
 from cdcavro.table.table_schema import avro_of, column_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.lake.typed_rows import RowFacts, TypedRow
     from cdcavro.table.table_schema import TableSchema
 
 NO_FLOOR: Final = b""
+# A property of a current state: the first version whose rows it takes, if a reset was made behind a change of the key.
+KEYED: Final = "cdcavro.keyed"
 # What is said of a table that has no current state.
 NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): only a changelog is written"
 # Avro writes both in the same way.
@@ -269,11 +272,49 @@ def check_keys(versions: Sequence[TableSchema]) -> None:
     """
     keyed = [schema for schema in versions if schema.key is not None]
     for old, new in pairwise(keyed):
-        fields, others = _key_fields(old), _key_fields(new)
-        if len(fields) != len(others) or not all(map(_is_same_field, fields, others)):
-            was, now = (", ".join(map(column_name, listed)) for listed in (fields, others))
+        if not _has_same_key(old, new):
+            was, now = (", ".join(map(column_name, _key_fields(schema))) for schema in (old, new))
             reason = f"its key ({was}) is ({now}) from version {new.version} on, under which older rows are not found"
             raise SchemaError(new.table.table, reason)
+
+
+def first_keyed(
+    table: str, versions: Sequence[TableSchema], facts: RowFacts | None, properties: Mapping[str, str]
+) -> int:
+    """Return the number of the first version whose rows a current state takes: 1, unless a reset was made behind another key.
+
+    `table` is what errors call it, `facts` are those of the batch to be merged next, and `properties` those that the
+    state has. Raises `SchemaError` if versions from that one on have no key, or not the same.
+    """
+    first = int(properties.get(KEYED, "1"))
+    if facts is not None and facts.floor is not None:
+        resets = (split_resets(floor)[0] for floor in (facts.floor, bytes.fromhex(properties.get(FLOOR, ""))))
+        first = _first_of_newest_key(versions) if next(resets) > next(resets) else first
+    own = [schema for schema in versions if schema.version >= first]
+    if any(schema.key is None for schema in own):
+        raise SchemaError(table, "has no primary key, and so no current state, only a changelog")
+    check_keys(own)
+    return first
+
+
+def late_version(table: str, version: int) -> SchemaError:
+    """Return the error for a row of a version before the first that a current state takes, behind its reset."""
+    return SchemaError(table, f"has rows of version {version}, whose key is not the one since its reset")
+
+
+def _first_of_newest_key(versions: Sequence[TableSchema]) -> int:
+    """Return the number of the first version from which on all versions of a table have the key of the newest."""
+    first = versions[-1]
+    for old in reversed(versions[:-1]):
+        if old.key is None or first.key is None or not _has_same_key(old, first):
+            break
+        first = old
+    return first.version
+
+
+def _has_same_key(old: TableSchema, new: TableSchema) -> bool:
+    fields, others = _key_fields(old), _key_fields(new)
+    return len(fields) == len(others) and all(map(_is_same_field, fields, others))
 
 
 def _key_fields(schema: TableSchema) -> list[dict[str, Any]]:

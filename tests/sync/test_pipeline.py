@@ -26,7 +26,7 @@ from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.account import Unparsed, read_account
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.job_state import JobState
-from cdcavro.lake.lakes import HISTORY, SOFT, DeltaLake
+from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, DeltaLake
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.native.delta_lake import NativeDeltaTable
@@ -727,6 +727,58 @@ def test_behind_a_reset_other_things_may_order_the_changes(job):
     made.send(canal("INSERT", [{"id": "5", "a": "1"}], id=3, _tidb={"commitTs": 9, "watermarkTs": None}))
     (report,) = made.run()
     assert (report.waiting, made.rows("d.t", "id")) == ({}, [(5,)])
+
+
+@pytest.mark.every_spark
+@pytest.mark.classic
+@pytest.mark.parametrize(
+    ("sink", "form"),
+    [
+        ("delta", CURRENT),
+        *[
+            pytest.param(*own, marks=pytest.mark.slow)
+            for own in (("iceberg", CURRENT), ("delta", SOFT), ("delta", HISTORY))
+        ],
+    ],
+)
+def test_a_table_that_a_key_change_stopped_begins_again_behind_its_reset(job, sink: str, form: str):
+    """With the new key, in later runs as well, even if another column comes; a row of the old key stops it again."""
+    made, state, keys = job(sink, is_changelog=True, form=form), job().folder / "state", ["id", "a"]
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1, es=1000))
+    made.run()
+    sql = "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, a)"
+    made.send(
+        canal("ALTER", [], id=2, es=2000, isDdl=True, sql=sql),
+        canal("INSERT", [{"id": "1", "a": "2"}], id=3, es=3000, pkNames=keys),
+    )
+    (report,) = made.run()
+    assert "its key (id) is (id, a) from version 2 on" in report.waiting["d.t"]
+    reset(state, ["d.t"])
+    (report,) = made.run()
+    assert (report.waiting, report.pending) == ({}, {})
+    assert "d.t: what it had is gone, by cdcavro sync reset" in report.steps
+    standing = {CURRENT: "true", SOFT: "NOT _cdc_is_deleted", HISTORY: "_cdc_end IS NULL"}[form]
+
+    def found() -> list[tuple[Any, ...]]:
+        return [row[:2] for row in made.rows("d.t", "id", "a", standing) if row[2]]
+
+    assert found() == []
+    rows = [{"id": "1", "a": str(i)} for i in (1, 2, 3)]
+    made.send(canal("INSERT", rows, id=4, es=4000, pkNames=keys))
+    made.run()
+    made.send(
+        canal("DELETE", rows[:1], id=5, es=5000, pkNames=keys),
+        canal("INSERT", [{"id": "1", "a": "4", "b": "5"}], id=6, es=6000, pkNames=keys),
+    )
+    (report,) = made.run()
+    assert report.waiting == {}
+    assert found() == [(1, 2), (1, 3), (1, 4)]
+    made.send(canal("INSERT", [{"id": "1", "a": "9"}], id=7, es=1500))
+    (report,) = made.run()
+    assert report.waiting == {"d.t": "schema t: has rows of version 1, whose key is not the one since its reset"}
+    reset(state, ["d.t"])
+    (report,) = made.run()
+    assert (report.waiting, found()) == ({}, [])
 
 
 def test_a_lake_table_that_was_reset_takes_no_rows_of_a_state_that_does_not_know_it(job):

@@ -12,13 +12,12 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
-from cdcavro.errors import SchemaError
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
 from cdcavro.lake.lake_columns import held_columns, wanted_columns
 from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
-from cdcavro.lake.merge import check_keys
+from cdcavro.lake.merge import KEYED, first_keyed, late_version
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
 from cdcavro.lake.typed_rows import (
     CREATED,
@@ -131,13 +130,13 @@ class CurrentState:
         has a changelog only, for a key that does not find older rows, for a lake table that keeps versions of rows, and
         for a step that the behavior or the sink does not allow.
         """
-        if any(schema.key is None for schema in versions):
-            raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
-        check_keys(versions)
+        held = properties_of(spark, self.identifier) if self.sink.is_there(spark, self.table, "") else {}
+        keyed = first_keyed(self.table.table, versions, facts, held)
         known = self.known or LakeTableCache()
         self.sink.make_room(spark, self.table)
         version = versions[-1].version
-        filled, own, stated = {FILLED: str(version)}, uuid4().hex, first_properties(facts)
+        filled = {FILLED: str(version)} | ({KEYED: str(keyed)} if keyed > 1 else {})
+        own, stated = uuid4().hex, first_properties(facts)
         if GUARDED in stated:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes(spark, known)
@@ -175,6 +174,7 @@ class CurrentState:
         properties = known.properties or known.look(spark, self.identifier)
         facts = facts_of(rows, versions) if facts is None else facts
         stated = stated_properties(self.table.table, facts, properties)
+        self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties)
         if facts.deletes and GUARDED not in properties:
             self._create_deletes(spark, known)
         known.put(spark, self.identifier, stated)
@@ -193,6 +193,14 @@ class CurrentState:
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial, about=about)
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
         self._put(source, [*names, *about], lake if is_empty else None, flags)
+
+    def _check_versions(self, rows: DataFrame, floor: bytes, properties: Mapping[str, str]) -> None:
+        """Raise `SchemaError` for rows above a floor that are of a version before the first which the state takes."""
+        first = int(properties.get(KEYED, "1"))
+        if first > 1:
+            is_late = (sf.col("order") > sf.lit(floor)) & (sf.col("version") < first)
+            for row in rows.where(is_late).select("version").head(1):
+                raise late_version(self.table.table, row["version"])
 
     def _create_deletes(self, spark: SparkSession, known: LakeTableCache) -> None:
         """Create the table of deletes unless there is one."""

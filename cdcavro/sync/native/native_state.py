@@ -14,12 +14,11 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.errors import SchemaError
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import CURRENT, FORM, FORMS, adopted_columns, check_form, name_property
-from cdcavro.lake.merge import check_keys
+from cdcavro.lake.merge import KEYED, first_keyed, late_version
 from cdcavro.lake.sql_statements import (
     AT,
     DELETED,
@@ -140,17 +139,16 @@ class NativeState:
         changelog only, for a key that does not find older rows, for a lake table of another form, and for a step that
         the behavior or the lake does not allow.
         """
-        if any(schema.key is None for schema in versions):
-            raise SchemaError(self.table.table, "has no primary key, and so no current state, only a changelog")
-        check_keys(versions)
-        self.lake.make_room(self.table)
         version, own, table = versions[-1].version, uuid4().hex, self._state
-        check_form(self.table.table, self.form, table.properties() or {FORM: self.form})
+        held = table.properties() or {FORM: self.form}
+        keyed = first_keyed(self.table.table, versions, facts, held)
+        self.lake.make_room(self.table)
+        check_form(self.table.table, self.form, held)
         stated = self._first_properties(facts)
         if GUARDED in stated or self.form != CURRENT:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes()
-        filled = {FILLED: str(version)}
+        filled = {FILLED: str(version)} | ({KEYED: str(keyed)} if keyed > 1 else {})
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**FORMS[self.form], **change_types(self.change_columns)}
         steps = prepare(self.lake, table, versions[-1], columns, self.behavior, first, self.excluded)
@@ -187,6 +185,7 @@ class NativeState:
         properties = known.properties or known.look(table)
         facts = facts_of(rows, versions) if facts is None else facts
         stated = stated_properties(self.table.table, facts, properties)
+        self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties)
         if facts.deletes and GUARDED not in properties:
             self._create_deletes()
         known.put(table, stated)
@@ -202,6 +201,15 @@ class NativeState:
             self._replace(batch, deletes, versions, present, is_empty=is_empty, has_floor=has_floor)
         else:
             self._merge(batch, deletes, versions, present, is_empty=is_empty)
+
+    def _check_versions(self, rows: pa.Table, floor: bytes, properties: Mapping[str, str]) -> None:
+        """Raise `SchemaError` for rows above a floor that are of a version before the first which the state takes."""
+        first = int(properties.get(KEYED, "1"))
+        if first > 1:
+            above = rows.filter(pc.greater(binary(rows.column("order")), pa.scalar(floor)))
+            least = pc.min(above.column("version")).as_py()
+            if least is not None and least < first:
+                raise late_version(self.table.table, least)
 
     def forget_deletes(self, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard is over at a time, by default now."""

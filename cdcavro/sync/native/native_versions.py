@@ -89,9 +89,11 @@ class NativeVersions(NativeState):
         """
         table = self._state
         facts = facts_of(rows, versions) if facts is None else facts
-        stated = stated_properties(self.table.table, facts, self.known.properties or self.known.look(table))
+        properties = self.known.properties or self.known.look(table)
+        stated = stated_properties(self.table.table, facts, properties)
         # The floor of resets alone: what a TRUNCATE ends is in the table of deletes.
         resets = reset_order(split_resets(bytes.fromhex(stated.get(FLOOR, "")))[0])
+        self._check_versions(rows, resets, properties)
         own = {KIND: stated.get(KIND), FLOOR: resets.hex() or None}
         self.known.put(table, {name: value for name, value in own.items() if value is not None})
         is_empty, self.known.is_empty = self.known.is_empty, False

@@ -94,14 +94,15 @@ class TableRows:
         return (number + 1) % self._every == 0
 
     def are_delayed(self, names: LakeNames, refused: Container[str]) -> bool:
-        """Return whether there are rows that wait for a later batch, or for a table that is no longer paused.
+        """Return whether there are rows that wait for a later batch, or for a table that is no longer paused, or a reset.
 
-        `refused` has the tables that refused their rows, as people call them.
+        `refused` has the tables that refused their rows, as people call them. Behind a reset, they may take them.
         """
         # A table without a name is refused.
         free = [one for one in self.waiting.tables() if names.names.get(one) not in self._paused]
         has_other = any(one in names.names and names.label_of(one) not in refused for one in free)
-        return has_other or (bool(free) and self._every > 1)
+        has_reset = any(self.waiting.resets(one) for one in free)
+        return has_other or has_reset or (bool(free) and self._every > 1)
 
     def write_delayed(
         self, files: RowFiles, number: int, tables: Sequence[Table], names: LakeNames

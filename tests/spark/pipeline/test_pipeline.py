@@ -38,6 +38,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on,
     test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state,
     test_a_run_goes_on_where_the_one_before_stopped,
+    test_a_table_that_a_key_change_stopped_begins_again_behind_its_reset,
     test_a_table_that_is_reset_has_what_is_read_from_then_on_alone,
     test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it,
     test_encrypted_rejects_are_read_again_with_the_key,
