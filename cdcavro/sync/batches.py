@@ -54,6 +54,11 @@ _EXAMPLES: Final = 3
 _LOOKED_AT: Final = 20
 # How many looks at topics are kept.
 _LOOKS: Final = 100
+_SERVERS: Final = (
+    "its rows come from {}, and are rows of one table: if these are tables of several servers, rows with equal keys"
+    " overwrite each other, so read each topic in a pipeline of its own, which gives the table another name (a [[route]],"
+    " or name in [lake])"
+)
 # What becomes of messages: each is read, and is exactly one of the others.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
@@ -243,7 +248,7 @@ class Batches:
             tables = maker.tables.tables
             rows = self._operations(outcomes, self._named(outcomes, tables))
             report.notes += self._slips(tables)
-            self._take_times(outcomes, number, begun)
+            self._take_times(outcomes, number, begun, tables, report)
             kept = halves.waiting(outcomes.halves)
             report.notes += _notes_of_halves(kept)
             facts = self._facts(report, outcomes, rows, begun, kept)
@@ -265,10 +270,19 @@ class Batches:
             outcomes.store.free()
         return report
 
-    def _take_times(self, outcomes: Outcomes, number: int, begun: datetime) -> None:
-        """Note up to when tables are complete with a batch."""
+    def _take_times(
+        self, outcomes: Outcomes, number: int, begun: datetime, tables: Sequence[Table], report: BatchReport
+    ) -> None:
+        """Note up to when tables are complete with a batch, and say once of which table changes come from several servers."""
         partitions = partitions_of(self._state.folder.parent / CHECKPOINT, number)
+        before = {one: self._complete.servers(one, tables[one].schema.table) for one in outcomes.tables}
         self._complete.take(outcomes.times, outcomes.tables, partitions, begun)
+        for one, topics in sorted(before.items()):
+            found = [] if topics else self._complete.servers(one, tables[one].schema.table)
+            if found:
+                report.steps.append(
+                    f"{self._names.label(tables[one])}: {_SERVERS.format(' and '.join(map(plain, found)))}"
+                )
 
     def _convert(
         self, messages: BatchMessages, maker: TypedRows, halves: JoinedHalves

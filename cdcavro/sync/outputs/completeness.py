@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
     from pathlib import Path
 
+    from cdcavro.table.ddl.steps import TableName
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -112,6 +114,16 @@ class Completeness:
         for number, table in self._tables.items():
             if number not in waiting:
                 table.mark = table.goal
+
+    def servers(self, number: int, table: TableName) -> list[str]:
+        """Return a topic of each server whose topics are called like it and then like a table, if changes came from several.
+
+        That is how Debezium names topics. A topic that ends in other words says nothing of servers.
+        """
+        tail = f".{table.schema or table.database}.{table.table}"
+        topics = self._tables[number].topics if number in self._tables else ()
+        found = sorted(topic for topic in topics if topic.endswith(tail))
+        return found if len(found) > 1 else []
 
     def late(self, number: int) -> int:
         """Return how many changes of a table came behind its mark, though they were made before it."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cdcavro.lake.account import AccountFile
+from cdcavro.lake.account import AccountFile, read_account
 from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import COMPLETE
 from cdcavro.sync.batches import Batches, BatchReport
@@ -318,3 +318,23 @@ def test_the_partitions_are_those_of_the_plan(tmp_path: Path):
     checkpoint.commit(0)
     checkpoint.plan(1, [{"logOffset": 1}, None])
     assert [partitions_of(tmp_path / "c", batch) for batch in range(3)] == [{"a": [0, 1]}, {}, {}]
+
+
+def test_servers_of_one_table_are_told_once(tmp_path: Path):
+    """By topics that are called like Debezium's, and end in the table's name; a topic of other words is no server's."""
+    made = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
+    writer, reports = sink_of(made.pipeline().sink).writer(Job("shop", frozenset()), None), list[BatchReport]()
+    state = tmp_path / "state"
+    topics = ["one.d.t", "moved", "two.d.t", "one.d.u", "three.d.t"]
+    for number, topic in enumerate(topics):
+        # Each batch as in a process of its own.
+        batches = Batches(
+            made.pipeline().settings, JobState(state / "batches"), writer, AccountFile(state), reports.append
+        )
+        value = canal("INSERT", [{"id": "1", "a": "1"}], id=number + 1, table=topic[-1] if "." in topic else "t")
+        placed = [Placed(Record(topic, 0, None, value), 0)]
+        batches.run(LocalBatch(lanes_of(placed), tmp_path / "spill"), number)
+    said = [[step for step in report.steps if "its rows come from" in step] for report in reports]
+    assert [len(steps) for steps in said] == [0, 0, 1, 0, 0]
+    assert said[2][0].startswith("d.t: its rows come from one.d.t and two.d.t, and are rows of one table: if ")
+    assert said[2][0] in repr(read_account(state))
