@@ -31,6 +31,7 @@ _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", 
 _MOST: Final = 200
 _REASONS: Final = 20
 _WIDTH: Final = 60
+_GOT: Final = ", got "
 
 
 class BatchLines:
@@ -65,6 +66,8 @@ class BatchLines:
         self._operations: dict[str, Counter[str]] = {}
         self._rejects: Counter[tuple[str, str, str]] = Counter()
         self._places: dict[tuple[str, str, str], str] = {}
+        # What came there.
+        self._got: dict[tuple[str, str, str], str] = {}
         self._waiting: dict[str, str] = {}
         self._steps: list[str] = []
         self._step_count = 0
@@ -186,7 +189,11 @@ class BatchLines:
             self._is_interrupted, self._running = True, None
             if self._is_live and (self._counts or self._seen):
                 sys.stderr.write("\n")
-            done = "no batch was done" if self._last is None else f"batch {self._last} was the last that was done"
+            done = (
+                "no batch of this run was done"
+                if self._last is None
+                else f"batch {self._last} was the last that was done"
+            )
             say(f"interrupted: {done}. The same command resumes from there, with the state in {state}")
 
     def finish(self, rejects: str, *, is_whole: bool) -> None:
@@ -233,6 +240,7 @@ class BatchLines:
             if kind in self._rejects or len(self._rejects) < _MOST:
                 self._rejects[kind] += reject.count
                 self._places.setdefault(kind, reject.place)
+                self._got.setdefault(kind, _got(reject.example))
 
     def _line(self, report: BatchReport) -> str:
         """Return the line of a batch; on a terminal, where each line replaces the one before, it has the totals as well."""
@@ -279,7 +287,12 @@ class BatchLines:
         if not self._rejects:
             return
         shown = [
-            (*map(_cut, kind), f"{count:,}", _end(self._places[kind]))
+            (
+                *map(_cut, kind[:2]),
+                _cut(kind[2].partition(_GOT)[0]) + self._got[kind],
+                f"{count:,}",
+                _end(self._places[kind]),
+            )
             for kind, count in self._rejects.most_common(_REASONS)
         ]
         click.echo(table(("format", "path", "reason", "rejects", "one of them"), shown))
@@ -290,6 +303,12 @@ class BatchLines:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
+
+
+def _got(example: str) -> str:
+    """Return the end of the reason of one reject, which says what came."""
+    _, mark, got = example.partition(_GOT)
+    return mark + _cut(got)
 
 
 def _end(text: str) -> str:

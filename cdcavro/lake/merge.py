@@ -14,6 +14,7 @@ before it, and `replay` returns the versions that the changes of a key make.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from itertools import pairwise, zip_longest
 from math import inf
@@ -23,7 +24,7 @@ from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, split
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
-from cdcavro.table.table_schema import avro_of, column_name
+from cdcavro.table.table_schema import attributes_of, avro_of, column_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -273,7 +274,12 @@ def check_keys(versions: Sequence[TableSchema]) -> None:
     keyed = [schema for schema in versions if schema.key is not None]
     for old, new in pairwise(keyed):
         if not _has_same_key(old, new):
-            was, now = (", ".join(map(column_name, _key_fields(schema))) for schema in (old, new))
+            fields, others = _key_fields(old), _key_fields(new)
+            names = [[column_name(one) for one in listed] for listed in (fields, others)]
+            if names[0] == names[1]:
+                listed = [zip(some, of, strict=True) for some, of in zip(names, (fields, others), strict=True)]
+                names = [[f"{name} {_type_text(one)}" for name, one in some] for some in listed]
+            was, now = map(", ".join, names)
             reason = f"its key ({was}) is ({now}) from version {new.version} on, under which older rows are not found"
             raise SchemaError(new.table.table, reason)
 
@@ -321,6 +327,12 @@ def _key_fields(schema: TableSchema) -> list[dict[str, Any]]:
     by_field = {field["name"]: field for field in schema.record["fields"]}
     names = {column.name: column.field for column in schema.columns}
     return [by_field[names[name]] for name in schema.key_names]
+
+
+def _type_text(declared: dict[str, Any]) -> str:
+    """Return the type of a field of a key as the source declares it, or else as Avro has it."""
+    stated = attributes_of(declared).get("type")
+    return str(stated) if stated else json.dumps(avro_of(declared))
 
 
 def _is_same_field(old: dict[str, Any], new: dict[str, Any]) -> bool:

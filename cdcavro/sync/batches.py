@@ -216,6 +216,8 @@ class Batches:
         self._rows = TableRows(writer, waiting, settings.merge_every, *named, self._protection.public)
         # The tables that refused their rows when they were last written, and why.
         self._refused = account.waiting
+        # Those that refused them in this run: what an earlier one was refused may have been a full disk.
+        self._tried: set[str] = set()
         self._is_looked_at = False
         self.failure: Exception | None = None
 
@@ -456,7 +458,7 @@ class Batches:
             return
         number = max(self._state.batches()) + 1
         tables = self._resume(number).tables.tables
-        if self._rows.are_delayed(self._names, self._refused):
+        if self._rows.are_delayed(self._names, self._tried):
             report = BatchReport(number, dict.fromkeys(COUNTS, 0))
             with _measure_time(report.seconds, "write"):
                 written = self._rows.write_delayed(files, number, tables, self._names)
@@ -477,6 +479,7 @@ class Batches:
             report.steps += [f"{name}: {step}" for step in dict.fromkeys(one.steps)]
             if one.error is not None:
                 self._refused[name] = one.error
+                self._tried.add(name)
             else:
                 own = self._protection.public(tables[one.number])
                 has_key = changelog_reason(own.versions) is None

@@ -222,6 +222,8 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.rejects_private_key,
             )
             return kind(source, sink, self.state, settings, registry, self.redaction)
+        except FileError:
+            raise
         except (ValueError, LookupError) as error:
             raise FileError(file, "a configuration", str(error)) from error
 

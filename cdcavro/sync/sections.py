@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct, field
 
+from cdcavro.change.modes import USUAL_MODES, check_modes
 from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import find_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER
@@ -29,7 +30,7 @@ from cdcavro.sync.outputs.sink_settings import (
 from cdcavro.sync.protection import RowRule
 from cdcavro.sync.secrets import check_addresses, hide_secrets, safe_repr
 from cdcavro.sync.settings import RegistrySettings
-from cdcavro.sync.sources import Files, Kafka
+from cdcavro.sync.sources import Files, Kafka, check_most
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import KEEP, UNSTATED
 
@@ -296,7 +297,8 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
     registry: RegistryConfig | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address with a password."""
+        """Raise `ValueError` for an address with a password, and for a batch without messages."""
+        check_most(self.most)
         check_addresses({"kafka": self.kafka, "files": self.files})
 
     def __repr__(self) -> str:
@@ -346,6 +348,11 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
     times: str | None = None
     binaries: str | None = None
     unavailable: str = PLACEHOLDER
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a mode of a connector that is not known."""
+        usual = USUAL_MODES
+        check_modes(self.decimals or usual.decimals, self.times or usual.times, self.binaries or usual.binaries)
 
     def options(self, file: str) -> Any:
         """Return the arguments of `Tables`. Raises `FileError`, which names the file."""

@@ -439,7 +439,6 @@ _OPENING: Final = (
 _EXCLUDED: Final = {
     "files": frozenset({"kafka", "topics", "pattern", "options"}),
     "kafka": frozenset({"files"}),
-    "delta": frozenset({"iceberg", "warehouse", "catalog"}),
 }
 # Sections that any pipeline may have.
 _ALWAYS: Final = frozenset({"tables", "registry", "metrics", "table", "route"})

@@ -42,6 +42,7 @@ class Kafka:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` unless there are topics or a pattern, and for options that would lose messages."""
+        check_most(self.most)
         if bool(self.topics) == (self.pattern is not None):
             raise ValueError("Kafka needs either topics or a pattern of their names")
         refused = sorted(name for name in self.options if name.lower() in _REFUSED)
@@ -62,6 +63,9 @@ class Kafka:
         """Check nothing: no part of the source is on this machine."""
         return None
 
+    def check_outside(self, folder: str) -> None:
+        """Check nothing: what is written to a folder is not read."""
+
 
 @dataclass(frozen=True)
 class Files:
@@ -76,6 +80,10 @@ class Files:
     path: str
     most: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a batch without files."""
+        check_most(self.most)
+
     @property
     def name(self) -> str:
         """What the source is called in messages."""
@@ -84,6 +92,17 @@ class Files:
     def explain(self, said: str) -> str:
         """Return what is said of a failure, which names its file."""
         return said
+
+    def check_outside(self, folder: str) -> None:
+        """Raise `FileError` if files in a local folder, which a pipeline writes to, would be read."""
+        if "://" in self.path:
+            return
+        own = Path(folder).resolve()
+        for one in expand_pattern(str(Path.cwd() / self.path)) if not Path(self.path).exists() else [self.path]:
+            root = Path(one).resolve()
+            is_within = own == root or (root.is_dir() and own.is_relative_to(root))
+            if is_within and not any(part.startswith(("_", ".")) for part in own.relative_to(root).parts):
+                raise FileError(self.path, "files apart from what the pipeline writes", f"{folder} among them")
 
     def check_path(self) -> str | None:
         """Return a remark about a local path whose pattern matches nothing.
@@ -99,6 +118,12 @@ class Files:
         elif not expand_pattern(str(Path.cwd() / self.path)):
             return f"no file or folder matches {plain(self.path)} so far"
         return None
+
+
+def check_most(most: int | None) -> None:
+    """Raise `ValueError` for a number of messages, or files, of which a batch has none."""
+    if most is not None and most < 1:
+        raise ValueError(f"most is how many messages, or files, a batch has at most: at least 1, not {most}")
 
 
 def check_links(root: Path) -> None:

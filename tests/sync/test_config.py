@@ -198,6 +198,11 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         ("state =", "expected TOML, got Invalid value"),
         ('[source]\nfiles = "in"\n[lake]\ndelta = "l"', "got it lacks state"),
         (
+            SIMPLE.replace('"in"', '"in"\nmost = -1'),
+            "line 4: most is how many messages, or files, a batch has at most: at",
+        ),
+        (SIMPLE + '[tables]\ndecimals = "double"', "line 7: decimals are precise or string, not 'double', in [tables]"),
+        (
             SIMPLE + "paralel = 3",
             "got line 6: [lake] has no setting 'paralel': did you mean parallel?",
         ),

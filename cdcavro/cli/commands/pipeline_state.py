@@ -88,7 +88,7 @@ def _show(asked: Asked) -> int:
         return 0
     lines = [f"batch {batches[-1]}", ", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items())]
     for topic, partition, file, _, end in facts.get("read", []):
-        lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end}")
+        lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end + 1}")
     complete = {table.name: table.complete_until for table in read_status(state).tables}
     for _, *parts in facts.get("names", []):
         name = ".".join(part for part in parts if part)
@@ -105,7 +105,7 @@ def _remembered(batch: int, facts: Mapping[str, Any]) -> dict[str, Any]:
         "batch": batch,
         "counts": facts.get("totals", {}),
         "lanes": [
-            {"topic": topic, "partition": partition, "file": file, "position": end}
+            {"topic": topic, "partition": partition, "file": file, "position": end if file else end + 1}
             for topic, partition, file, _, end in facts.get("read", [])
         ],
         "tables": [

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -161,7 +162,7 @@ def _run(config: Config, runner: Callable[..., Pipeline | None], progress: Batch
     if pipeline.waiting:
         _say_why(config, progress)
         rows = f"rows of {number_of(pipeline.waiting, 'table')} are pending in {config.state}"
-        say(config.redaction.of(f"{rows}, and will be retried with the next batch"))
+        say(config.redaction.of(f"{rows}, and will be retried with the next batch or run"))
     return REJECTED if pipeline.waiting or progress.is_all_rejected else 0
 
 
@@ -299,8 +300,17 @@ def _say_checked(config: Config, pipeline: Pipeline) -> None:
 
 
 def _check_page(page: str | None) -> None:
-    if page is not None and not Path(page).absolute().parent.is_dir():
+    folder = None if page is None else Path(page).absolute().parent
+    if page is None or folder is None:
+        return
+    if not folder.is_dir():
         raise FileError(page, "a file in an existing folder", "none")
+    try:
+        # As the page is written: to a new file, which then replaces the one that is there.
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise FileError(page, "a folder in which a file can be written", str(error.strerror or error)) from error
 
 
 def _check_places(config: Config, pipeline: Pipeline) -> None:
@@ -318,6 +328,7 @@ def _check_places(config: Config, pipeline: Pipeline) -> None:
             folder = None if place is None else local_folder(place)
             if folder is not None:
                 check_folder(str(folder))
+                pipeline.source.check_outside(str(folder))
 
 
 def _check_reached(config: Config) -> None:

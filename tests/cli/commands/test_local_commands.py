@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from cdcavro.cli import console, main
 from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.errors import JobError
+from cdcavro.lake.account import RejectReason
 from cdcavro.sync.batches import COUNTS, BatchReport, Lag
 from cdcavro.sync.pipeline import lock_state
 from cdcavro.sync.settings import RegistrySettings, awaited
@@ -260,6 +261,41 @@ def test_a_batch_that_waits_for_a_registry_says_so_and_a_check_ends_soon(
     assert time.monotonic() - since < 10
     lines.add(BatchReport(7, dict.fromkeys(COUNTS, 0)))
     assert awaited() == []
+
+
+def test_what_came_instead_is_in_the_table_of_rejects(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """However long the sentence is on what is expected; a long value is cut."""
+    lines = BatchLines(str(tmp_path), None, is_quiet=True, called="state")
+    long, report = "expected a payload of " + "x" * 80, BatchReport(0, {**dict.fromkeys(COUNTS, 0), "rejected": 3})
+    report.rejects = [
+        RejectReason("canal", "$", f"{long}, got id …", 2, "t line 1", f"{long}, got id 9999"),
+        RejectReason("canal", "$", "an integer", 1, "t line 3", "an integer, got " + "7" * 99),
+    ]
+    lines.add(report)
+    lines.finish("state/rejects", is_whole=False)
+    _, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert f"{long[:57]}..., got id 9999  " in first
+    assert f"an integer, got {'7' * 57}...  " in second
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux has it")
+def test_a_report_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path):
+    """A folder in which no file can be made."""
+    done = cdcavro("sync", *FLAGS, "--once", "--local", "--report", "/proc/report.html")
+    assert done.exit_code == 2
+    assert done.output.startswith("Error: /proc/report.html: expected a folder in which a file can be written, got ")
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(("pattern", "is_read"), [(".", True), ("[a-z]*", True), ("in", False), ("_made", False)])
+def test_what_a_pipeline_writes_is_not_read_by_it(tmp_path: Path, pattern: str, *, is_read: bool):
+    """Neither its state nor its lake, unless they stand where no file is read."""
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "_made").mkdir(exist_ok=True)
+    path = "_made/_own" if pattern == "_made" else "lake"
+    done = cdcavro("sync", "--local", "--files", pattern, "--delta", path, "--state", f"{path}/state", "--check")
+    said = f"Error: {pattern}: expected files apart from what the pipeline writes, got {path}/state among them\n"
+    assert (done.output == said.replace(path, str(tmp_path / path))) == is_read, done.output
 
 
 def test_nothing_is_said_of_a_batch_that_is_not_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

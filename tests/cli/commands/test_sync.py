@@ -376,7 +376,7 @@ def test_a_configuration_to_begin_with_says_what_the_options_say(tmp_path: Path,
         for name, kind in sections()
         if name in {"", "tables", "registry", "metrics", "table", "route", *wanted}
     }
-    left_out = {"kafka", "files", "topics", "pattern", "options", "iceberg", "warehouse", "catalog", "registry"}
+    left_out = {"kafka", "files", "topics", "pattern", "options", "registry"}
     whole |= {name: whole[name][0] for name in ("table", "route")}
     for section, kind in kinds.items():
         found = whole[section] if section else whole
