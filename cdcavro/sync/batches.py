@@ -24,6 +24,7 @@ from cdcavro.sync.outputs.schema_changes import sentences
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, TableRows, WaitingRows, paused_tables, table_resets
 from cdcavro.sync.pipeline import CHECKPOINT
+from cdcavro.table.columns.column_type import UNTYPED
 from cdcavro.wire.sniff import MIXED, other_format
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ _SERVERS: Final = (
     " overwrite each other, so read each topic in a pipeline of its own, which gives the table another name (a [[route]],"
     " or name in [lake])"
 )
+# What is said of a table whose messages state no types.
+ALL_TEXT: Final = "its messages state no types, so all its columns are texts: [tables.types] states them"
 # What becomes of messages: each is read, and is exactly one of the others.
 COUNTS: Final = ("read", "written", "rejected", "statements", "left out", "tombstones")
 
@@ -513,8 +516,15 @@ class Batches:
         return [(one, tables[one].schema.version) for one in sorted(self._names.names)]
 
     def _tell_findings(self, report: BatchReport, tables: Sequence[Table]) -> None:
-        """Add what the batch's statements left open, such as a text that is not understood, and how that was decided."""
+        """Add what the batch's statements left open, such as a text that is not understood, and how that was decided.
+
+        Also that no column of a new table has a type, as its messages state none.
+        """
         for table in tables:
+            is_new, columns = table.number not in self._said, table.schema.columns
+            if is_new and columns and self._settings.chosen.has(table.schema.table):
+                is_untyped = all(column.note == UNTYPED for column in columns)
+                report.steps += [f"{self._names.label(table)}: {ALL_TEXT}"] if is_untyped else []
             new = table.findings[self._said.get(table.number, 0) :]
             if new and self._settings.chosen.has(table.schema.table):
                 name = self._names.label(table)

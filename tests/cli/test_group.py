@@ -1116,6 +1116,17 @@ def test_inspect_bounds_the_tables_and_columns_that_it_keeps():
     assert max(len(table["columns"]) for table in said["tables"]) == 4_096
 
 
+def test_inspect_shows_the_key_that_a_statement_says():
+    """As tables of rows that do not state it have it, too."""
+    said = {"schema-name": "dbo", "table-name": "t", "timestamp": "2024-02-29T12:00:00.000000Z"}
+    made = {"record-type": "control", "operation": "create-table", "partition-key-type": "task-id"}
+    columns = {"table-def": {"columns": {"id": {"type": "INT32"}}, "primary-key": ["id"]}}
+    row = {"record-type": "data", "operation": "load", "partition-key-type": "schema-table"}
+    messages = [{"control": columns, "metadata": said | made}, {"data": {"id": 1}, "metadata": said | row}]
+    found, code = _inspected(input="\n".join(map(json.dumps, messages)))
+    assert (code, [one["key"] for one in found["tables"]]) == (0, [["id"]])
+
+
 def test_inspect_of_nothing_points_at_the_formats():
     """Standard input may be empty."""
     done = run("inspect", input="")

@@ -12,7 +12,7 @@ import pytest
 from cdcavro.errors import FileError
 from cdcavro.lake.job_state import JobState
 from cdcavro.lake.merge import NO_KEY
-from cdcavro.sync.batches import BatchReport, other_look
+from cdcavro.sync.batches import ALL_TEXT, BatchReport, other_look
 from cdcavro.sync.settings import Chosen, Formats, RegistrySettings, Settings
 from cdcavro.sync.status import read_status
 from cdcavro.table import TableName
@@ -370,3 +370,17 @@ def test_rejects_that_are_framed_or_not_unlike_what_the_settings_say_are_told():
     assert other_look([*framed, *texts], plain) == other_look(texts, plain) == "canal, unlike the --format given"
     assert other_look(texts, opened) == "JSON, which is read without framed in [source]"
     assert other_look([*framed, *texts], opened) is None
+
+
+def test_a_table_whose_messages_state_no_types_is_told_once(job):
+    """With its first rows, and not by a later run."""
+    made = job()
+    made.send(debezium(1, 1))
+    (first,) = made.run()
+    made.send(debezium(2, 2))
+    (second,) = made.run()
+    assert [f"d.t: {ALL_TEXT}" in report.steps for report in (first, second)] == [True, False]
+    other = canal("INSERT", [{"id": "1", "a": "1"}], id=1, table="u")
+    made.send(other)
+    (third,) = made.run()
+    assert third.steps == []

@@ -231,6 +231,8 @@ class _Inspection:
         self._first: dict[str, str] = {}
         self._others: Counter[str] = Counter()
         self._tables: dict[tuple[str, ...], _InspectedTable] = {}
+        # The keys that statements say.
+        self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._more_tables = 0
         self._faults: list[Reject] = []
         self._is_multiline = False
@@ -260,14 +262,16 @@ class _Inspection:
 
     def _add_change(self, change: Change) -> None:
         source = change.source
+        name = tuple(part for part in (source.database, source.schema, source.table) if part is not None)
         if change.op not in DML:
             self._others[change.op] += 1
+            if change.key and len(self._keys) < MAX_ROWS:
+                self._keys[name] = change.key
             return
-        name = tuple(part for part in (source.database, source.schema, source.table) if part is not None)
         if name not in self._tables and len(self._tables) >= MAX_ROWS:
             self._more_tables += 1
             return
-        self._tables.setdefault(name, _InspectedTable()).add(change)
+        self._tables.setdefault(name, _InspectedTable(self._keys.get(name, ()))).add(change)
 
     def value(self) -> dict[str, Any]:
         """Return all of it as a value of JSON."""
@@ -386,9 +390,9 @@ class _Inspection:
 class _InspectedTable:
     """What rows say of a table. Attributes: `operations` (Counter), `key`, `columns` (dict[str, str]), types by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: tuple[str, ...] = ()) -> None:
         self.operations: Counter[str] = Counter()
-        self.key: tuple[str, ...] = ()
+        self.key = key
         self.columns: dict[str, str] = {}
 
     def add(self, change: Change) -> None:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from cdcavro.table.columns.readers import Reader
 
 ALL: Final = "*"
+# The note on a column for which neither a type nor a code is stated.
+UNTYPED: Final = "no type is stated: a string"
 _TIMESTAMP: Final = 93
 _SHORT: Final = 1_000
 
@@ -166,7 +168,7 @@ def _anything(note: str) -> Storage:
 def _by_code(facts: _Facts, rules: FormatRules) -> Storage:
     """Return how values are stored if only a code of java.sql.Types is stated, or nothing at all."""
     if facts.code is None:
-        return _anything("no type is stated: a string")
+        return _anything(UNTYPED)
     if facts.code == _TIMESTAMP:
         return _anything("code 93 of java.sql.Types is DATETIME or TIMESTAMP: a string")
     if facts.code not in CODES:
