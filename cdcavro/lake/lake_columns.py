@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from cdcavro.avro.definitions import define_at_first_use, definitions
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union, check_expansion
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import column_names
 from cdcavro.lake.evolution import LakeColumn, same_column
 from cdcavro.table.columns.type_names import MAX_PRECISION
+from cdcavro.table.table_schema import (
+    ATTRIBUTE,
+    TableSchema,
+    as_schema,
+    attributes_of,
+    column_fields,
+    column_name,
+    is_column,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cdcavro.avro.types import Type
-    from cdcavro.table.table_schema import TableSchema
 
 _PRIMITIVES: Final = {
     "null": "void",
@@ -98,6 +107,64 @@ def held_columns(schema: TableSchema, present: Sequence[LakeColumn]) -> list[tup
     """Return the columns of a version that a lake table has: the wanted column, and the table's."""
     pairs = [(wanted, same_column(present, wanted)) for wanted in wanted_columns(schema)]
     return [(wanted, held) for wanted, held in pairs if held is not None]
+
+
+def readings(
+    versions: Sequence[TableSchema], first: int, present: Sequence[LakeColumn]
+) -> list[tuple[int, list[TableSchema]]]:
+    """Return how rows of versions from `first` on are read for a lake table that has columns which were dropped since.
+
+    `present` are the columns of the lake table. Each reading has the last version whose rows, behind those of the reading
+    before it, are read so, and what to give in place of the versions: the newest of them has the dropped columns of those
+    rows as well. The last reading is that of the rows that lack no such column.
+    """
+    dropped = _dropped_columns(versions, first, present)
+    found = []
+    for last in sorted({until for until, _ in dropped}):
+        fields = [(until, field) for until, field in dropped if until >= last]
+        found.append((last, [*versions[:-1], _with_fields(versions, fields)]))
+    return [*found, (versions[-1].version, [*versions])]
+
+
+def _dropped_columns(
+    versions: Sequence[TableSchema], first: int, present: Sequence[LakeColumn]
+) -> list[tuple[int, dict[str, Any]]]:
+    """Return the fields of columns that a lake table has and the newest version has not, each with its last version."""
+    known = {name for field in versions[-1].record["fields"] for name in (field["name"], *field.get("aliases", ()))}
+    left = {column.field for column in present} - known
+    found: list[tuple[int, dict[str, Any]]] = []
+    for schema in reversed(versions[:-1]):
+        if not left or schema.version < first:
+            break
+        fields = [field for field in column_fields(schema.record) if field["name"] not in known]
+        names = {
+            column_name(field) for field in fields if not left.isdisjoint({field["name"], *field.get("aliases", ())})
+        }
+        for field in fields:
+            # Older fields of a column come along, from which it has values.
+            if column_name(field) in names:
+                found.append((schema.version, field))
+                known |= {field["name"], *field.get("aliases", ())}
+    return found
+
+
+def _with_fields(versions: Sequence[TableSchema], dropped: Sequence[tuple[int, dict[str, Any]]]) -> TableSchema:
+    """Return the newest version with fields of columns that it does not have, each given with its last version."""
+    record = versions[-1].record
+    own = column_fields(record)
+    taken: dict[str, int | None] = dict.fromkeys(column_name(field) for field in own)
+    fields = []
+    for until, field in dropped:
+        name = column_name(field)
+        if taken.setdefault(name, until) != until:
+            # Another column has its name now.
+            field = field | {ATTRIBUTE: attributes_of(field) | {"column": f"{name} (dropped after version {until})"}}  # noqa: PLW2901
+        fields.append(field)
+    behind = [field for field in record["fields"] if not is_column(field)]
+    defined: dict[str, dict[str, Any]] = {}
+    for schema in versions:
+        defined |= definitions(schema.record)
+    return TableSchema(as_schema(define_at_first_use(record | {"fields": [*own, *fields, *behind]}, defined)))
 
 
 def spark_type(declared: Type, where: str) -> str:

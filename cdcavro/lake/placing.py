@@ -275,7 +275,7 @@ def rows_batch(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
 def group_by_table(rows: Sequence[pa.RecordBatch], reduced: Sequence[int] = ()) -> pa.Table:
     """Return rows, in batches of `ROWS`, one table behind the other; each table's in the order in which they came.
 
-    Of the tables with the numbers `reduced`, only the last change of each key is returned, if the current state is the
+    Of the tables with the numbers `reduced`, only the last change of each key and version is returned, if the current state is the
     same without the others: a change that lacks columns needs those before it. Rows without a key stay, and so does
     what ends all rows.
     """
@@ -294,10 +294,12 @@ def _is_wanted(table: pa.Table, reduced: Sequence[int]) -> pa.Array:
     )
     is_reduced = pc.and_(is_reduced, key.is_valid())
     places = pc.indices_nonzero(is_reduced)
-    changes = table.select(["number", "key", "order"]).take(places)
+    # A change of an older version may have values for columns that the lake keeps and the newer ones lack.
+    names = ["number", "key", "version"] if len(pc.unique(table.column("version"))) > 1 else ["number", "key"]
+    changes = table.select([*names, "order"]).take(places)
     ascending = pc.sort_indices(changes, sort_keys=[("order", "ascending")])
-    sorted_changes = changes.select(["number", "key"]).take(ascending).append_column("place", places.take(ascending))
+    sorted_changes = changes.select(names).take(ascending).append_column("place", places.take(ascending))
     # Those without threads come in their order, so that the last one is the last.
-    last = sorted_changes.group_by(["number", "key"], use_threads=False).aggregate([("place", "last")])
+    last = sorted_changes.group_by(names, use_threads=False).aggregate([("place", "last")])
     is_last = pc.is_in(pa.array(range(len(table)), pa.uint64()), last.column("place_last").combine_chunks())
     return pc.or_(pc.invert(is_reduced), is_last)

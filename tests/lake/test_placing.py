@@ -416,6 +416,7 @@ Row = dict[str, Any]
 TYPES = pa.schema(
     [
         ("number", pa.int32()),
+        ("version", pa.int32()),
         ("operation", pa.string()),
         ("order", pa.binary()),
         ("key", pa.binary()),
@@ -432,6 +433,7 @@ def drawn(draw: random.Random, count: int) -> list[Row]:
     return [
         {
             "number": (number := draw.randrange(3)),
+            "version": draw.choice([1, 1, 2]),
             "operation": draw.choice(["c", "u", "r", DELETE, TRUNCATE, DROP]),
             "order": order,
             "key": draw.choice([None, b"1", b"2", b"3"]),
@@ -448,7 +450,7 @@ def batches(rows: list[Row], size: int) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_of_each_key_the_last_change_stays(seed: int) -> None:
+def test_of_each_key_the_last_change_of_a_version_stays(seed: int) -> None:
     """Whatever the order of arrival and the batches; rows of partial tables, ends of tables and rows without a key all stay."""
     draw = random.Random(seed)
     rows = drawn(draw, 60)
@@ -462,7 +464,8 @@ def test_of_each_key_the_last_change_stays(seed: int) -> None:
         rivals = [
             one["order"]
             for one in rows
-            if (one["number"], one["key"]) == (row["number"], row["key"]) and one["operation"] not in {TRUNCATE, DROP}
+            if all(one[name] == row[name] for name in ("number", "key", "version"))
+            and one["operation"] not in {TRUNCATE, DROP}
         ]
         return bool(row["order"] == max(rivals))
 

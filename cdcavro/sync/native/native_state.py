@@ -55,6 +55,7 @@ from cdcavro.sync.native.row_images import (
     look_up,
     parts,
     read_envelopes,
+    row_parts,
     texts_of,
 )
 from cdcavro.table.table_schema import MISSING
@@ -181,9 +182,22 @@ class NativeState:
         are appended. Raises `OrderError`, and merges nothing, if different things order the changes, and `SchemaError`
         for a row without a key; and as `to_arrow` does.
         """
+        facts = facts_of(rows, versions) if facts is None else facts
+        present = self._state.columns()
+        for part, read in row_parts(rows, versions, present):
+            self._merge_part(part, read, present, facts, now)
+
+    def _merge_part(
+        self,
+        rows: pa.Table,
+        versions: Sequence[TableSchema],
+        present: Sequence[LakeColumn],
+        facts: RowFacts,
+        now: datetime | None,
+    ) -> None:
+        """Merge rows of a batch that are read under the last of some versions; `facts` are those of the batch."""
         known, table = self.known, self._state
         properties = known.properties or known.look(table)
-        facts = facts_of(rows, versions) if facts is None else facts
         stated = stated_properties(self.table.table, facts, properties)
         self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties)
         if facts.deletes and GUARDED not in properties:
@@ -195,7 +209,6 @@ class NativeState:
             table.delete_up_to(ORDER, floor)
         batch = _KeyedRows(rows, floor)
         deletes = self._put_deletes(batch, now or datetime.now(UTC)) if GUARDED in stated else _Deletes()
-        present = table.columns()
         if PARTIAL in stated:
             has_floor = facts.floor is not None
             self._replace(batch, deletes, versions, present, is_empty=is_empty, has_floor=has_floor)

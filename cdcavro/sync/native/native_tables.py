@@ -45,6 +45,7 @@ from cdcavro.sync.native.row_images import (
     change_values,
     places,
     read_envelopes,
+    row_parts,
     texts_of,
 )
 from cdcavro.sync.native.shard_tables import ShardLake
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.lakes import Attempt
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
+    from cdcavro.sync.native.row_images import Pair
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
@@ -398,7 +400,18 @@ class NativeChangelog:
         `rows` is as in `NativeState.merge`. Raises as `to_arrow` and `NativeTable.append` do.
         """
         table = self.lake_table
-        kinds, pairs = table.schema(), held_columns(versions[-1], table.columns())
+        kinds, present = table.schema(), table.columns()
+        made = [
+            one
+            for part, read in row_parts(rows, versions, present)
+            for one in self._read(part, read, held_columns(read[-1], present), kinds)
+        ]
+        table.append(pa.concat_tables(made) if made else kinds.empty_table(), mark)
+
+    def _read(
+        self, rows: pa.Table, versions: Sequence[TableSchema], pairs: Sequence[Pair], kinds: pa.Schema
+    ) -> list[pa.Table]:
+        """Return the rows of the changelog for typed rows, some at a time."""
         reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
         payload = blank(rows.column("payload"), pc.equal(rows.column("operation"), DROP))
         read = rows.set_column(rows.schema.get_field_index("payload"), "payload", payload)
@@ -408,7 +421,7 @@ class NativeChangelog:
             about = change_values(envelopes, held_change_columns(kinds.names), self.change_columns)
             made.append(_changes(part, envelopes, reader, kinds, about))
             start += envelopes.num_rows
-        table.append(pa.concat_tables(made) if made else kinds.empty_table(), mark)
+        return made
 
 
 def _changes(

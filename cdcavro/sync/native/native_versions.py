@@ -39,7 +39,7 @@ from cdcavro.lake.sql_statements import (
     held_change_columns,
 )
 from cdcavro.lake.typed_rows import DELETE, DROP, KIND, TRUNCATE, UPSERTS, stated_properties
-from cdcavro.sync.native.native_state import NativeState, absent_names, facts_of, with_types
+from cdcavro.sync.native.native_state import NativeState, absent_names, with_types
 from cdcavro.sync.native.row_images import (
     ImageReader,
     absent_of,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from cdcavro.lake.evolution import LakeColumn
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.sync.native.native_table import NativeTable
     from cdcavro.sync.native.row_images import Pair
@@ -75,20 +76,16 @@ class NativeVersions(NativeState):
         stated = super()._first_properties(facts)
         return {FORM: self.form, **{name: value for name, value in stated.items() if name == KIND}}
 
-    def merge(
+    def _merge_part(
         self,
         rows: pa.Table,
         versions: Sequence[TableSchema],
-        *,
-        facts: RowFacts | None = None,
-        now: datetime | None = None,  # noqa: ARG002  as that of other forms
+        present: Sequence[LakeColumn],
+        facts: RowFacts,
+        now: datetime | None,  # noqa: ARG002  as that of other forms
     ) -> None:
-        """Merge a batch of the table's typed rows; nothing changes if it is merged again. Nothing else may write.
-
-        `rows` must have all changes that are followed, and not only the last of each key. Otherwise as `NativeState.merge`.
-        """
+        """Merge rows, which must be all changes that are followed, and not only the last of each key."""
         table = self._state
-        facts = facts_of(rows, versions) if facts is None else facts
         properties = self.known.properties or self.known.look(table)
         stated = stated_properties(self.table.table, facts, properties)
         # The floor of resets alone: what a TRUNCATE ends is in the table of deletes.
@@ -97,7 +94,7 @@ class NativeVersions(NativeState):
         own = {KIND: stated.get(KIND), FLOOR: resets.hex() or None}
         self.known.put(table, {name: value for name, value in own.items() if value is not None})
         is_empty, self.known.is_empty = self.known.is_empty, False
-        kinds, pairs = table.schema(), held_columns(versions[-1], table.columns())
+        kinds, pairs = table.schema(), held_columns(versions[-1], present)
         columns = _Columns(kinds, pairs, versions, self.change_columns)
         batch = _Batch(rows, columns)
         ends = _Ends(self._deletes, batch)

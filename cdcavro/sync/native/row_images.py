@@ -13,7 +13,7 @@ from cdcavro.arrow import to_arrow
 from cdcavro.arrow.arrays import blank
 from cdcavro.arrow.layout import row_names
 from cdcavro.errors import SchemaError, shown
-from cdcavro.lake.lake_columns import arrow_type
+from cdcavro.lake.lake_columns import arrow_type, readings
 from cdcavro.lake.sql_statements import HEADERS, INSTANTS
 from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.table_schema import MISSING
@@ -59,6 +59,28 @@ def last_of_each(keys: pa.Array, orders: pa.Array) -> pa.Array:
 def look_up(keys: pa.Array, known: pa.Array, values: pa.Array) -> pa.Array:
     """Return the value of each key, `values` being those of `known`, which has no key twice; null of another key."""
     return values.take(pc.index_in(keys, known))
+
+
+def row_parts(
+    rows: pa.Table, versions: Sequence[TableSchema], present: Sequence[LakeColumn]
+) -> list[tuple[pa.Table, Sequence[TableSchema]]]:
+    """Return typed rows in parts, oldest versions first, each with the versions under which it is read.
+
+    There are several parts where a statement behind some rows dropped a column that the lake table has, whose columns
+    `present` are: those rows still have values for it.
+    """
+    numbers = rows.column("version")
+    first, newest = pc.min(numbers).as_py(), versions[-1].version
+    found = readings(versions, newest if first is None else first, present)
+    if len(found) == 1:
+        return [(rows, versions)]
+    numbers, before = pc.fill_null(numbers, newest), 0
+    parts: list[tuple[pa.Table, Sequence[TableSchema]]] = []
+    for last, known in found:
+        part = rows.filter(pc.and_(pc.greater(numbers, before), pc.less_equal(numbers, last)))
+        parts += [(part, known)] if len(part) else []
+        before = last
+    return parts
 
 
 def read_envelopes(

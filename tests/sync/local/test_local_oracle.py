@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import random
-from itertools import zip_longest
+from collections.abc import Sequence
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import pytest
 
 from cdcavro.lake.lakes import HISTORY, SOFT
 from support.kafka_server import Record
-from support.local_pipelines import DELTA, ICEBERG
+from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.local_shop import Placed, ShopRun, placed
+from support.messages import canal
 from support.shop_records import as_came, through_partitions
 from support.shop_streams import REPEATS, shuffled
 from support.shop_tables import MESSAGES
@@ -141,3 +143,71 @@ def test_500_streams_say_the_same_however_they_are_cut(tmp_path: Path, part: int
         except AssertionError as error:
             wrong.append(f"{producer} {kind} {seed}: {str(error)[:500]}")
     assert wrong == []
+
+
+def _note(type: str, id: int, row: dict[str, str], **more: Any) -> bytes:
+    kinds = {"id": "int", "n": "int", "title": "varchar(20)", "tag": "enum('a','b')"}
+    return canal(type, [row], id=id, mysqlType={name: kinds[name] for name in row}, **more)
+
+
+def _ddl(id: int, sql: str) -> bytes:
+    return canal(sql.partition(" ")[0], [], id=id, isDdl=True, sql=sql)
+
+
+BEGUN = (
+    _ddl(1, "CREATE TABLE t (id int PRIMARY KEY, title varchar(20), n int, tag enum('a','b') NOT NULL DEFAULT 'a')"),
+    *(_note("INSERT", 1 + i, {"id": f"{i}", "title": f"at first {i}", "n": "1", "tag": "b"}) for i in (1, 2, 3)),
+)
+DROPPING = (
+    _note("UPDATE", 10, {"id": "1", "title": "later", "n": "1", "tag": "b"}, old=[{"title": "at first 1"}]),
+    _note("INSERT", 11, {"id": "4", "title": "new", "n": "4", "tag": "a"}),
+    _note("DELETE", 12, {"id": "3", "title": "at first 3", "n": "1", "tag": "b"}),
+    _ddl(13, "ALTER TABLE t DROP COLUMN title, DROP COLUMN tag"),
+    _note("UPDATE", 14, {"id": "4", "n": "40"}, old=[{"n": "4"}]),
+    _note("INSERT", 15, {"id": "3", "n": "3"}),
+    _ddl(16, "ALTER TABLE t ADD COLUMN title varchar(20)"),
+    _note("INSERT", 17, {"id": "5", "n": "5", "title": "another"}),
+)
+CUTS = [cut for count in range(len(DROPPING)) for cut in combinations(range(1, len(DROPPING)), count)]
+
+
+def dropping_run(folder: Path, lake: dict[str, Any], cut: Sequence[int]) -> dict[str, Any]:
+    """Return what lake tables have behind a statement that drops columns, in batches that end at some places."""
+    job = LocalJob(folder, lake)
+    job.send(*BEGUN)
+    for start, end in zip([0, *cut], [*cut, len(DROPPING)], strict=True):
+        job.send(*DROPPING[start:end])
+    job.run()
+    found = {}
+    for suffix in ("", "changes"):
+        table = job.table("d.t", suffix)
+        if table.properties() is not None:
+            # Orders end with the place of a message, and so with its file.
+            own = ("_cdc_op", "_cdc_is_deleted", "_cdc_from", "_cdc_to", "_cdc_version")
+            names = sorted(name for name in table.schema().names if name in own or not name.startswith("_cdc_"))
+            found[suffix] = sorted(map(repr, table.read(names).to_pylist()))
+    return found
+
+
+def test_rows_before_a_dropped_column_keep_its_values_in_one_batch(tmp_path: Path):
+    """A lake table keeps the column."""
+    rows = "".join(dropping_run(tmp_path, lake_section(DELTA, tmp_path), ())[""])
+    assert "'title (dropped 1)': 'later'" in rows
+    assert "'title (dropped 1)': 'new'" in rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "more", [{}, {"changelog": True}, {"form": SOFT}, {"form": HISTORY}, {"exclude_statements": ["drop"]}]
+)
+def test_a_dropped_column_has_the_same_values_however_its_batches_are_cut(
+    tmp_path: Path, kind: str, more: dict[str, Any]
+):
+    """A lake table keeps the column."""
+    cuts = [tuple(range(1, len(DROPPING))), *(), *random.Random(33).sample(CUTS, 4)]
+    each, *others = (
+        dropping_run(tmp_path / str(i), lake_section(kind, tmp_path / str(i), **more), cut)
+        for i, cut in enumerate(cuts)
+    )
+    assert [cut for cut, found in zip(cuts[1:], others, strict=True) if found != each] == []
