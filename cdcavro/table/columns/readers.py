@@ -4,8 +4,9 @@ Each `read_…` returns the reader of one rule: a closure that takes a JSON valu
 the datum of an Avro primitive. Values are never cut, rounded, guessed or put in another form.
 
 A number may come as its JSON text in a string, as in Canal's messages, in every column where no other
-text can occur. Trailing zeros make no difference; but only a float can hold a negative zero, and a
-number that is neither the shortest nor the exact text of a float is not rounded to one.
+text can occur. Trailing zeros make no difference; but only a float can hold a negative zero. A number is
+not rounded to a float: its text is one that the float is printed with, which is the shortest, the exact one, or
+that of its first figures, up to so many as are always enough, as of C's `%.17g` and of Java's `toString`.
 
 Source: MySQL reference manual, "Data Types"; OMS data formats, the table of data types; Avro 1.8.2,
 "Logical Types".
@@ -44,6 +45,9 @@ _MOST_DIGITS: Final = 2_000
 _SMALLEST_NORMAL: Final = 2.0**-126
 _SIX_TO_NINE: Final = (".6g", ".7g", ".8g", ".9g")
 _ONE_TO_NINE: Final = (".1g", ".2g", ".3g", ".4g", ".5g", *_SIX_TO_NINE)
+# How many figures are enough for every float of 32 bits, and for every double.
+_SINGLE_FIGURES: Final = 9
+_DOUBLE_FIGURES: Final = 17
 _INTEGER: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 _LONG: Final = 64
 _WKB_HEADER: Final = 5
@@ -76,23 +80,20 @@ def read_whole(least: int, most: int) -> Reader:
 
 
 def read_double() -> Reader:
-    """Return a reader of doubles: numbers whose text is the shortest or the exact one of a double."""
+    """Return a reader of doubles: numbers whose text is one that a double is printed with."""
 
     def read(value: Any) -> Any:
         if type(value) is float:
             return value
         text = number_text(value)
         nearest = _nearest(text)
-        return nearest if nearest is not None and _is_text_of(text, repr(nearest), nearest) else MISFIT
+        return nearest if nearest is not None and _is_text_of(text, repr(nearest), nearest, _DOUBLE_FIGURES) else MISFIT
 
     return read
 
 
 def read_single() -> Reader:
-    """Return a reader of floats: numbers whose text is the shortest or the exact one of a float.
-
-    The shortest text is the float's own or that of the equal double.
-    """
+    """Return a reader of floats: numbers whose text is one that a float is printed with, or the equal double."""
 
     def read(value: Any) -> Any:
         text = None if type(value) is float else number_text(value)
@@ -102,9 +103,11 @@ def read_single() -> Reader:
             return MISFIT
         shortest = _shortest_single(single)
         if text is None:
-            return single if single == near or float(shortest) == near else MISFIT
-        is_own = _is_text_of(text, shortest, single) or (near == single and _is_text_of(text, repr(near), near))
-        return single if is_own else MISFIT
+            if single == near or float(shortest) == near:
+                return single
+            text = repr(near)
+        is_own = _is_text_of(text, shortest, single, _SINGLE_FIGURES)
+        return single if is_own or (near == single and _is_text_of(text, repr(near), near)) else MISFIT
 
     return read
 
@@ -130,12 +133,16 @@ def _shortest_single(value: float) -> str:
     return repr(value)
 
 
-def _is_text_of(text: str | None, shortest: str, value: float) -> bool:
+def _is_text_of(text: str | None, shortest: str, value: float, most: int = 0) -> bool:
+    """Return whether a text is the shortest or the exact one of a value, or has its first figures, at most `most`."""
     try:
         sent = Decimal(text or "")
     except InvalidOperation:  # an exponent of too many digits
         return False
-    return sent == Decimal(shortest) or sent == Decimal(value)
+    if sent == Decimal(shortest) or sent == Decimal(value):
+        return True
+    figures = len("".join(map(str, sent.as_tuple().digits)).strip("0"))
+    return 0 < figures <= most and sent == Decimal(f"{value:.{figures - 1}e}")
 
 
 def read_decimal(least: int, most: int, scale: int, is_text: bool) -> Reader:  # noqa: FBT001  as the rule has it

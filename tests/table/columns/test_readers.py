@@ -116,7 +116,13 @@ LAW = [
     ("float", "canal", E("1e39"), MISFIT),
     ("float", "canal", 0.10000000149011612, ctypes.c_float(0.1).value),
     ("float", "canal", E("0.100000001490116119384765625"), ctypes.c_float(0.1).value),
-    ("float", "canal", 0.100000001, MISFIT),
+    ("float", "canal", 0.100000001, ctypes.c_float(0.1).value),
+    ("float", "canal", E("-6.8538022E8"), -685380224.0),
+    ("float", "canal", 685380220.0, 685380224.0),
+    ("float", "canal", E("1.18846831E13"), ctypes.c_float(1.18846831e13).value),
+    ("float", "canal", E("1.4E-45"), ctypes.c_float(1e-45).value),
+    ("float", "canal", 0.100000002, MISFIT),
+    ("float", "canal", E("1.6777217E7"), MISFIT),
     ("float", "canal", 16777216, 16777216.0),
     ("float", "canal", 16777217, MISFIT),
     ("float", "canal", "1.20", ctypes.c_float(1.2).value),
@@ -132,7 +138,10 @@ LAW = [
     ("double", "canal", 2**53, 2.0**53),
     ("double", "canal", E(str(2**64)), 2.0**64),
     ("double", "canal", E(expansion(1e-307)), 1e-307),
-    ("double", "canal", E("0.10000000000000001"), MISFIT),
+    ("double", "canal", E("0.10000000000000001"), 0.1),
+    ("double", "canal", E("0.100000000000000006"), MISFIT),
+    ("double", "canal", E("4.9E-324"), 5e-324),
+    ("double", "canal", "2.00000000000000010E+00", MISFIT),
     ("double", "canal", E(expansion(0.1)), 0.1),
     ("double", "canal", "NaN", MISFIT),
     ("double", "canal", "Infinity", MISFIT),
@@ -397,9 +406,13 @@ def shortest_single(value):
 
 
 def same_float(datum, value, shortest):
-    """Whether a float is what was sent: its shortest text, that of the double, or all its digits."""
+    """Whether a float is what was sent: its shortest text, that of the double, all its digits, or the first of these."""
     sent = digits_of(value)
-    spellings = (Decimal(shortest(datum)), Decimal(repr(datum)), Decimal(datum))
+    figures = range(9 if shortest is shortest_single else 17)
+    spellings = (
+        *(Decimal(shortest(datum)), Decimal(repr(datum)), Decimal(datum)),
+        *(Decimal(f"{datum:.{count}e}") for count in figures),
+    )
     return sent is not None and sent in spellings and sent.is_signed() == (str(datum)[0] == "-")
 
 
