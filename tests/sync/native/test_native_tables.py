@@ -418,6 +418,9 @@ def test_a_tables_own_columns_stand_first_in_its_order_also_those_that_came_late
         assert job.table("d.t", suffix).schema().names == [*IN_ORDER, *names]
     stand = [(None, 1, None, 3, None, None, None), (1, 3, 2, 4, None, "5", 5), (1, 4, 2, 4, 6, "text", None)]
     assert {*stand} <= {*job.rows("d.t", *IN_ORDER)}
+    # A changelog is only appended to.
+    logged = {*job.rows("d.t", "id", "z", "z (until version 2)", suffix="changes")}
+    assert {(1, None, None), (3, None, 5), (4, "text", None)} <= logged
 
 
 def reorder(table: NativeTable, names: Sequence[str]) -> None:
