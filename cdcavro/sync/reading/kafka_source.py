@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -43,6 +43,8 @@ T = TypeVar("T")
 # In seconds: how long a broker may take to send the next messages (Spark: `spark.network.timeout`).
 _READING: Final = 120.0
 _MOMENT: Final = 0.25
+# How long more messages are waited for where there are some.
+_SOON: Final = 0.02
 # How many messages are taken at a time, at first and at most, and how many bytes they may have together.
 _FIRST: Final = 32
 _MOST: Final = 10_000
@@ -333,10 +335,11 @@ class _Reader:
     def read(self, lane: KafkaLane) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a lane."""
         self._errors.clear()
+        self._learn(lane.topic)
         self.client.assign([TopicPartition(lane.topic, lane.partition, lane.start)])
         position, count, heard = lane.start, _FIRST, time.monotonic()
         while position < lane.end:
-            messages = self.client.consume(count, _MOMENT)
+            messages = self._taken(min(count, lane.end - position))
             messages, position = self._own(lane, messages, position)
             if messages:
                 batch = _batch(lane, messages, has_id_headers=self._kafka.has_id_headers)
@@ -350,6 +353,17 @@ class _Reader:
             else:
                 self._check_silence(heard)
         self.client.unassign()
+
+    def _learn(self, topic: str) -> None:
+        """Ask where a topic is: on its own, librdkafka asks only after up to a second."""
+        # Where no answer comes, it goes on asking while it is read.
+        with suppress(KafkaException):
+            self.client.list_topics(topic, timeout=1.0)
+
+    def _taken(self, count: int) -> list[Message]:
+        """Return the next messages, which are waited for only if there are none: `consume` waits until it has them all."""
+        messages = self.client.consume(1, _MOMENT)
+        return messages + self.client.consume(count - 1, _SOON) if messages and count > 1 else messages
 
     def _own(self, lane: KafkaLane, messages: list[Message], position: int) -> tuple[list[Message], int]:
         """Return those of some messages that are of a lane, and the position behind all that came.

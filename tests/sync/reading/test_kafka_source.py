@@ -376,3 +376,25 @@ def test_a_header_whose_name_is_no_text_stops_nothing(mocked: Producer):
     produce_with_name(servers_of(mocked), b"k\xff")
     assert [(one["raw"], one["headers"]) for one in headers_of(mocked, has_headers=True)] == [(b"bad", None)]
     assert [one["raw"] for one in headers_of(mocked, has_id_headers=True)] == [b"\x04bad"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_many_small_topics_are_read_without_waiting(mocked: Producer):
+    """By a connection that knows none of them, as each thread but one has; each lane more than once."""
+    names = [f"t{i}" for i in range(12)]
+    for name in names:
+        mocked.produce(name, name.encode(), partition=0)
+        mocked.produce(name, b"last", partition=0)
+    assert mocked.flush(30) == 0
+    source = KafkaReader(servers_of(mocked), tuple(names))
+    lanes = source.lanes(source.first_offsets(), source.latest())
+    held = source.batches(lanes[0])
+    assert next(held).num_rows
+    began = time.monotonic()
+    found = {lane.topic: values(pa.Table.from_batches(source.batches(lane)).to_pylist()) for lane in lanes}
+    # With a wait of a quarter of a second for each it were three seconds, and twelve where it looks for each.
+    assert time.monotonic() - began < 2.5
+    assert found == {name: [name.encode(), b"last"] for name in names}
+    held.close()
+    source.close()
