@@ -279,6 +279,8 @@ class _Run:
 
     def all_batches(self, *, once: bool, every: float, idle: Callable[[], None], stop: threading.Event) -> None:
         """Run batches."""
+        if not once:
+            self._source.wait_long(stop)
         last = self._checkpoint.last
         if last is not None and not last.is_committed:
             self._run(last.number)
@@ -375,6 +377,9 @@ class Lane:
 class LaneSource(Protocol):
     """A source of lanes."""
 
+    def wait_long(self, stop: threading.Event) -> None:
+        """Wait longer for a source that does not answer, until `stop` is set."""
+
     def look(self) -> None:
         """Look what there is now: the next batches read that, and no more."""
 
@@ -402,6 +407,9 @@ class FileLanes:
 
     def __init__(self, reader: FileReader | ReplayReader, log: FileLog) -> None:
         self._reader, self._progress = reader, FileProgress(reader, log)
+
+    def wait_long(self, stop: threading.Event) -> None:
+        """Do nothing: a folder answers at once."""
 
     def look(self) -> None:
         """Look for new files. Raises `FileError`."""
@@ -439,6 +447,10 @@ class KafkaLanes:
         self._reader, self._checkpoint = reader, checkpoint
         self._latest: dict[str, dict[str, int]] | None = None
         self._arrivals = Arrivals()
+
+    def wait_long(self, stop: threading.Event) -> None:
+        """Wait for brokers as Kafka's clients do."""
+        self._reader.wait_long(stop)
 
     def look(self) -> None:
         """Ask for the offsets behind the last messages. Raises `JobError`."""

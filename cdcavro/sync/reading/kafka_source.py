@@ -32,6 +32,7 @@ from cdcavro.sync.reading.message_columns import message_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from threading import Event
 
     from confluent_kafka import Message
 
@@ -49,6 +50,9 @@ _SOON: Final = 0.02
 _FIRST: Final = 32
 _MOST: Final = 10_000
 _BYTES: Final = 32 << 20
+# In seconds and times: how long a running stream asks brokers that do not answer, as Kafka's client and Spark do.
+_API_TIMEOUT: Final = 60.0
+_TRIES: Final = 3
 _EARLIEST: Final = -2
 _LATEST: Final = -1
 # What Kafka's own topics are called, which a pattern does not mean.
@@ -77,6 +81,16 @@ _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary(
 _FATAL: Final = FATAL | {KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, _NO_TOPIC, _NO_PARTITION})
 _OUT_OF_RANGE: Final = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, _NO_OFFSET})
+# What waiting heals.
+_PASSING: Final = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        ALL_DOWN,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
 # A group is named, as librdkafka wants it, and never used.
 _OF_GROUP: Final = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})
 
@@ -102,8 +116,8 @@ class KafkaReader:
     * `has_id_headers` (bool): whether what headers say of schemas is put before keys and values.
     * `has_headers` (bool): whether batches have a column `headers`, as Spark's source of Kafka has it.
 
-    All methods raise `JobError`, which names the servers, if there is no answer within 10 seconds. `close` ends the
-    connections.
+    All methods raise `JobError`, which names the servers, if there is no answer within 10 seconds, or within some
+    minutes after `wait_long`. `close` ends the connections.
     """
 
     servers: str
@@ -125,6 +139,10 @@ class KafkaReader:
         if self.most is None and "maxoffsetspertrigger" in named:
             self.most = int(named["maxoffsetspertrigger"])
         self._reading = int(named.get("kafkaconsumer.polltimeoutms", 0)) / 1000 or _READING
+        timeout, tries = named.get("kafka.default.api.timeout.ms", ""), named.get("fetchoffset.numretries", "")
+        self._long = int(timeout) / 1000 if timeout.isdecimal() else _API_TIMEOUT
+        self._long *= int(tries) if tries.isdecimal() else _TRIES
+        self._stop: Event | None = None
         self._group = f"{named.get('groupidprefix', 'spark-kafka-source')}-{uuid4()}"
         self._free: deque[_Reader] = deque()
         self._admin: AdminClient | None = None
@@ -134,6 +152,15 @@ class KafkaReader:
     def name(self) -> str:
         """What the source is called in messages."""
         return f"Kafka at {self.servers}"
+
+    @property
+    def patience(self) -> float:
+        """How long brokers may take to answer, in seconds."""
+        return PATIENCE if self._stop is None or self._stop.is_set() else max(PATIENCE, self._long)
+
+    def wait_long(self, stop: Event) -> None:
+        """Wait for brokers as a stream does that runs on and on, until `stop` is set."""
+        self._stop = stop
 
     def check(self) -> None:
         """Ask Kafka for the topics."""
@@ -255,13 +282,25 @@ class KafkaReader:
             return {}
         is_committed = self._client.get("isolation.level") == "read_committed"
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
-        try:
-            ask = self._admin_client().list_offsets
-            futures = ask(asked, isolation_level=level, request_timeout=PATIENCE)
-            return {(one.topic, one.partition): future.result(PATIENCE + 1).offset for one, future in futures.items()}
-        except (KafkaException, TimeoutError) as error:
-            self._admin_client().poll(_MOMENT)
-            raise self.silent_error(reason(self._errors) or error) from error
+        began = time.monotonic()
+        while True:
+            try:
+                ask = self._admin_client().list_offsets
+                futures = ask(asked, isolation_level=level, request_timeout=PATIENCE)
+                return {
+                    (one.topic, one.partition): future.result(PATIENCE + 1).offset for one, future in futures.items()
+                }
+            except (KafkaException, TimeoutError) as error:
+                self._admin_client().poll(_MOMENT)
+                why = reason(self._errors) or error
+                if self.patience <= max(PATIENCE, time.monotonic() - began) or not self._is_passing(error):
+                    raise self.silent_error(why) from error
+
+    def _is_passing(self, error: Exception) -> bool:
+        """Return whether waiting may heal an error."""
+        if any(one.code() in _FATAL for one in self._errors):
+            return False
+        return isinstance(error, TimeoutError) or error.args[0].code() in _PASSING
 
     def _starts_of_new(
         self, before: Mapping[tuple[str, int], int], behind: Mapping[tuple[str, int], int]
@@ -317,7 +356,7 @@ class _Reader:
 
     def ask(self, call: Callable[[float], T]) -> T:
         """Return the answer of the cluster to a call, which takes how many seconds it may wait."""
-        until = time.monotonic() + PATIENCE
+        began = time.monotonic()
         while True:
             try:
                 return call(1.0)
@@ -325,7 +364,7 @@ class _Reader:
                 # What librdkafka knows of the reason comes as an event.
                 self.client.poll(_MOMENT)
                 why = reason(self._errors) or error
-                if time.monotonic() >= until or self._is_fatal():
+                if time.monotonic() - began >= self._kafka.patience or self._is_fatal():
                     raise self._kafka.silent_error(why) from error
 
     def topic(self, name: str) -> Any:
@@ -412,7 +451,7 @@ class _Reader:
         silence = time.monotonic() - heard
         why = reason(self._errors)
         is_down = any(one.code() == ALL_DOWN for one in self._errors)
-        if self._is_fatal() or silence > self._patience or (is_down and silence > PATIENCE):
+        if self._is_fatal() or silence > self._patience or (is_down and silence > self._kafka.patience):
             raise self._kafka.silent_error(why or f"no message came for {silence:.0f} seconds")
 
     def _is_fatal(self) -> bool:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import signal
+import subprocess
+import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import confluent_kafka
@@ -397,4 +401,52 @@ def test_many_small_topics_are_read_without_waiting(mocked: Producer):
     assert time.monotonic() - began < 2.5
     assert found == {name: [name.encode(), b"last"] for name in names}
     held.close()
+    source.close()
+
+
+_MOCKED = """
+import time
+from confluent_kafka import Producer
+made = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+made.produce("t", b"1", partition=0)
+made.flush(60)
+print(str(next(iter(made.list_topics(timeout=60).brokers.values()))).split("/")[0], flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def stalled() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Return the address of a broker that stalls, and what lets it go on after some seconds."""
+    process = subprocess.Popen([sys.executable, "-c", _MOCKED], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    servers = process.stdout.readline().strip()
+    timer = threading.Timer(3, lambda: process.send_signal(signal.SIGCONT))
+    process.send_signal(signal.SIGSTOP)
+    yield servers, timer.start
+    timer.cancel()
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("ask", [KafkaReader.check, lambda one: one.lanes({"t": {"0": 0}}, {"t": {"0": 1}})])
+def test_a_running_stream_waits_for_a_broker_that_stalls(
+    stalled: tuple[str, Callable[[], None]], monkeypatch, ask: Callable[[KafkaReader], object]
+):
+    """Until it is to stop; whoever is not told to wait does not."""
+    monkeypatch.setattr(kafka_source, "PATIENCE", 1.0)
+    servers, go_on = stalled
+    stop = threading.Event()
+    stop.set()
+    for is_told in (False, True):
+        source = KafkaReader(servers, ("t",))
+        if is_told:
+            source.wait_long(stop)
+        with pytest.raises(JobError, match="does not answer"):
+            ask(source)
+    stop.clear()
+    go_on()
+    ask(source)
     source.close()
