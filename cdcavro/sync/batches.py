@@ -55,6 +55,10 @@ _EXAMPLES: Final = 3
 _LOOKED_AT: Final = 20
 # How many looks at topics are kept.
 _LOOKS: Final = 100
+_NO_DELETES: Final = (
+    "its records without a value are not applied as deletes, though its rows are of a format in which they are:"
+    " state the format (format, or formats for this topic)"
+)
 _SERVERS: Final = (
     "its rows come from {}, and are rows of one table: if these are tables of several servers, rows with equal keys"
     " overwrite each other, so read each topic in a pipeline of its own, which gives the table another name (a [[route]],"
@@ -217,6 +221,9 @@ class Batches:
         self._halves, self._kept = KeptHalves(folder / HALVES), tuple[WaitingHalf, ...]()
         named = paused_tables(folder), table_resets(folder)
         self._rows = TableRows(writer, waiting, settings.merge_every, *named, self._protection.public)
+        # The topics whose messages tell their format: those with rows of a format in which a record without a value is a
+        # delete, and those of which it was said that such records are none.
+        self._rows_alone, self._undeleted = frozenset[str](), frozenset[str]()
         # The tables that refused their rows when they were last written, and why.
         self._refused = account.waiting
         # Those that refused them in this run: what an earlier one was refused may have been a full disk.
@@ -253,6 +260,7 @@ class Batches:
             tables = maker.tables.tables
             rows = self._operations(outcomes, self._named(outcomes, tables))
             report.notes += self._slips(tables)
+            report.steps += self._deletes_not_applied(outcomes)
             self._take_times(outcomes, number, begun, tables, report)
             kept = halves.waiting(outcomes.halves)
             report.notes += _notes_of_halves(kept)
@@ -329,6 +337,7 @@ class Batches:
             "versions": self._newest_versions(tables),
             "protection": self._protection.layout,
             "is_reduced": not self._writer.has_changes,
+            "rows alone": [sorted(self._rows_alone), sorted(self._undeleted)],
             **self._complete.facts,
         }
 
@@ -366,6 +375,13 @@ class Batches:
         self._is_looked_at |= is_time
         return self._settings.unmatched_rules(tables) if is_time else []
 
+    def _deletes_not_applied(self, outcomes: Outcomes) -> list[str]:
+        """Return of which topics records without a value are no deletes, for want of a format; each topic once."""
+        self._rows_alone |= outcomes.rows_alone
+        found = (outcomes.without_value & self._rows_alone) - self._undeleted
+        self._undeleted |= found
+        return [f"topic {plain(topic)}: {_NO_DELETES}" for topic in sorted(found)]
+
     def _resume(self, number: int) -> TypedRows:
         """Return what has learned all that the batches before said."""
         if self._maker is None or self._next != number:
@@ -379,6 +395,7 @@ class Batches:
             self._check_kept(is_reduced=facts.get("is_reduced", False))
             self._names = LakeNames.of(facts.get("names", []), self._template, self._settings.routes)
             self._totals = Counter(facts.get("totals", {}))
+            self._rows_alone, self._undeleted = map(frozenset, facts.get("rows alone", ((), ())))
             self._kept = self._halves.read(number - 1, facts.get("halves", 0))
             self._complete = Completeness.of(facts, is_held=self._settings.rejects_hold)
             self._complete.settle(self._rows.waiting.tables())

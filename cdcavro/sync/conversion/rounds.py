@@ -195,6 +195,10 @@ class Outcomes(NamedTuple):
     times: list[list[Any]] = []  # noqa: RUF012  nobody changes it
     # The halves of updates that wait for a later batch, as rows of `outcome_rows`.
     halves: Sequence[Mapping[str, Any]] = ()
+    # Of the topics whose messages tell their format: those with rows of a format in which a record without a value is a
+    # delete, and those with records without a value.
+    rows_alone: frozenset[str] = frozenset()
+    without_value: frozenset[str] = frozenset()
 
     def with_numbers(self, marks: Mapping[int, str] | None) -> Outcomes | None:
         """Return the same with numbers for new tables; `marks` has their marks by number.
@@ -241,7 +245,10 @@ def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcome
     read = [[*lane, *ends] for lane, ends in lanes.items()]
     misfit = min((one for note in notes if (one := note.get("misfit"))), default="")
     times = [one for note in notes for one in note["times"]]
-    return Outcomes(store, counts, read, clock, known, numbers, tables, sentences, misfit, times)
+    topics = [
+        frozenset(one for note in notes for one in note.get(name, ())) for name in ("rows alone", "without value")
+    ]
+    return Outcomes(store, counts, read, clock, known, numbers, tables, sentences, misfit, times, (), *topics)
 
 
 def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:

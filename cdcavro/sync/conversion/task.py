@@ -52,6 +52,8 @@ from cdcavro.sync.conversion.waiting_halves import Half, TaskHalves, alone, half
 from cdcavro.sync.outputs.reject_cipher import check_decrypted
 from cdcavro.sync.protection import HIDDEN
 from cdcavro.sync.reading.message_columns import MOST_ROWS
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -127,6 +129,10 @@ class _Task:
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
         self._lines: dict[str, int] = {}
         self._keys: KnownKeys = {}
+        # Of the topics whose messages tell their format: those with rows of a format in which a record without a value is
+        # a delete, and those with records without a value.
+        self._rows_alone: set[str] = set()
+        self._without_value: set[str] = set()
         self._questions = Questions(knowledge)
         self._output = TaskOutput(knowledge, self._questions)
         self._exact: list[tuple[int, TypedRow]] = []
@@ -207,11 +213,21 @@ class _Task:
             self._current.counts["tombstones"] += run.tombstones
             self._lanes.setdefault(run.lane, [run.first, 0])[1] = run.last
             self._times.begin(*run.lane[:2])
+            self._note_tombstones(run)
             if run.format == MIXED_RUN:
                 self._reject_run(run)
             else:
                 self._convert_run(run)
             self._times.end()
+
+    def _note_tombstones(self, run: MessageRun) -> None:
+        topic = run.lane[0]
+        if topic is None or self._knowledge.formats.format_of(topic) != MIXED:
+            return
+        if run.tombstones:
+            self._without_value.add(topic)
+        if run.format != MIXED_RUN and get_format(run.format).rule.has_tombstones and run.tombstones < run.count:
+            self._rows_alone.add(topic)
 
     def _keep(self, rows: pa.RecordBatch, joined: Mapping[int, int] | None = None) -> None:
         if not self._questions.is_ahead:
@@ -315,6 +331,8 @@ class _Task:
             "clock": [lane for lane in self._clock.state if before.get(tuple(lane[0])) != lane],
             "tables": self._output.tables(self._times),
             "notes": self.notes,
+            "rows alone": sorted(self._rows_alone),
+            "without value": sorted(self._without_value),
             "bytes": self._output.size,
             "misfit": self._output.misfit,
         }

@@ -320,21 +320,43 @@ def test_the_partitions_are_those_of_the_plan(tmp_path: Path):
     assert [partitions_of(tmp_path / "c", batch) for batch in range(3)] == [{"a": [0, 1]}, {}, {}]
 
 
+def _run_each(made: LocalJob, batches: Sequence[Sequence[Record]]) -> list[BatchReport]:
+    """Run each batch of Kafka's records as in a process of its own, and return the reports."""
+    pipeline, state, reports = made.pipeline(), made.folder / "state", list[BatchReport]()
+    writer = sink_of(pipeline.sink).writer(Job("shop", frozenset()), None)
+    for number, records in enumerate(batches):
+        own = Batches(pipeline.settings, JobState(state / "batches"), writer, AccountFile(state), reports.append)
+        own.run(LocalBatch(lanes_of([Placed(one, i) for i, one in enumerate(records)]), made.folder / "spill"), number)
+    return reports
+
+
 def test_servers_of_one_table_are_told_once(tmp_path: Path):
     """By topics that are called like Debezium's, and end in the table's name; a topic of other words is no server's."""
-    made = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
-    writer, reports = sink_of(made.pipeline().sink).writer(Job("shop", frozenset()), None), list[BatchReport]()
-    state = tmp_path / "state"
-    topics = ["one.d.t", "moved", "two.d.t", "one.d.u", "three.d.t"]
-    for number, topic in enumerate(topics):
-        # Each batch as in a process of its own.
-        batches = Batches(
-            made.pipeline().settings, JobState(state / "batches"), writer, AccountFile(state), reports.append
-        )
+    batches = []
+    for number, topic in enumerate(["one.d.t", "moved", "two.d.t", "one.d.u", "three.d.t"]):
         value = canal("INSERT", [{"id": "1", "a": "1"}], id=number + 1, table=topic[-1] if "." in topic else "t")
-        placed = [Placed(Record(topic, 0, None, value), 0)]
-        batches.run(LocalBatch(lanes_of(placed), tmp_path / "spill"), number)
+        batches.append([Record(topic, 0, None, value)])
+    reports = _run_each(LocalJob(tmp_path, lake_section(DELTA, tmp_path)), batches)
     said = [[step for step in report.steps if "its rows come from" in step] for report in reports]
     assert [len(steps) for steps in said] == [0, 0, 1, 0, 0]
     assert said[2][0].startswith("d.t: its rows come from one.d.t and two.d.t, and are rows of one table: if ")
-    assert said[2][0] in repr(read_account(state))
+    assert said[2][0] in repr(read_account(tmp_path / "state"))
+
+
+@pytest.mark.parametrize("format", ["mixed", "debezium_flat"])
+def test_records_without_a_value_that_delete_nothing_are_told_once_for_each_topic(tmp_path: Path, format: str):
+    """If rows of a format in which they are deletes came in their topic, in whatever batch."""
+    more = {"format": format, "tables": {"zone": "UTC", "table": "@topic.database.table"}}
+    made = LocalJob(tmp_path, lake_section(DELTA, tmp_path), more)
+    null = Record("s.d.t", 0, b'{"id":1}', None)
+    row = null._replace(value=b'{"id":1,"n":5,"__op":"c"}')
+    enveloped = (
+        b'{"before":null,"after":{"id":1},"op":"c","ts_ms":1,"source":{"connector":"mysql","db":"d","table":"u"}}'
+    )
+    other = [null._replace(topic="s.d.u", value=enveloped), null._replace(topic="s.d.u")]
+    reports = _run_each(made, [[row], other, [null], [row, null]])
+    said = [step for report in reports for step in report.steps if "without a value" in step]
+    assert len(said) == (format == "mixed")
+    if format == "mixed":
+        assert said[0].startswith("topic s.d.t: its records without a value are not applied as deletes, though ")
+        assert said[0] in reports[2].steps
