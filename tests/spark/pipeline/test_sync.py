@@ -93,7 +93,7 @@ def test_an_interrupt_while_spark_starts_is_a_sentence(tmp_path: Path, number: i
         said = process.stderr.read()
     assert (process.returncode, said) == (
         code,
-        "interrupted: no batch was done. The same command resumes from there, with the state in state\n",
+        "interrupted: no batch of this run was done. The same command resumes from there, with the state in state\n",
     )
 
 
