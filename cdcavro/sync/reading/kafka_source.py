@@ -80,6 +80,8 @@ _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary(
 # Errors of reading that no waiting heals.
 _FATAL: Final = FATAL | {KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, _NO_TOPIC, _NO_PARTITION})
+# What the question for offsets says of topics that are not there: of others, too, as long as they have no leader.
+_ABSENT: Final = _UNKNOWN | {KafkaError._NOENT}  # noqa: SLF001
 _OUT_OF_RANGE: Final = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, _NO_OFFSET})
 # What waiting heals.
 _PASSING: Final = frozenset(
@@ -197,7 +199,7 @@ class KafkaReader:
         before |= self._starts_of_new(before, behind)
         gone = before.keys() - behind.keys()
         if gone:
-            raise JobError(f"{self.name} does not have any more {_listed(gone)}, of which messages may be unread")
+            raise self._gone(gone)
         for one in sorted(behind):
             if behind[one] < before[one]:
                 raise JobError(
@@ -294,7 +296,17 @@ class KafkaReader:
                 self._admin_client().poll(_MOMENT)
                 why = reason(self._errors) or error
                 if self.patience <= max(PATIENCE, time.monotonic() - began) or not self._is_passing(error):
+                    self._check_there({(one.topic, one.partition) for one in asked}, error)
                     raise self.silent_error(why) from error
+
+    def _check_there(self, partitions: set[tuple[str, int]], error: Exception) -> None:
+        """Raise `JobError` for partitions that are gone, if an error may mean that."""
+        cause = error.args[0] if isinstance(error, KafkaException) else None
+        if cause is not None and cause.code() in _ABSENT and (gone := partitions - {*self._partitions()}):
+            raise self._gone(gone) from error
+
+    def _gone(self, partitions: Iterable[tuple[str, int]]) -> JobError:
+        return JobError(f"{self.name} does not have any more {_listed(partitions)}, of which messages may be unread")
 
     def _is_passing(self, error: Exception) -> bool:
         """Return whether waiting may heal an error."""

@@ -218,6 +218,30 @@ def test_partitions_that_are_not_what_they_were(kafka: Broker):
         new.plan(latest, new.latest())
 
 
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"topics": ("deleted",)}, r"has no topic deleted[.] Asked for"),
+        ({"pattern": "delete.*"}, "does not have any more topic deleted partition 0, of which messages may be unread"),
+    ],
+)
+def test_a_topic_that_was_deleted_before_its_batch_is_read_again(kafka: Broker, named: dict, said: str):
+    """It is gone; the cluster answers."""
+    kafka.create("deleted")
+    kafka.send([Record("deleted", 0, None, b"x")])
+    source = KafkaReader(kafka.servers, **named)
+    start, end = source.first_offsets(), source.latest()
+    admin = AdminClient({"bootstrap.servers": kafka.servers})
+    admin.delete_topics(["deleted"])["deleted"].result(60)
+    until = time.monotonic() + 30
+    while "deleted" in kafka.topics() and time.monotonic() < until:
+        time.sleep(0.1)
+    for one in (source, KafkaReader(kafka.servers, **named)):
+        with pytest.raises(JobError, match=said):
+            one.lanes(start, end)
+        one.close()
+
+
 def test_a_topic_that_is_not_there(kafka: Broker):
     """A topic that is not there."""
     kafka.create("there")
