@@ -11,6 +11,7 @@
 """
 
 from importlib import import_module as _import_module
+from threading import RLock as _RLock
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
@@ -88,8 +89,8 @@ __all__ = [
     "verdict",
 ]
 
-# The module of each public name, which is imported when the name is first needed: a command whose import takes a moment can
-# be interrupted in it, and what is not needed is not imported.
+# The modules of public names, which are imported with the first that is needed: a command whose import takes a moment can
+# be interrupted in it.
 _HOMES = {
     "cdcavro.avro": ("Schema", "Verdict", "parse_schema", "verdict"),
     "cdcavro.change": ("Change",),
@@ -122,17 +123,27 @@ _HOMES = {
     "cdcavro.wire.formats": ("FORMATS", "decode", "encode", "load_schema"),
     "cdcavro.wire.sniff": ("sniff",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+# Names whose import takes time that most programs need not spend.
+_SLOW = "cdcavro.table"
+_LOCK = _RLock()
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name of the package, whose module is imported when it is first needed, or that module itself."""
-    if f"cdcavro.{name}" in _HOMES:
-        return _import_module(f"cdcavro.{name}")
-    if name not in _HOME_OF:
+    """Return a public name of the package, or a module of it: with the first that is needed, all are imported.
+
+    One thread at a time does so: several that begin at different modules would find some of them half imported.
+    """
+    if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(_import_module(_HOME_OF[name]), name)
-    return value
+    with _LOCK:
+        for home, names in _HOMES.items():
+            if home != _SLOW or name in names or f"cdcavro.{name}" == home:
+                module = _import_module(home)
+                globals().update({one: getattr(module, one) for one in names})
+    try:
+        return globals()[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
 
 def __dir__() -> list[str]:

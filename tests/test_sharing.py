@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -331,3 +332,29 @@ def test_a_bytearray_that_is_changed_meanwhile_does_no_harm():
     finally:
         done.set()
         thread.join()
+
+
+_NAMES_AT_ONCE = """
+import threading, cdcavro
+names = ["Change", "decode", "to_changes", "parse_schema", "sniff", "Tables", "transcode", "from_changes"]
+ready, errors = threading.Barrier(len(names)), []
+def take(name):
+    ready.wait()
+    try:
+        getattr(cdcavro, name)
+    except BaseException as error:
+        errors.append(repr(error))
+threads = [threading.Thread(target=take, args=(name,)) for name in names]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(errors, cdcavro.wire.formats.__name__, cdcavro.exact.numbers.__name__)
+"""
+
+
+@pytest.mark.slow
+def test_names_of_the_package_may_be_taken_first_by_several_threads():
+    """They are imported when they are first needed, and so are modules; several that are half imported would be errors."""
+    for _ in range(5):
+        command = [sys.executable, "-c", _NAMES_AT_ONCE]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.stdout == "[] cdcavro.wire.formats cdcavro.exact.numbers\n", done.stderr

@@ -213,7 +213,7 @@ cdef int _keep_map(Typing *t, int node) noexcept nogil:
         if _skip_text(r) or _skip(r, r.code[map].a[0]):
             return LEFT
         span.end = r.at
-        is_large = is_large or span.end - span.start >= LARGE
+        is_large = is_large or (t.has_numbers and span.end - span.start >= LARGE)
         j = i
         while j > 0 and _is_smaller(&span, &spans[j - 1]):
             spans[j] = spans[j - 1]

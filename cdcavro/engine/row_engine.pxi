@@ -13,7 +13,8 @@ cdef class RowEngine(Engine):
     (array of int) the pieces of the source's time zone: when each begins and ends in local time, and how far it is
     ahead of UTC, in microseconds. With `is_ordered`, rows have order values, and a message that has none is left. With
     `of_changes`, messages are payloads of `change.avsc`, whose program it is, and say themselves where they arrived.
-    With `of_lines`, a message is the lines of its rows, as `ProtobufReader.column` returns them.
+    With `of_lines`, a message is the lines of its rows, as `ProtobufReader.column` returns them. Patterns of an ordered
+    one are its own, and no other engine's.
     """
 
     cdef Typing typing
@@ -29,7 +30,7 @@ cdef class RowEngine(Engine):
     def __cinit__(self, program, tuple words=(), zone=b"", bint is_ordered=False, bint of_changes=False,
                   bint of_lines=False):
         cdef Typing *t = &self.typing
-        t.is_change, t.is_lined = of_changes, of_lines
+        t.is_change, t.is_lined, t.has_numbers = of_changes, of_lines, is_ordered
         ends, size = array("i"), 0
         for word in words:
             size += len(word)

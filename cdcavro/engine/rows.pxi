@@ -24,6 +24,7 @@ cdef struct Typing:  # the state of turning messages into rows
     Run *payloads
     Run *said  # of a message before its tables are known
     Slot slots[PARTS]
+    bint has_numbers  # large entries stand in patterns by their numbers, which are those of this engine only
     Large large[MOST_LARGE]
     int large_count
     int large_last

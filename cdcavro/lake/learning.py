@@ -120,9 +120,11 @@ class Learner:
         if not _may_come_again(change):
             return numbers
         again = hashlib.sha256(repr((change.source, change.ddl, change.event_time)).encode()).digest()
+        known = self._drops.get(again, ())
         if numbers:
-            self._drops[again] = numbers
-        return numbers or self._drops.get(again, ())
+            # Of two in one second, each may be the one that comes again.
+            self._drops[again] = tuple(sorted({*known, *numbers}))
+        return numbers or known
 
     def _dropped_numbers(self) -> set[int]:
         return {table.number for table in self.tables.tables if table.is_gone}

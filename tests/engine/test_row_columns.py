@@ -216,7 +216,7 @@ def with_schema(number: int, table: str = "t") -> bytes:
 
 def test_schemas_tell_patterns_apart_however_many_there_are():
     """Each stands in a pattern by its number, and whole where all numbers are taken; the engine forgets them with patterns."""
-    engine = RowEngine(get_format("debezium").program)
+    engine = RowEngine(get_format("debezium").program, (), b"", True)
     patterns = [engine.pattern(with_schema(number)) for number in range(300)]
     assert len({*patterns}) == 300
     assert [engine.pattern(with_schema(number)) for number in range(300)] == patterns
@@ -224,6 +224,14 @@ def test_schemas_tell_patterns_apart_however_many_there_are():
     assert len(patterns[255]) < len(with_schema(255)) // 2 < len(patterns[256])
     engine.clear()
     assert len(engine.pattern(with_schema(299))) == len(patterns[0])
+
+
+def test_patterns_that_engines_of_several_threads_share_are_the_same_in_all_of_them():
+    """Whatever each has seen before: numbers of schemas are of one engine."""
+    one, other = (RowEngine(get_format("debezium").program) for _ in range(2))
+    patterns = [one.pattern(with_schema(number)) for number in range(3)]
+    assert [other.pattern(with_schema(number)) for number in (2, 1, 0)] == patterns[::-1]
+    assert len({*patterns}) == 3
 
 
 def ordered(format: str) -> MessageTyper:

@@ -117,12 +117,15 @@ class LineTyper:
     """Writes the rows of the lines that the engine takes to a folder, and leaves the other lines to its user.
 
     `file` is the file's name; `begin` begins a piece of work and returns what waits for its result, and `ahead` is how
-    many chunks are begun before their turn.
+    many chunks are begun before their turn. Raises `ValueError` for a typer with a clock, whose engine has patterns of its
+    own.
 
     Field: `taken` (int), how many lines were taken, each of which has rows.
     """
 
     def __init__(self, typer: MessageTyper, folder: TablesFolder, *, file: str, begin: Begin, ahead: int) -> None:
+        if typer.clock is not None:
+            raise ValueError("a typer of lines has no clock")
         self._typer, self._folder, self._begin, self._ahead = typer, folder, begin, ahead
         # A place ends in the branch and the number of its line, which is one byte here.
         self._reader = LineReader(typer.new_engine, encoded_place(Arrival(file=file, line=0))[:-1])
