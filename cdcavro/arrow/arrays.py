@@ -46,7 +46,8 @@ class _NoPandas:
 def leave_pandas() -> None:
     """Keep pyarrow from importing pandas, where that is installed, for the first value that it converts.
 
-    It looks for it once in a process, and again only for what needs it.
+    It looks for it once in a process, and again only for what needs it. Call it before threads start, which would not
+    find pandas either at this moment.
     """
     finders: list[Any] = sys.meta_path
     finders.insert(0, _NoPandas)

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from threading import local
+from threading import Lock, local
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -96,6 +96,7 @@ class Connection:
         self._name, self._properties = name, {one: str(value) for one, value in properties.items()}
         # A catalog of Hive's has one connection: threads that share it take each other's answers, and wait for ever.
         self._held: local | SimpleNamespace = local() if self._is_hive else SimpleNamespace()
+        self._making = Lock()
 
     @property
     def _is_hive(self) -> bool:
@@ -109,7 +110,20 @@ class Connection:
         found: Catalog = self._held.catalog
         return found
 
-    def namespace_properties(self, name: str) -> dict[str, str]:
+    def make_namespaces(self, parts: tuple[str, ...]) -> None:
+        """Create the namespaces of a table that there are not, from the outermost on, one thread at a time.
+
+        Hive's metastore removes the folder, and all that is in it, of one that another thread has made meanwhile.
+        """
+        for end in range(1, len(parts) + 1):
+            # Some create none whose outer one is not there, and others let nobody ask for what is there.
+            if self.catalog.namespace_exists(parts[:end]):
+                continue
+            with self._making, suppress(NamespaceAlreadyExistsError):
+                if not self.catalog.namespace_exists(parts[:end]):
+                    self.catalog.create_namespace(parts[:end], self._namespace_properties(parts[end - 1]))
+
+    def _namespace_properties(self, name: str) -> dict[str, str]:
         """Return the properties of a new namespace: Hive's metastore does not know of the warehouse, as it does in Java."""
         warehouse = self._properties.get("warehouse")
         return {"location": f"{warehouse.rstrip('/')}/{name}.db"} if self._is_hive and warehouse else {}
@@ -173,12 +187,7 @@ class NativeIceberg(IcebergLake):
         namespace = self.parts(table)[:-1]
         if self.connection is not None:
             with own_errors(self.name):
-                # Some create none whose outer one is not there, and others let nobody ask for what is there.
-                for end in range(1, len(namespace) + 1):
-                    if not self.files.namespace_exists(namespace[:end]):
-                        with suppress(NamespaceAlreadyExistsError):
-                            properties = self.connection.namespace_properties(namespace[end - 1])
-                            self.files.create_namespace(namespace[:end], properties)
+                self.connection.make_namespaces(namespace)
             return
         check_separate(self, table, Look(_has, _around, _within))
         try:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -693,6 +695,23 @@ def test_a_commit_whose_answer_was_lost_and_that_was_asked_for_again_is_there_on
         patch.setattr(lake.files, call, sent_twice)
         table.append(rows)
     assert lake.table(name).read(["a"]).column("a").to_pylist() == [1]
+
+
+def test_threads_make_a_namespace_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Hive's metastore removes the folder of one that is made twice at a time, with the tables that it has by then."""
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/wh"}
+    lake = NativeIceberg("ice", is_shared=True, connection=Connection("ice", catalog))
+    made, create = [], lake.files.create_namespace
+
+    def slowly(namespace: Any, properties: Any) -> None:
+        made.append(namespace)
+        time.sleep(0.1)
+        create(namespace, properties)
+
+    monkeypatch.setattr(lake.files, "create_namespace", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lake.make_room, [TableName("shop", None, f"t{number}") for number in range(4)]))
+    assert made == [("shop",)]
 
 
 def test_a_catalog_that_does_not_answer_is_no_traceback(tmp_path: Path):
