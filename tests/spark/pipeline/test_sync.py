@@ -189,10 +189,10 @@ def test_flags_name_the_sink_and_the_registry():
         (("--report", "no/where.html", *FLAGS), "no/where.html: expected a file in an existing folder, got none"),
         (("--topic", "t", *FLAGS), "--topic is for --kafka, not for --files"),
         (FLAGS, "in: expected a file or folder, got none"),
-        (("--files", ".", *FLAGS[2:6], "--state", "flat/s"), "flat/s: expected a folder, or a place for one, got '"),
-        (("--files", ".", *FLAGS[2:4], "--delta", "flat", *FLAGS[6:]), "flat: expected a folder, or a place for one"),
+        (("--files", "full", *FLAGS[2:6], "--state", "flat/s"), "flat/s: expected a folder, or a place for one, got '"),
+        (("--files", "full", *FLAGS[2:4], "--delta", "flat", *FLAGS[6:]), "flat: expected a folder, or a place for one"),
         (
-            ("--files", ".", *FLAGS[2:4], "--avro", "flat/x/y", *FLAGS[6:]),
+            ("--files", "full", *FLAGS[2:4], "--avro", "flat/x/y", *FLAGS[6:]),
             "flat/x/y: expected a folder, or a place for",
         ),
         (("show",), "show needs --state or --config"),
@@ -202,6 +202,7 @@ def test_flags_name_the_sink_and_the_registry():
 def test_a_mistake_is_a_sentence(tmp_path: Path, arguments: tuple[str, ...], said: str):
     """Before Spark is started, and with an exit code of 2."""
     (tmp_path / "flat").touch()
+    (tmp_path / "full").mkdir()
     done = sync(*arguments, cwd=tmp_path)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr

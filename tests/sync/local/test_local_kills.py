@@ -44,7 +44,7 @@ def test_an_interrupt_within_a_batch_ends_with_a_sentence_and_the_next_run_goes_
         (said,) = [line for line in done.stderr.splitlines() if line.startswith("interrupted")]
         assert (done.returncode, "Traceback" in done.stderr) == (INTERRUPTED, False), (point, done)
         assert fullmatch(
-            r"interrupted: (no batch was done|batch \d+ was the last that was done)\."
+            r"interrupted: (no batch of this run was done|batch \d+ was the last that was done)\."
             rf" The same command resumes from there, with the state in {trial.folder}/state",
             said,
         ), (point, done)
