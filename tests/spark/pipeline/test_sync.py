@@ -190,7 +190,10 @@ def test_flags_name_the_sink_and_the_registry():
         (("--topic", "t", *FLAGS), "--topic is for --kafka, not for --files"),
         (FLAGS, "in: expected a file or folder, got none"),
         (("--files", "full", *FLAGS[2:6], "--state", "flat/s"), "flat/s: expected a folder, or a place for one, got '"),
-        (("--files", "full", *FLAGS[2:4], "--delta", "flat", *FLAGS[6:]), "flat: expected a folder, or a place for one"),
+        (
+            ("--files", "full", *FLAGS[2:4], "--delta", "flat", *FLAGS[6:]),
+            "flat: expected a folder, or a place for one",
+        ),
         (
             ("--files", "full", *FLAGS[2:4], "--avro", "flat/x/y", *FLAGS[6:]),
             "flat/x/y: expected a folder, or a place for",
