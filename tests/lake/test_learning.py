@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cdcavro.change.model import Change
+from cdcavro.change.model import Arrival, Change, replace
 from cdcavro.lake.learning import Learner, NewTables
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -70,3 +70,16 @@ def test_a_table_that_takes_the_name_of_another_has_none():
     again = canal("INSERT", [{"id": "1", "a": "1"}], id=5, table="a")
     assert marks_after(said(A, drop), said(B)) == marks_after([], said(B))
     assert marks_after(said(A, drop), said(again)) is None
+
+
+def test_a_drop_that_comes_again_may_be_any_of_those_in_its_second():
+    """It drops what each of them dropped, and not the table that was created since."""
+    learner, dropped = Learner(Tables()), []
+    texts = ["CREATE TABLE a (id int PRIMARY KEY)", "DROP TABLE a"]
+    for offset, (text, second) in enumerate([(texts[0], 1), (texts[1], 1)] * 2 + [(texts[0], 9), (texts[1], 1)]):
+        message = canal("ERASE", [], id=0, es=second * 1_000, table="a", isDdl=True, sql=text)
+        place = Arrival(topic="t", partition=0, offset=offset)
+        learned = learner.learn([replace(change, place=place) for change in said(message)])
+        dropped += learned.dropped.values()
+    assert dropped == [(0,), (1,), (0, 1)]
+    assert [table.is_gone for table in learner.tables.tables] == [True, True, False]
