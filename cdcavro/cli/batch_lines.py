@@ -37,8 +37,8 @@ _GOT: Final = ", got "
 class BatchLines:
     """Says what batches did; `page` is the file of the report on the pipeline of a state, None if none is wanted.
 
-    `called` (str) is the name of the state's folder on that page, and `hide` takes secrets out of a sentence. Batches are added in one thread, and the command ends in
-    another.
+    `called` (str) is the name of the state's folder on that page, and `hide` takes secrets out of a sentence. Batches are
+    added in one thread, and the command ends in another.
     """
 
     def __init__(

@@ -275,9 +275,9 @@ def rows_batch(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
 def group_by_table(rows: Sequence[pa.RecordBatch], reduced: Sequence[int] = ()) -> pa.Table:
     """Return rows, in batches of `ROWS`, one table behind the other; each table's in the order in which they came.
 
-    Of the tables with the numbers `reduced`, only the last change of each key and version is returned, if the current state is the
-    same without the others: a change that lacks columns needs those before it. Rows without a key stay, and so does
-    what ends all rows.
+    Of the tables with the numbers `reduced`, only the last change of each key and version is returned, if the current
+    state is the same without the others: a change that lacks columns needs those before it. Rows without a key stay, and
+    so does what ends all rows.
     """
     table = pa.Table.from_batches(rows).combine_chunks()
     if len(reduced):

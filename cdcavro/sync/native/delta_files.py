@@ -78,7 +78,8 @@ _FORGETTING: Final = ("delta.enableExpiredLogCleanup", "true")
 # Operations that leave all files as they are, and how many of the last ones are looked at.
 _OF_NO_ROWS: Final = frozenset({"SET TBLPROPERTIES", "VACUUM START", "VACUUM END"})
 _LOOKED_AT: Final = 100
-# What makes up a name that is a folder's as it is, and a text that partitions files and is written by all alike, and what the folder of rows without a value is called.
+# What makes up a name that is a folder's as it is, and a text by which all partition files alike, and what the folder of
+# rows without a value is called.
 _PLAIN_NAME: Final = re.compile("[A-Za-z0-9_]+")
 _PLAIN_VALUE: Final = re.compile("[A-Za-z0-9_.-]+")
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
