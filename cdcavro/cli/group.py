@@ -127,6 +127,28 @@ def _discard() -> None:
             os.dup2(null, stream.fileno())
 
 
+@contextmanager
+def signals_wait() -> Iterator[None]:
+    """Act on Ctrl-C and SIGTERM at the end: while a library is imported, one may be lost or become another error.
+
+    Call it in the main thread; in others it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen: list[int] = []
+    handlers = {number: signal.signal(number, lambda number, _: seen.append(number)) for number in _CODES}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in seen[:1]:
+        handler = handlers[number]
+        # To raise the signal again would count as the second one (see `second_signal_ends`).
+        handler(number, None) if callable(handler) else signal.raise_signal(number)
+
+
 _CODES: Final = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 # How long, in seconds, the first signal has to end the work before it is said what is waited for.
 _MOMENT: Final = 1.0

@@ -33,7 +33,7 @@ from cdcavro import FORMATS
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import console, main
 from cdcavro.cli.console import MAX_ROWS, Counts
-from cdcavro.cli.group import second_signal_ends
+from cdcavro.cli.group import Terminated, second_signal_ends, signals_wait
 from cdcavro.cli.options import parse_max_rejects
 from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
@@ -981,6 +981,27 @@ def test_a_place_that_cannot_be_a_folder_is_told_before_spark_starts(tmp_path, m
     )
     assert_ends(result, 2, said)
     assert_ends(run("run", "none", "--out", "out"), 2, "Error: none: expected a file or folder, got none\n")
+
+
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+def test_a_signal_waits_for_the_end_of_an_import(number, raised):
+    """It interrupts nothing before, is acted on once, and the handlers are then what they were."""
+
+    def end(*_: object) -> None:
+        raise Terminated
+
+    before = [signal.signal(signal.SIGTERM, end), signal.signal(signal.SIGINT, signal.default_int_handler)]
+    done = []
+    try:
+        with pytest.raises(raised) as found, signals_wait():
+            done.extend((signal.raise_signal(number), signal.raise_signal(number)))
+        with signals_wait():
+            done.append("imported")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
+    assert (done, found.type) == ([None, None, "imported"], raised)
 
 
 PROGRAM = """

@@ -14,7 +14,7 @@ import click
 from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.cli.commands.pipeline_state import ACTIONS, Asked
 from cdcavro.cli.console import say
-from cdcavro.cli.group import REJECTED, example, second_signal_ends
+from cdcavro.cli.group import REJECTED, example, second_signal_ends, signals_wait
 from cdcavro.cli.options import (
     LOCAL,
     check_local,
@@ -221,19 +221,20 @@ def _lineage(config: Config, pipeline: Pipeline, progress: BatchLines, *, is_onc
 def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool, check: bool) -> Pipeline | None:
     """Run a pipeline in this process, or check it; return it if it was run."""
     _check_reached(config)
-    try:
-        from cdcavro.sync.local.local_runner import Pipeline as LocalPipeline  # noqa: PLC0415  it takes a while
+    with signals_wait():
+        try:
+            from cdcavro.sync.local.local_runner import Pipeline as LocalPipeline  # noqa: PLC0415  it takes a while
 
-        if config.source.kafka or config.kafka:
-            import_module("cdcavro.sync.reading.kafka_client")
-    except ModuleNotFoundError as error:
-        raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
-
-    import_module("cdcavro.arrow.arrays").leave_pandas()
+            if config.source.kafka or config.kafka:
+                import_module("cdcavro.sync.reading.kafka_client")
+        except ModuleNotFoundError as error:
+            raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
+        import_module("cdcavro.arrow.arrays").leave_pandas()
     pipeline, redaction = config.pipeline(file, LocalPipeline), config.redaction
     _check_places(config, pipeline)
     progress.folder = pipeline.folder
-    pipeline.check_libraries()
+    with signals_wait():
+        pipeline.check_libraries()
     pipeline.check_free()
     _check_brokers(config)
     with redaction.errors():
