@@ -386,7 +386,7 @@ def test_rows_that_stand_without_their_keys_are_those_of_their_records(monkeypat
         knowledge = replace(learned, is_all=True)
         found, summary = converted(knowledge, batch_of(records))
         with monkeypatch.context() as patch:
-            patch.setattr(runs, "_is_plain", lambda _: False)
+            patch.setattr(runs, "_plain_members", lambda _: None)
             exact, own = converted(knowledge, batch_of(records))
         assert sorted(map(repr, found)) == sorted(map(repr, exact))
         assert summary["counts"] == own["counts"]
