@@ -143,10 +143,10 @@ def signals_wait() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    for number in seen[:1]:
-        handler = handlers[number]
+    for first in map(signal.Signals, seen[:1]):
+        handler = handlers[first]
         # To raise the signal again would count as the second one (see `second_signal_ends`).
-        handler(number, None) if callable(handler) else signal.raise_signal(number)
+        handler(first, None) if callable(handler) else signal.raise_signal(first)
 
 
 _CODES: Final = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}

@@ -39,6 +39,8 @@ cdef struct Ordering:
     bint has_clock
     bint is_unknown  # the lane of a message was not met yet
     bint lacks  # the last row that was written lacks columns
+    bint moves  # a row of the message moves to another key
+    bint is_moving  # that is known, and counts in the time of its lane
     Run *made  # order values of rows
     Run *head  # what those of a message begin with
     Run *file  # as it sorts
@@ -220,16 +222,15 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
         return LEFT
     if _put_integer(o.head, place[LINE].value) or (is_by_place and _put(o.head, <uint8_t>o.rank)):
         return LEFT
-    # The delete of a key that its message moves away never comes here, and everything else has a one.
-    return _put_integers(o.head, t.numbers, numbers if is_by_place else 0) or _put(o.head, 1)
+    return _put_integers(o.head, t.numbers, numbers if is_by_place else 0)
 
 
-cdef int _put_order(Typing *t) noexcept nogil:
-    """Put out the order value of the next row of a message."""
+cdef int _put_order(Typing *t, int part) noexcept nogil:
+    """Put out the order value of the next row of a message, or of the delete of a key that it moves away."""
     cdef Ordering *o = &t.order
-    if _put_bytes(o.made, o.head.out, o.head.size) or _put_integer(o.made, o.row):
+    if _put_bytes(o.made, o.head.out, o.head.size) or _put(o.made, part != MOVED_AWAY) or _put_integer(o.made, o.row):
         return LEFT
-    o.row += 1
+    o.row += part != MOVED_AWAY
     return OK
 
 
@@ -311,14 +312,16 @@ cdef int _put_time(Typing *t) noexcept nogil:
             )
     o.lane = lane
     if o.is_later:
-        return _put(o.head, <uint8_t>(5 + o.rank)) or _put_integers(o.head, t.numbers, count) or _put_integer(o.head, 0)
+        if _put(o.head, <uint8_t>(5 + o.rank)) or _put_integers(o.head, t.numbers, count):
+            return LEFT
+        return _put_integer(o.head, o.is_moving)
     if _put(o.head, <uint8_t>(5 + lane.rank)) or _put_integers(o.head, lane.numbers, lane.count):
         return LEFT
-    return _put_integer(o.head, lane.moves)
+    return _put_integer(o.head, lane.moves + (o.is_moving and not o.is_again))
 
 
 cdef void _advance(Typing *t) noexcept nogil:
-    """Let the time of a lane be that of the message whose rows were made, which moves no keys."""
+    """Let the time of a lane be that of the message whose rows were made."""
     cdef Ordering *o = &t.order
     cdef Lane *lane = o.lane
     if lane == NULL or o.is_again:
@@ -326,8 +329,10 @@ cdef void _advance(Typing *t) noexcept nogil:
     o.lane = NULL
     lane.offset, lane.line, lane.is_known, lane.is_changed = o.place[OFFSET].value, o.place[LINE].value, True, True
     if o.is_later:
-        lane.rank, lane.moves, lane.count = o.rank, 0, t.number_count if t.number_count > 0 else 0
+        lane.rank, lane.moves, lane.count = o.rank, o.is_moving, t.number_count if t.number_count > 0 else 0
         memcpy(lane.numbers, t.numbers, lane.count * sizeof(int64_t))
+    else:
+        lane.moves += o.is_moving
 
 
 cdef Lane *_new_lane(Ordering *o) noexcept nogil:

@@ -85,6 +85,7 @@ cdef struct Pattern:
     uint8_t op
     bint bare_transaction  # an empty transaction is none
     int64_t latest  # the greatest first number of its messages
+    bint splits  # an update that moves a row to another key becomes a delete and an insert
     bint fills  # columns that the row after a change does not have are null
     Py_ssize_t weight
     int32_t *index  # of cells by name, an open table
@@ -378,6 +379,7 @@ cdef void _fill(Pattern *p, tuple parts, program):
     p.order, p.phase, p.is_batched = program.order, program.phase, program.is_batched
     p.op, p.bare_transaction, p.weight = program.operation, program.is_empty_none, program.weight
     p.fills, p.latest = program.fills_absent, program.latest
+    p.splits = program.is_split and p.op == 117 and p.key_count > 0 and key == same
     p.index_room = 8
     while p.index_room < <uint32_t>(2 * p.count + 1):
         p.index_room *= 2

@@ -151,13 +151,18 @@ cdef class RowEngine(Engine):
         cdef Typing *t = &self.typing
         cdef Py_ssize_t keys = t.keys.size, payloads = t.payloads.size, made = t.made_count, orders = t.order.made.size
         cdef int64_t count
-        t.most_absent = 0
-        if (self._take_lines(start, size, number) if t.is_lined else self._take_one(start, size, number)) == OK:
-            count = t.line_row if t.is_lined else t.made_count - made
-            if t.made_count > made and (count == 1 or count * t.most_absent <= MOST_ABSENT):
-                return OK
-        t.keys.size, t.payloads.size, t.made_count, t.order.made.size = keys, payloads, made, orders
-        return LEFT
+        t.order.is_moving = False
+        while True:
+            t.most_absent, t.order.moves = 0, False
+            if (self._take_lines(start, size, number) if t.is_lined else self._take_one(start, size, number)) == OK:
+                count = t.line_row if t.is_lined else t.made_count - made
+                if t.made_count > made and (count == 1 or count * t.most_absent <= MOST_ABSENT):
+                    return OK
+            t.keys.size, t.payloads.size, t.made_count, t.order.made.size = keys, payloads, made, orders
+            if t.order.is_moving or not t.order.moves:
+                return LEFT
+            # All rows of the message have another time in its lane then.
+            t.order.is_moving = True
 
     cdef int _take_one(self, const uint8_t *start, Py_ssize_t size, int32_t number) noexcept nogil:
         cdef Typing *t = &self.typing
@@ -176,17 +181,18 @@ cdef class RowEngine(Engine):
         cdef const uint8_t *at = start
         cdef const uint8_t *end = start + size
         cdef const uint8_t *stop
-        cdef Py_ssize_t common = 0, made
+        cdef Py_ssize_t common = 0
+        cdef uint64_t row
         t.line_row = 0
         while at < end:
             stop = <const uint8_t *>memchr(at, NEWLINE, end - at)
             if stop == NULL:
                 return LEFT
-            made, t.common = t.made_count, COMMON_OF_MARK
+            row, t.common = t.row, COMMON_OF_MARK
             if stop > at and self._take_one(at, stop - at, number):
                 return LEFT
             common = t.common if at == start else common
-            t.line_row += t.made_count - made if stop > at else 1
+            t.line_row += <int64_t>(t.row - row) if stop > at else 1
             at = stop + 1
         if t.line_row > MOST_ROWS or (t.line_row > 1 and t.line_row > (4 << 20) // common):
             return LEFT
@@ -277,13 +283,15 @@ cdef class RowEngine(Engine):
     def taken(self):
         """Return the rows of columns that were made since the last time, as columns themselves.
 
-        The index of the message and the number of the pattern of each row, as 32-bit integers; a bit for each row that
-        has a key; where each key ends, from 0 on, and the keys; where each payload ends, and the payloads. If they are
-        ordered, then where each order value ends, and the order values; a bit for each row that lacks columns.
+        The index of the message and the number of the pattern of each row, as 32-bit integers, the latter greater by
+        the number of all patterns for the delete of a key that an update moves away, and by twice that for the insert;
+        a bit for each row that has a key; where each key ends, from 0 on, and the keys; where each payload ends, and
+        the payloads. If they are ordered, then where each order value ends, and the order values; a bit for each row
+        that lacks columns.
         """
         cdef Typing *t = &self.typing
         self._alone()
-        made = _made_rows(t) + _made_orders(t) if t.order.is_asked else _made_rows(t)
+        made = _made_rows(t, <int32_t>len(self.kept)) + (_made_orders(t) if t.order.is_asked else ())
         t.keys.size = t.payloads.size = t.made_count = t.order.made.size = 0
         self._shrink_all()
         return made
@@ -313,7 +321,7 @@ cdef class RowEngine(Engine):
         for i in range(before, t.made_count):
             made = t.made + i
             row = (
-                made.pattern,
+                made.pattern + made.part * <int>len(self.kept),
                 PyBytes_FromStringAndSize(<const char *>t.keys.out + key, made.key - key) if made.is_keyed else None,
                 PyBytes_FromStringAndSize(<const char *>t.payloads.out + payload, made.payload - payload),
             )
@@ -337,8 +345,8 @@ cdef class RowEngine(Engine):
             _shrink(self.typing.payloads)
 
 
-cdef tuple _made_rows(Typing *t):
-    """Return the rows that were made as columns."""
+cdef tuple _made_rows(Typing *t, int32_t known):
+    """Return the rows that were made as columns; so many patterns are known."""
     cdef Py_ssize_t count = t.made_count, i
     cdef bytes messages = PyBytes_FromStringAndSize(NULL, count * sizeof(int32_t))
     cdef bytes patterns = PyBytes_FromStringAndSize(NULL, count * sizeof(int32_t))
@@ -357,7 +365,8 @@ cdef tuple _made_rows(Typing *t):
     for i in range(count):
         made = t.made + i
         memcpy(message + 4 * i, &made.message, 4)
-        memcpy(pattern + 4 * i, &made.pattern, 4)
+        end = made.pattern + made.part * known
+        memcpy(pattern + 4 * i, &end, 4)
         end = <int32_t>made.key
         memcpy(key + 4 * i + 4, &end, 4)
         end = <int32_t>made.payload

@@ -56,6 +56,8 @@ class RowProgram:
     operation: int = 0
     # Whether an empty transaction is none.
     is_empty_none: bool = False
+    # Whether the engine may make a delete and an insert of an update that moves a row to another key.
+    is_split: bool = False
     # Whether columns that the row after a change does not have are null.
     fills_absent: bool = False
     # What orders the changes: 0 for a full load, 1 for numbers, 2 for arrival; and the first byte of their order

@@ -1,6 +1,10 @@
 # Messages as typed rows: of each message its pattern, of each pattern the table, and of each row its key and envelope.
 
 
+cdef enum:  # which row a change becomes: its only one, or one of the two that an update of a key becomes
+    WHOLE_CHANGE, MOVED_AWAY, MOVED_HERE
+
+
 cdef struct MadeRow:
     int32_t message
     int32_t pattern
@@ -9,6 +13,7 @@ cdef struct MadeRow:
     bint is_keyed
     Py_ssize_t order
     bint lacks  # columns of the row after the change
+    int part  # of an update that moves a key
 
 cdef struct Typing:  # the state of turning messages into rows
     Run *run
@@ -278,7 +283,7 @@ cdef int _put_place(Typing *t, const Pattern *p) noexcept nogil:
     return OK
 
 
-cdef int _put_source(Typing *t, const Pattern *p, int64_t row) noexcept nogil:
+cdef int _put_source(Typing *t, const Pattern *p, uint8_t op, int64_t row) noexcept nogil:
     """Put out where and when a change was made, what it did, and when its message was."""
     cdef Run *o = t.payloads
     cdef const Slot *transaction = t.slots + TRANSACTION
@@ -316,7 +321,7 @@ cdef int _put_source(Typing *t, const Pattern *p, int64_t row) noexcept nogil:
         return LEFT
     if _put_place(t, p) or _put(o, 2) or _put_long(o, row):
         return LEFT
-    return _put(o, 2) or _put(o, p.op) or _put_times(o, t.has_system, t.system)
+    return _put(o, 2) or _put(o, op) or _put_times(o, t.has_system, t.system)
 
 
 cdef void _keep_key(Typing *t, const Pattern *p) noexcept nogil:
@@ -327,19 +332,63 @@ cdef void _keep_key(Typing *t, const Pattern *p) noexcept nogil:
             t.before[p.key[i]] = t.after[p.key[i]]
 
 
-cdef int _put_row(Typing *t, Pattern *p, int values, int64_t number, bint has_before, bint has_after) noexcept nogil:
-    """Put out the key and the envelope of a row, whose tokens were taken."""
-    cdef const Token *tokens = t.before if has_before else t.after
+cdef int _compare_keys(const Typing *t, const Pattern *p, bint *is_same) noexcept nogil:
+    """Say whether the rows before and after an update have the same values in the key; stop if one lacks some."""
     cdef int i
+    is_same[0] = True
+    for i in range(p.same_count):
+        if t.before[p.same[i]].row != t.row or t.after[p.same[i]].row != t.row:
+            return LEFT
+        if not _is_equal(t.before + p.same[i], t.after + p.same[i]):
+            is_same[0] = False
+    return OK
+
+
+cdef int _make_row(
+    Typing *t, Pattern *p, int32_t message, int values, int64_t number, bint has_before, bint has_after
+) noexcept nogil:
+    """Append a row whose tokens were taken, or two if an update moves it to another key."""
+    cdef bint is_same
     if t.number_count > 0 and t.numbers[0] > p.latest:
         return LEFT
     if has_before and has_after:
         _keep_key(t, p)
-        for i in range(p.same_count):
-            if t.before[p.same[i]].row != t.row or t.after[p.same[i]].row != t.row:
-                return LEFT
-            if not _is_equal(t.before + p.same[i], t.after + p.same[i]):
-                return LEFT
+        if _compare_keys(t, p, &is_same):
+            return LEFT
+        if not is_same:
+            return _make_moved(t, p, message, values, number)
+    return _put_row(t, p, values, number, has_before, has_after, p.op) or _note_row(t, p, message, WHOLE_CHANGE)
+
+
+cdef int _make_moved(Typing *t, Pattern *p, int32_t message, int values, int64_t number) noexcept nogil:
+    """Append the delete of a key and the insert of another; stop if values are the same but for how they are spelled.
+
+    What the row before the update alone has belongs to the insert, too, if it is certain, so that row is to be whole.
+    """
+    cdef Py_ssize_t start = t.keys.size, middle
+    cdef int i
+    if not (t.order.is_asked and p.splits):
+        return LEFT
+    t.order.moves = True
+    if not t.order.is_moving:
+        return LEFT
+    for i in range(p.count):
+        if p.cells[i].op != OP_GONE and t.after[i].row != t.row:
+            return LEFT
+    if _put_row(t, p, values, number, True, False, 100) or _note_row(t, p, message, MOVED_AWAY):
+        return LEFT
+    middle = t.keys.size
+    if _put_row(t, p, values, number, False, True, 99) or _note_row(t, p, message, MOVED_HERE):
+        return LEFT
+    i = t.keys.size - middle == middle - start and memcmp(t.keys.out + start, t.keys.out + middle, middle - start) == 0
+    return LEFT if i else OK
+
+
+cdef int _put_row(
+    Typing *t, Pattern *p, int values, int64_t number, bint has_before, bint has_after, uint8_t op
+) noexcept nogil:
+    """Put out the key and the envelope of a row, whose tokens were taken."""
+    cdef const Token *tokens = t.before if has_before else t.after
     if p.key_count >= 0 and _put_key(t, p, values, tokens):
         return LEFT
     if _put(t.payloads, 2 if has_before else 0):
@@ -350,7 +399,7 @@ cdef int _put_row(Typing *t, Pattern *p, int values, int64_t number, bint has_be
         return LEFT
     if has_after and _put_image(t, p, values, t.after, t.before if has_before else NULL, t.starts):
         return LEFT
-    return _put_source(t, p, number)
+    return _put_source(t, p, op, number)
 
 
 # All rows of a message.
@@ -403,7 +452,7 @@ cdef int _type_row(Typing *t, Pattern *p, int32_t message) noexcept nogil:
             return LEFT
     if t.key_count and _keys_agree(t, p, t.after if has_after else t.before):
         return LEFT
-    return _put_row(t, p, values, 0, has_before, has_after) or _note_row(t, p, message)
+    return _make_row(t, p, message, values, 0, has_before, has_after)
 
 
 cdef int _type_rows(Typing *t, Pattern *p, int32_t message) noexcept nogil:
@@ -441,9 +490,7 @@ cdef int _type_rows(Typing *t, Pattern *p, int32_t message) noexcept nogil:
         has_old = False
         if i < left and _take_old(t, p, &old, values, &has_old):
             return LEFT
-        if _put_row(t, p, values, t.line_row + i, p.before == ROWS or has_old, p.before != ROWS):
-            return LEFT
-        if _note_row(t, p, message):
+        if _make_row(t, p, message, values, t.line_row + i, p.before == ROWS or has_old, p.before != ROWS):
             return LEFT
     return OK
 
@@ -469,9 +516,9 @@ cdef int _take_old(Typing *t, Pattern *p, const uint8_t **at, int values, bint *
     return _take_image(t, p, start + 1, at[0], values, t.before)
 
 
-cdef int _note_row(Typing *t, const Pattern *p, int32_t message) noexcept nogil:
+cdef int _note_row(Typing *t, const Pattern *p, int32_t message, int part) noexcept nogil:
     cdef MadeRow *made
-    if t.order.is_asked and _put_order(t):
+    if t.order.is_asked and _put_order(t, part):
         return LEFT
     if t.made_count == t.made_room:
         made = <MadeRow *>realloc(t.made, (2 * t.made_room + 16) * sizeof(MadeRow))
@@ -482,7 +529,7 @@ cdef int _note_row(Typing *t, const Pattern *p, int32_t message) noexcept nogil:
     made = t.made + t.made_count
     made.message, made.pattern, made.is_keyed = message, p.number, p.key_count >= 0
     made.key, made.payload, made.order = t.keys.size, t.payloads.size, t.order.made.size
-    made.lacks = t.order.lacks and p.after != FIXED
+    made.lacks, made.part = t.order.lacks and p.after != FIXED and part != MOVED_AWAY, part
     t.made_count += 1
     return OK
 
@@ -774,6 +821,4 @@ cdef int _type_change(Typing *t, Pattern *p, int32_t message) noexcept nogil:
         return LEFT
     if has_after and (_take_whole_image(t, p, t.slots + p.after, t.after) or _lacks_too_much(t, p, t.after)):
         return LEFT
-    if _put_row(t, p, t.run.code[image.node].a[0], t.number, has_before, has_after):
-        return LEFT
-    return _note_row(t, p, message)
+    return _make_row(t, p, message, t.run.code[image.node].a[0], t.number, has_before, has_after)

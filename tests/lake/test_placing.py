@@ -134,7 +134,7 @@ def test_rows_are_those_of_typed_rows_wherever_batches_are_cut(format, seed):
 @compiled
 @pytest.mark.parametrize("format", ROW_FORMATS)
 def test_most_rows_of_the_second_reading_are_made_by_the_engine(format):
-    """A test of equality alone would pass if it left everything; halves, moved keys and statements are left."""
+    """A test of equality alone would pass if it left everything; halves and statements are left."""
     placer = Placer(format, learned(format))
     for base in (0, 1000):
         messages = [(one, Arrival(topic="t", partition=0, offset=base + i)) for i, one in enumerate(shop(format))]
@@ -300,12 +300,59 @@ def test_rows_of_one_message_are_in_its_order():
 
 
 def test_a_moved_key_counts_for_what_comes_behind_it_in_its_lane():
-    """The engine leaves the message that moves, and knows of it; a later time begins to count anew."""
+    """Whether the engine makes its rows or leaves it; a later time begins to count anew."""
     move = [{"id": "9"}]
     messages = [canal(1000, 1), canal(2000, 2, offset=1), canal(2000, 3, offset=2, old=move), canal(1500, 4, offset=3)]
     messages += [canal(2000, 5, offset=4), canal(2000, 6, offset=5, old=move), canal(2000, 7, offset=6)]
     assert placed_as_exactly(messages).clock.state[0][2:] == [2, [2000, 1], 2]
     assert placed_as_exactly([*messages, canal(3000, 8, offset=7)]).clock.state[0][2:] == [2, [3000, 1], 0]
+
+
+@compiled
+def test_the_engine_makes_the_delete_and_the_insert_of_a_moved_key():
+    """Beside rows that stay, with the times of their lane; what is only spelled otherwise goes the exact way."""
+    olds = [{"id": "9"}, {"id": "8", "v": "b"}, {"v": "b"}, {}]
+    known = [
+        canal(1000, 1),
+        canal(1000, 1, offset=1, old=[{"v": "b"}]),
+        canal(1000, 1, 2, offset=2, old=[{"v": "b"}] * 2),
+    ]
+    messages = [canal(1000, 3, 4, offset=3 + i, old=[olds[i % 4], olds[i // 4 % 4]]) for i in range(16)]
+    placer = placed_as_exactly([*known, *messages])
+    rows, taken = rows_in(placer.of_batch(batch_of([canal(5000, 3, offset=20, old=[{"id": "9"}])])).rows), placer.taken
+    assert [row[2] for row in rows] == ["d", "c"]
+    assert placer.taken == taken
+    assert taken > 2 * len(messages)
+    spelled = [canal(6000, 3, offset=21 + i, old=[{"id": text}]) for i, text in enumerate(("03", "+3", "3"))]
+    placed_as_exactly([*known, *messages, *spelled])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_with_moved_keys_are_those_of_typed_rows(seed):
+    """Any number of rows, keys that are null, missing or spelled otherwise, rows that lack columns, times that go back."""
+    random, messages = Random(seed), [canal(1000, 1), canal(1000, 1, offset=1, old=[{"v": "b"}])]
+    olds = [
+        None,
+        {},
+        {"v": "b"},
+        {"id": "7"},
+        {"id": "7"},
+        {"id": "8", "v": None},
+        {"id": "03"},
+        {"id": None},
+        {"id": "x"},
+    ]
+    for i in range(400):
+        ids = [random.randrange(5) for _ in range(random.choice((1, 1, 2, 3)))]
+        old = [random.choice(olds) for _ in ids] if random.random() < 0.8 else None
+        text, place = canal(
+            random.choice((1000, 2000, 3000)), *ids, offset=2 + i - random.choice((0, 0, i % 2)), old=old
+        )
+        if random.random() < 0.1:
+            text = text.replace(b', "v": "a"}', b"}", 1)
+        messages.append((text, replace(place, partition=i % 2)))
+    placer = placed_as_exactly(messages)
+    assert not COMPILED or placer.taken > 300
 
 
 def test_a_message_at_the_place_of_the_last_has_its_time():

@@ -204,7 +204,7 @@ class MessageTyper:
         if rows is None:
             return None
         self.taken += 1
-        patterns = self._known
+        patterns = self._patterns()
         if self._turn != turn or turn % 2:
             raise RuntimeError("one thread at a time may use a MessageTyper, and another does")
         return [TypedPayload(*patterns[number], key, payload) for number, key, payload, *_ in rows]
@@ -290,10 +290,20 @@ class MessageTyper:
         return end, is_full
 
     def pop_rows(self) -> tuple[list[tuple[Table, TableSchema, str]], RowBuffers]:
-        """Return the table, version and operation of each pattern, and the rows that wait, as `RowEngine.taken`."""
+        """Return the table, version and operation of each number of a pattern, and the rows that wait.
+
+        Both are as in `RowEngine.taken`.
+        """
         rows = self._engine.taken()
         self.taken += len(rows[0]) // 4
-        return self._known, rows
+        return self._patterns(), rows
+
+    def _patterns(self) -> list[tuple[Table, TableSchema, str]]:
+        """Return the table, version and operation of each number that the engine gives a pattern."""
+        if self.clock is None:
+            return self._known
+        moved = [(table, schema, op) for op in ("DELETE", "INSERT") for table, schema, _ in self._known]
+        return [*self._known, *moved]
 
     def _expected_row(self, typed: TypedChange) -> tuple[object, ...]:
         """Return what the engine must make of a row of the pattern that was learned last."""
@@ -347,6 +357,9 @@ class MessageTyper:
         latest = self._tables.last_number(table, change)
         if program is not None and latest is not None:
             program.latest = max(MIN_LONG, min(latest, MAX_LONG))
+        if program is not None:
+            # Under its new key, a row would lack the values of columns that may still be there.
+            program.is_split = not table.unexplained.dropped
         return None if program is None else self._fill_program(program, writer, completed, position)
 
     def _is_clear(self, message: bytes, change: Change, _completed: Change) -> bool:
