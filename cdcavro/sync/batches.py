@@ -362,7 +362,8 @@ class Batches:
         # What the state does not say the next run may name otherwise: no table gets its name later in the batch.
         for number in self._with_rows(outcomes):
             with suppress(SchemaError):
-                self._names.name(tables[number], tables)
+                first = outcomes.tables.get(number, {}).get("first")
+                self._names.name(tables[number], tables, first)
         return [tables[one] for one in sorted(outcomes.tables)]
 
     def _with_rows(self, outcomes: Outcomes) -> list[int]:

@@ -137,6 +137,7 @@ class TaskFacts:
         kinds_of_rows = pa.table(
             {
                 "number": rows.column("number"),
+                "version": rows.column("version"),
                 "operation": rows.column("operation"),
                 "begin": pc.binary_slice(order, 0, _BEGIN),
                 "keyless": rows.column("key").is_null(),
@@ -152,6 +153,7 @@ class TaskFacts:
             facts["ops"][operation] = facts["ops"].get(operation, 0) + count
             facts["begins"] = sorted({*facts["begins"], begin})
             if operation not in _ENDS:
+                facts["first"] = min(kind["version"], facts.get("first", kind["version"]))
                 facts["keyless"] += count if kind["keyless"] else 0
                 facts["partial"] += count if kind["lacks"] and operation != DELETE else 0
         ends = rows.filter(pc.is_in(rows.column("operation"), pa.array(_ENDS)))

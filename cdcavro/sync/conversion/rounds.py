@@ -259,3 +259,5 @@ def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:
     whole["keyless"] += facts["keyless"]
     whole["topics"] = sorted({*whole.get("topics", ()), *facts["topics"]})
     whole["late"] = whole.get("late", 0) + facts["late"]
+    if "first" in facts:
+        whole["first"] = min(facts["first"], whole.get("first", facts["first"]))

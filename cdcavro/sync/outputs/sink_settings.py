@@ -356,12 +356,16 @@ class LakeNames:
         for number, name in self.names.items():
             self._numbers.setdefault(caseless_name(name), []).append(number)
 
-    def name(self, table: Table, tables: Sequence[Table]) -> TableName:
-        """Return the name of a table in the lake. Raises `SchemaError` for one to which the template gives none."""
+    def name(self, table: Table, tables: Sequence[Table], first: int | None = None) -> TableName:
+        """Return the name of a table in the lake. Raises `SchemaError` for one to which the template gives none.
+
+        It comes from the name that the table had in its version `first`, which is that of its first rows, however
+        batches are cut; the newest if that is not known.
+        """
         known = self.names.get(table.number)
         if known is not None:
             return known
-        source = table.schema.table
+        source = next((one.table for one in table.versions if one.version == first), table.schema.table)
         name = self._free(source, tables)
         if self._routes.target(source).is_shard:
             self.shards[table.number] = self._free_shard(source, name, tables)

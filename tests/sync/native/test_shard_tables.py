@@ -21,7 +21,8 @@ from cdcavro.lake.lakes import HISTORY, SOFT
 from cdcavro.lake.sql_statements import KEY, OPERATION, SHARD, UNPARSED
 from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
 from cdcavro.sync.native.shard_tables import ShardTable
-from cdcavro.sync.pipeline import pause, reset
+from cdcavro.sync.pipeline import lake_names, pause, reset
+from cdcavro.table.ddl.steps import TableName
 from support import local_kills
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
@@ -80,6 +81,20 @@ class Shards:
     def names(self) -> list[str]:
         """The columns of the lake table that are none of this project's own."""
         return sorted(one.name for one in self.job.table(LAKE).columns())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 2)])
+def test_a_shard_that_is_renamed_is_where_its_first_row_is(tmp_path: Path, kind: str, cuts: tuple[int, ...]):
+    """However messages fall into batches."""
+    shards = Shards(tmp_path, kind)
+    sent = [shards.row(ONE, id="1"), shards.sql(ONE, "RENAME TABLE orders TO orders_old"), shards.row(TWO, id="1")]
+    sent.append(shards.row("shop_1.orders_old", id="2"))
+    for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True):
+        shards.run(*sent[start:end])
+    assert shards.rows("id") == [(ONE, 1), (ONE, 2), (TWO, 1)]
+    assert {*lake_names(tmp_path / "state").names.values()} == {TableName("shop", None, "orders")}
 
 
 @pytest.mark.slow
