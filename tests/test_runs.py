@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,49 @@ def test_pytest_alone_draws_few_sets_of_parameters_and_what_is_named_runs_whole(
         assert run(FEW, *named, alone=True).parseoutcomes() == {"passed": 11}
     monkeypatch.setenv("CDCAVRO_BUILD", "compiled")
     assert run(FEW, alone=True).parseoutcomes() == {"passed": 11}
-    assert run(FEW, "tests", "--sets", "1").parseoutcomes() == {"passed": 2, "deselected": 9}
+    assert run(FEW, "tests", "--sets", "1").parseoutcomes() == {"passed": 2}
+    for number in (0, 8):
+        assert run(FEW, f"tests/test_them.py::test_many[{number}]", "--sets", "1").parseoutcomes() == {"passed": 1}
+
+
+def test_sets_are_drawn_among_those_that_other_options_leave(run):
+    """Whatever the marks of the others are: a function has as many sets as it may have."""
+    code = """
+    import pytest
+    SLOW = [pytest.param(number, marks=pytest.mark.slow) for number in range(9)]
+
+    @pytest.mark.parametrize("number", [*SLOW, 10, 11, 12])
+    def test_it(number): pass
+    """
+    for marks in ("not slow", "slow", ""):
+        assert run(code, "tests", "-m", marks, "--sets", "2", "--seed", "a").parseoutcomes()["passed"] == 2
+
+
+def test_what_runs_whole_elsewhere_is_quick_and_few_here(run, pytester):
+    """Below the path that is named; the header says so, and with what seed the same ones run again."""
+    code = """
+    import pytest
+
+    @pytest.mark.slow
+    def test_slow(): pass
+
+    @pytest.mark.parametrize("number", range(9))
+    def test_many(number): pass
+    """
+    pytester.makepyfile(**{"tests/there/test_there": code, "tests/test_there_too": code})
+    result = run(FEW, "tests", "--quick", "tests/there", "-v")
+    result.stdout.fnmatch_lines(
+        ["*none that is slow, and at most 2 sets of * of tests/there; the same again with --seed*"]
+    )
+    ran = re.findall(r"(\w+)\.py::(test_\w+)", result.stdout.str())
+    assert Counter(ran) == {
+        ("test_there", "test_many"): 2,
+        ("test_there_too", "test_slow"): 1,
+        ("test_there_too", "test_many"): 9,
+        ("test_them", "test_many"): 9,
+        ("test_them", "test_two"): 2,
+    }
+    assert run(FEW, "--quick", "tests/gone").ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_every_test_is_drawn_by_some_seed_and_a_fraction_is_as_large_as_it_says():

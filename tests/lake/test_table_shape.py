@@ -390,6 +390,7 @@ def test_a_column_whose_new_type_cannot_part_the_table_keeps_its_values(
     assert made.rows("d.t", "id", "a") == [(1, value), (2, value), (3, value)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["a:b", "a/../b"])
 def test_rows_wait_where_folders_of_partitions_could_not_be_read_again(job: Callable[..., LocalJob], column: str):
     """No table is made, and a rename leads there only where files of partitions are in folders that have no such names."""

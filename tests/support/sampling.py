@@ -2,8 +2,9 @@
 
 `--sample slow=0.25,jvm=0.05` runs a quarter of the tests that are slow and a twentieth of those that start Java, and others
 each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, and
-`pytest` alone, which names no test and no file, two: a developer has a minute. Whatever is named runs whole, and so does all
-in tox where it does not say otherwise.
+`pytest` alone, which names no test and no file, two: a developer has a minute. Of the tests below the path of `--quick`,
+those run that `pytest` alone would run, as another environment runs them whole. Whatever is named runs whole, and so does
+all in tox where it does not say otherwise.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import hashlib
 import os
 import secrets
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -39,6 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--sets", type=int, metavar="N", help="run at most so many sets of parameters of each function")
     group.addoption(
+        "--quick",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help=f"of the tests below this path, run none that is slow, and at most {_FEW} sets of parameters of each function",
+    )
+    group.addoption(
         "--seed", metavar="TEXT", help="what the sample is drawn by; a new one each time if it is not given"
     )
 
@@ -58,6 +68,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_SETS] = str(few)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse a path of `--quick` that leads nowhere, of which all tests would run."""
+    config = session.config
+    if missing := [path for path in config.option.quick if not (config.rootpath / path).exists()]:
+        raise pytest.UsageError(f"--quick: expected files and folders, got {', '.join(missing)}, which are not there")
+
+
 def _is_everybodys(config: pytest.Config) -> bool:
     """Return whether this is `pytest` alone: no test, no file, no format, and not in tox."""
     options = config.option
@@ -70,7 +87,33 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     drawn = [f"{fraction:.0%} of the tests marked {kind}" for kind, fraction in config.option.sample.items()]
     if few := os.environ[_SETS]:
         drawn.append(f"at most {few} sets of parameters of each function")
+    if quick := config.option.quick:
+        drawn.append(
+            f"none that is slow, and at most {_FEW} sets of parameters of each function, of {', '.join(quick)}"
+        )
     return f"sample: {', '.join(drawn)}; the same again with --seed {os.environ[_SEED]}" if drawn else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make no test of a set of parameters that is left out anyway: most of what collecting costs is making tests.
+
+    Of sets that differ in their marks, so many of each kind are made: by the marks, others are left out later.
+    """
+    yield
+    if (few := os.environ[_SETS]) and not _names_sets(metafunc.config):
+        kinds: dict[frozenset[str], list[tuple[float, int]]] = defaultdict(list)
+        for place, call in enumerate(metafunc._calls):
+            number = drawing(os.environ[_SEED], f"{metafunc.definition.nodeid}[{call.id}]")
+            kinds[frozenset(mark.name for mark in call.marks)].append((number, place))
+        drawn = sorted(place for kind in kinds.values() for _, place in sorted(kind)[: int(few)])
+        metafunc._calls[:] = [metafunc._calls[place] for place in drawn]
+
+
+def _names_sets(config: pytest.Config) -> bool:
+    """Return whether what is run is chosen by the names of tests, so that all must be there to choose from."""
+    options = config.option
+    return bool(options.keyword or options.format or any("::" in argument for argument in config.args))
 
 
 @pytest.hookimpl(trylast=True)
@@ -78,6 +121,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what is not drawn."""
     seed, few = os.environ[_SEED], os.environ[_SETS]
     kept = [item for item in items if drawing(seed, item.nodeid) < _fraction(config, item)]
+    if quick := [config.rootpath / path for path in config.option.quick]:
+        kept = _quick_ones(kept, quick, seed)
     if few:
         kept = _few_sets(kept, seed, int(few))
     if len(kept) < len(items):
@@ -90,6 +135,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _fraction(config: pytest.Config, item: pytest.Item) -> float:
     kind = next(filter(item.get_closest_marker, _KINDS), None)
     return config.option.sample.get(kind, 1.0)
+
+
+def _quick_ones(items: list[pytest.Item], paths: list[Path], seed: str) -> list[pytest.Item]:
+    """Return the tests of which those below the paths are quick and few, in their order."""
+    below = [item for item in items if any(item.path.is_relative_to(path) for path in paths)]
+    left = set(below) - {*_few_sets([item for item in below if not item.get_closest_marker("slow")], seed, _FEW)}
+    return [item for item in items if item not in left]
 
 
 def _few_sets(items: list[pytest.Item], seed: str, count: int) -> list[pytest.Item]:
