@@ -241,7 +241,8 @@ class Placing:
         does, and `OrderError` as `Clock.time` does; then nothing of the message is placed.
         """
         pairs = [
-            (change, write_change(self._tables, change, self._has_state)) for change in self.at_place(changes, place)
+            (change, write_change(self._tables, change, self._has_state, message))
+            for change in self.at_place(changes, place)
         ]
         rows = rows_of_message(pairs, self._clock, self._dropped)
         if alike != b"":

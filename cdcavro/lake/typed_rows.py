@@ -21,6 +21,7 @@ from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.table.ddl.contents import empties
 from cdcavro.table.table_names import spelled_as
 from cdcavro.table.writing.table_writer import OPERATIONS, WHOLE_ROWS
+from cdcavro.wire.marked_members import key_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -86,12 +87,15 @@ def rows_of_message(
     return rows
 
 
-def write_change(tables: Tables, change: Change, has_state: HasState | None = None) -> list[TypedChange]:
+def write_change(
+    tables: Tables, change: Change, has_state: HasState | None = None, message: bytes = b""
+) -> list[TypedChange]:
     """Return what `Tables.write` makes of a change that is learned; nothing if the change is no row.
 
     Raises as `Tables.find` and `Tables.write` do, and of a table that `has_state`, as `check_whole` does, and
     `StructureError` for a row with NULL in its key: all such rows would be one; and for one that states another key than
-    its table has: rows of several such keys might be one.
+    its table has: rows of several such keys might be one. `message` is the change's, if it is known: the last error
+    names the member of it that states the key.
     """
     own = change
     if change.half is not None:
@@ -103,7 +107,9 @@ def write_change(tables: Tables, change: Change, has_state: HasState | None = No
             expected = (
                 f"the key of {_label(one)}, {_listed(one.schema.key_names)}: under another one, rows could be confused"
             )
-            raise StructureError(expected, _listed(change.key or ()), pointer="/key", format=change.source.format)
+            format = change.source.format
+            pointer = "/key" if format is None else key_pointer(format, message)
+            raise StructureError(expected, _listed(change.key or ()), pointer=pointer, format=format)
         nulls = _nulls_of_key(one)
         is_put = change.op == "UPDATE" and one.change.op == "INSERT"
         if (nulls or is_put) and has_state is not None and has_state(one.table):

@@ -128,9 +128,9 @@ MEANINGS: Final = {
 
 `row`, `old` and `transaction else` are as among the parts; of a statement there is no row. `whole row` is the row after
 a change, and of a delete the row before it; `before` beside it has what is stated of the row before an update. `key` are
-the names of its columns. `row of position` is the number of a row among those that share a position; the last of them
-has none. `full name` has the names of database, schema and table with dots between them; of two names the first is the
-database.
+the names of its columns, or what says of each column whether it belongs to it. `row of position` is the number of a row
+among those that share a position; the last of them has none. `full name` has the names of database, schema and table
+with dots between them; of two names the first is the database.
 """
 
 

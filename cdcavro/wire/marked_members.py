@@ -1,4 +1,4 @@
-"""Marked members: the operation and the version that a message states, in the members that its wire schema marks.
+"""Marked members: what the members that a wire schema marks state, as the operation and the version of a message.
 
 A version is remarked on only if the format's documents do not describe it.
 """
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from cdcavro.errors import shown
+from cdcavro.exact.jsontext import escape
 from cdcavro.exact.jsonvalues import ABSENT, at, string_at
 from cdcavro.exact.numbers import plain_text
 from cdcavro.wire.attributes import field_rule, marked_paths, member_path
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.kafka import VALUE, is_kafka_record
+from cdcavro.wire.kafka import KEY, VALUE, is_kafka_record
 
 if TYPE_CHECKING:
     from cdcavro.wire.attributes import FieldRule
@@ -64,6 +65,29 @@ def operation_paths(format: str) -> list[tuple[str, ...]]:
     return [tuple(field.name for field in path) for path, _ in marked_paths(get_format(format).envelope, "operation")]
 
 
+def key_pointer(format: str, message: bytes = b"") -> str:
+    """Return the JSON pointer to the member of a message that says which columns are the key of a row.
+
+    That is the one of the format, or, if the message has none, the key of the Kafka record around it. Without a message
+    it is that of a message that stands alone.
+
+    >>> key_pointer("maxwell"), key_pointer("debezium")
+    ('/primary_key_columns', '/key')
+    >>> key_pointer("maxwell", b'{"topic":"t","key":{"pk.id":1},"value":{"type":"insert"}}')
+    '/key'
+    """
+    declared, names = get_format(format), _names_of_key(format)
+    try:
+        line = msgspec.json.decode(message) if message else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        line = None
+    own = declared.message_in(line) if type(line) is dict else None
+    if not names or (own is not None and at(own, *names) is None):
+        return f"/{KEY}"
+    above = () if own is None or own is line else (VALUE,)
+    return "".join(f"/{escape(name)}" for name in (*above, *names))
+
+
 def version_note(lines: bytes, format: str) -> str | None:
     """Return a sentence about the first version in some lines that the format's documents do not describe, or None.
 
@@ -106,6 +130,13 @@ def _stated_version(lines: bytes, place: int, name: str) -> tuple[str | None, in
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None, end
     return string_at(at(message, VALUE) if is_kafka_record(message) else message, name), end
+
+
+@cache
+def _names_of_key(format: str) -> tuple[str, ...]:
+    """Return the path to the member that says the columns of the key, if the wire schema marks one."""
+    marked = marked_paths(get_format(format).envelope, "means")
+    return next((member_path(path) for path, meaning in marked if meaning == "key"), ())
 
 
 @cache

@@ -219,7 +219,9 @@ def test_a_row_that_states_another_key_than_its_table_has_is_a_reject_where_the_
         (5, "'id'"),
         (6, "'id', 'x'"),
     ]
-    assert str(found.rejects[0][1]).startswith("canal: $.key: expected the key of d.t, 'id', 'B': under another one")
+    assert str(found.rejects[0][1]).startswith(
+        "canal: $.pkNames: expected the key of d.t, 'id', 'B': under another one"
+    )
     assert TypedRows(Tables()).of_batch(messages).rejects == []
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cdcavro.wire.marked_members import version_note
+from cdcavro.wire.marked_members import key_pointer, version_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,3 +64,44 @@ def test_a_format_without_a_documented_version_is_passed():
     """DataHub's may be any."""
     assert version_note(b'{"version":"1.0","type":"INSERT"}', "canal") is None
     assert version_note(b'{"version":"9","payload":{"op":"INSERT"}}', "datahub_blob") is None
+
+
+@pytest.mark.parametrize(
+    ("format", "pointer"),
+    [
+        ("canal", "/pkNames"),
+        ("canal_protobuf", "/entries"),
+        ("datahub_blob", "/schema/primaryKey"),
+        ("datahub_tuple", "/key"),
+        ("debezium", "/key"),
+        ("debezium_flat", "/key"),
+        ("dts_avro", "/key"),
+        ("goldengate", "/primary_keys"),
+        ("goldengate_row", "/primary_keys"),
+        ("maxwell", "/primary_key_columns"),
+        ("oms_canal", "/pkNames"),
+        ("oms_dataworks", "/schema/pk"),
+        ("oms_default", "/allMetaData/record_primary_key"),
+        ("oms_default_extend_column_type", "/allMetaData/record_primary_key"),
+        ("oms_shareplex", "/key"),
+    ],
+)
+def test_the_member_that_says_which_columns_are_the_key_is_that_of_the_format(format: str, pointer: str):
+    """Where a format has none, it is the key of the Kafka record."""
+    assert key_pointer(format) == pointer
+
+
+@pytest.mark.parametrize(
+    ("message", "pointer"),
+    [
+        (b'{"type":"INSERT","pkNames":["id"]}', "/pkNames"),
+        (b'{"topic":"t","key":null,"value":{"pkNames":["id"]}}', "/value/pkNames"),
+        (b'{"topic":"t","key":{"id":1},"value":{"pkNames":null}}', "/key"),
+        (b'{"topic":"t","key":{"id":1},"value":null}', "/key"),
+        (b"[1]", "/pkNames"),
+        (b"{", "/pkNames"),
+    ],
+)
+def test_where_the_key_is_stated_depends_on_the_message(message: bytes, pointer: str):
+    """A Kafka record has it in its value, or is the one that states it."""
+    assert key_pointer("canal", message) == pointer
