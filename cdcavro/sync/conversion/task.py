@@ -53,6 +53,7 @@ from cdcavro.sync.outputs.reject_cipher import check_decrypted
 from cdcavro.sync.protection import HIDDEN
 from cdcavro.sync.reading.message_columns import MOST_ROWS
 from cdcavro.wire.formats import get_format
+from cdcavro.wire.marked_members import TOMBSTONE
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ class _Task:
             check_key(own, message)
             changes = placing.changes(message)
             for change in changes:
-                if change.op not in (*DML, *DDL, "TOMBSTONE"):
+                if change.op not in (*DML, *DDL, TOMBSTONE):
                     check_operation(change)
         except MessageError as error:
             unread = [] if error.change is None else placing.at_place([error.change], own.place)
@@ -452,9 +453,15 @@ class _Task:
             self._exact.extend((i, row) for row in rows)
             self._joined |= {i: len(others)} if others else {}
         else:
-            self._current.counts["statements"] += 1 + len(others)
-            self._output.keep_statement(rows)
+            self._keep_statement(placed, rows, 1 + len(others))
         return True
+
+    def _keep_statement(self, changes: Sequence[Change], rows: Sequence[TypedRow], count: int) -> None:
+        """Keep the rows of what is no row itself, and count its messages."""
+        # In a topic, a record without a value is counted before it is converted.
+        is_tombstone = all(change.op == TOMBSTONE for change in changes)
+        self._current.counts["tombstones" if is_tombstone else "statements"] += count
+        self._output.keep_statement(rows)
 
     def _fault(self, changes: Sequence[Change]) -> Fault | None:
         """Return why a statement among the changes was refused, if one was."""

@@ -237,6 +237,30 @@ def test_tombstones_and_keys_of_records_count():
     assert whats(converted(known(message), batch_of([(b"no JSON", message)]))[0]) == [ROW]
 
 
+@pytest.mark.parametrize("tombstone", [{"value": None}, {"value": {"schema": None, "payload": None}}])
+def test_a_tombstone_in_a_file_is_counted_as_one_in_a_topic(tombstone: dict[str, Any]):
+    """It is no statement, and has no row."""
+    value = {"op": "c", "before": None, "after": {"id": 1}}
+    value["source"] = {"connector": "mysql", "db": "d", "table": "t", "file": "b.1", "pos": 4, "row": 0}
+    lines = [json.dumps({"topic": "t", "key": {"id": 1}} | one).encode() for one in ({"value": value}, tombstone)]
+    of_topic = batch_of([(None, line) for line in lines])
+    of_file = {
+        "file": ["f.jsonl"] * 2,
+        "line": [1, 2],
+        "topic": [None] * 2,
+        "partition": [None] * 2,
+        "offset": [None] * 2,
+    }
+    batch = pa.RecordBatch.from_pydict(of_topic.to_pydict() | of_file, schema=of_topic.schema)
+    rows, summary = converted(known(lines[0], format="debezium"), batch)
+    assert {name: count for name, count in summary["counts"].items() if count} == {
+        "read": 2,
+        "written": 1,
+        "tombstones": 1,
+    }
+    assert whats(rows) == [ROW]
+
+
 def test_formats_are_told_of_each_message_where_none_is_given():
     """Those of which none is known are rejects, and the others go on behind them."""
     message = canal("INSERT", [{"id": "1"}], id=1)
