@@ -339,11 +339,13 @@ LOCAL: Final = "local"
 
 def stated_settings(flags: dict[str, Any]) -> dict[str, Any]:
     """Return what the options of `sync` say, as a configuration has it. Raises `click.UsageError`."""
-    if flags["delta"] and flags["avro"]:
-        raise click.UsageError("either --delta or --avro")
+    if sum(bool(flags[name]) for name in ("delta", "iceberg", "avro")) > 1:
+        raise click.UsageError("either --delta, --iceberg or --avro")
+    if flags["warehouse"] and (flags["delta"] or flags["avro"]):
+        raise click.UsageError("--warehouse is for --iceberg")
     tables = {"zone": flags["zone"]} if flags["zone"] else {}
     sections: dict[str, dict[str, Any]] = {"source": _source_of(flags), "tables": tables}
-    lake = {name: flags[name] for name in ("delta", "changelog", "adopt") if flags[name]}
+    lake = {name: flags[name] for name in ("delta", "iceberg", "warehouse", "changelog", "adopt") if flags[name]}
     if lake:
         sections["lake"] = lake
     for section, setting in (("avro", "folder"), ("registry", "url"), ("metrics", "listen")):

@@ -53,6 +53,10 @@ _BEAT: Final = 0.5
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; can be repeated.")
 @click.option("--format", metavar="mixed|NAME", help="The format. Default: mixed, which detects that of every message.")
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
+@click.option("--iceberg", metavar="NAME", help="Write Iceberg tables in the catalog of this name instead.")
+@click.option(
+    "--warehouse", metavar="DIR", help="With --iceberg: make it a catalog of files in this folder or address."
+)
 @click.option("--avro", metavar="DIR", help="Write Avro files of the changes of each table to this folder instead.")
 @click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
 @click.option("--adopt", is_flag=True, help="Take over lake tables of another pipeline, which no longer runs.")
@@ -363,7 +367,7 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
     if file is None:
         given = {
             "--files or --kafka": flags["files"] or flags["kafka"],
-            "--delta or --avro": flags["delta"] or flags["avro"],
+            "--delta, --iceberg or --avro": flags["delta"] or flags["iceberg"] or flags["avro"],
         }
         missing = [name for name, value in {**given, "--state": flags["state"]}.items() if not value]
         if missing:

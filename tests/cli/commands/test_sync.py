@@ -80,6 +80,18 @@ def test_a_folder_of_files_becomes_lake_tables(made: LocalJob, *, is_configured:
 
 
 @pytest.mark.slow
+def test_options_name_a_catalog_of_iceberg_and_its_folder(made: LocalJob):
+    """As `--delta` names a folder; a later run goes on in it."""
+    flags = (*FLAGS[:5], "--iceberg", "lake", "--warehouse", "files", *FLAGS[7:], "--once")
+    done = [sync(*flags, cwd=made.folder) for _ in range(2)]
+    assert [one.stdout.splitlines()[-1] for one in done] == [
+        "read 3 = written 2 + rejected 1",
+        "read 0 = written 0 + rejected 0",
+    ]
+    assert (made.folder / "files/d/t/metadata/v1.metadata.json").is_file()
+
+
+@pytest.mark.slow
 def test_values_that_are_kept_as_text_are_in_the_summary_and_the_report(made: LocalJob):
     """And in the line of their batch."""
     made.send(canal("INSERT", [{"id": "4", "a": "it's"}, {"id": "5", "a": "y"}], id=4))
@@ -360,6 +372,8 @@ def _uncommented(text: str) -> str:
             "--max-rejects",
             "1%",
         ),
+        ("--files", "in", "--iceberg", "lake", "--warehouse", "files", "--state", "s", "--local"),
+        ("--kafka", "h:9092", "--topic", "a", "--iceberg", "prod", "--state", "s"),
     ],
 )
 def test_a_configuration_to_begin_with_says_what_the_options_say(tmp_path: Path, flags: tuple[str, ...]):
@@ -396,7 +410,9 @@ def test_a_configuration_that_exists_is_not_replaced(tmp_path: Path):
     (tmp_path / "other.toml").write_text(FILE)
     for flags, said in (
         (("--config", "other.toml"), "either --config or --init"),
-        (("--files", "in"), "--delta or --avro, --state must be given"),
+        (("--files", "in"), "--delta, --iceberg or --avro, --state must be given"),
+        (("--iceberg", "lake", *FLAGS), "either --delta, --iceberg or --avro"),
+        (("--warehouse", "files", *FLAGS), "--warehouse is for --iceberg"),
         ((*FLAGS, "--format", "canel"), "canel"),
         (("--files", "in\udcff", *FLAGS[3:]), "settings in UTF-8, as TOML is, got"),
     ):
