@@ -348,6 +348,26 @@ def test_a_column_that_partitions_delta_lake_is_neither_dropped_nor_widened(
     assert made.rows("d.t", "id", "a", "b") == [(1, 1, None)]
 
 
+def test_a_column_that_is_to_partition_an_iceberg_table_is_not_dropped(job: Callable[..., LocalJob]):
+    """The rows wait before anything of the table changes, until the configuration is mended."""
+    made, types = job(ICEBERG, behavior="evolve", is_changelog=True), {"id": "int", "a": "int"}
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1, mysqlType=types))
+    made.run()
+    made.send(
+        canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t DROP COLUMN a, ADD COLUMN b int"),
+        canal("INSERT", [{"id": "2", "b": "9"}], id=3, mysqlType={"id": "int", "b": "int"}),
+    )
+    (report,) = made.run(shapes=(TableShape("d.t", partition=("a",)),))
+    assert "partition in [[table]] names 'a', which is dropped" in report.waiting["d.t"]
+    for suffix in ("", "changes"):
+        table = made.lake_table(TableName("d", None, "t"), suffix)
+        assert [column.name for column in table.columns()] == ["id", "a"]
+    made.send(canal("INSERT", [{"id": "3", "b": "8"}], id=4, mysqlType={"id": "int", "b": "int"}))
+    (report,) = made.run(shapes=(TableShape("d.t", partition=("b",)),))
+    assert report.waiting == {}
+    assert made.rows("d.t", "id", "b") == [(1, None), (2, 9), (3, 8)]
+
+
 @pytest.mark.parametrize("is_readable", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("kind", "partition", "was", "became", "value", "said"),

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.arrays import blank
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
+from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import plain_column
 from cdcavro.lake.evolution import (
     ADD,
@@ -30,7 +31,7 @@ from cdcavro.lake.evolution import (
 )
 from cdcavro.lake.lake_columns import wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
-from cdcavro.lake.table_shape import property_steps
+from cdcavro.lake.table_shape import ICEBERG, property_steps
 from cdcavro.sync.native.row_images import binary, in_lake, parts, places
 from cdcavro.table.older_fields import ROW, heirs
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.lake.table_shape import Partition
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.table.table_schema import TableSchema
 
@@ -77,6 +79,7 @@ def prepare(
     held = with_former_names([column for _, column in kept], wanted)
     # Before steps are taken: rows that stand get their values in new columns behind them. Of a dropped column they say more.
     parting = shape.partitions_in(schema.table.table, held, lake.using)
+    _check_parting(lake, schema, parting, [column for _, column in columns_behind(present, steps)])
     names = table.schema().names
     steps = [*in_front(steps, names), *change_column_steps(own, names)]
     needed = lake.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
@@ -87,6 +90,19 @@ def prepare(
     if parting:
         told += table.repartition(parting)
     return [*steps, *told, *_sort(lake, table, schema, wanted)]
+
+
+def _check_parting(
+    lake: NativeLake, schema: TableSchema, parting: Sequence[Partition], behind: Sequence[LakeColumn]
+) -> None:
+    """Raise `SchemaError` for a column that is to partition a table of Iceberg, and is not among those behind all steps.
+
+    A table of Delta Lake keeps its partitions.
+    """
+    names = {column.name for column in behind}
+    gone = next((one.column for one in parting if one.column not in names), None)
+    if gone is not None and lake.using == ICEBERG:
+        raise SchemaError(schema.table.table, f"partition in [[table]] names {shown(gone)}, which is dropped")
 
 
 def _sort(lake: NativeLake, table: NativeTable, schema: TableSchema, wanted: Sequence[LakeColumn]) -> list[str]:
