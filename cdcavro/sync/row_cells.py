@@ -343,6 +343,8 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+# As which NaN compares with numbers: to databases and Spark it is greater than all.
+_GREATEST: Final = Decimal("Infinity")
 _SAME: Final = ("=", "!=", "<>")
 _NUMBERS: Final = ("int", "long", "float", "double", "decimal")
 # Texts of which the smaller one is the earlier one.
@@ -394,5 +396,5 @@ class Condition(NamedTuple):
             return (self.op == "is null") == (value is None) and self.constant is None
         if isinstance(self.constant, Decimal):
             number = Decimal(value.decode())
-            return number.is_finite() and _COMPARE[self.op](number, self.constant)
+            return _COMPARE[self.op](_GREATEST if number.is_nan() else number, self.constant)
         return _COMPARE[self.op](value, self.constant.encode())

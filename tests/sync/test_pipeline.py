@@ -445,6 +445,28 @@ def test_a_row_with_null_in_its_key_is_a_reject_of_a_current_state(job, *, has_s
         assert (reason.path, reason.count, reason.example) == ("$.key", 6, sentence)
 
 
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+def test_values_that_are_no_finite_numbers_are_those_of_the_lake(job, sink: str):
+    """By their names in texts; what is no number is kept as text, also a name in another spelling."""
+    made, types = job(sink, is_changelog=True), {"id": "int", "d": "double", "f": "float"}
+    rows = [("1.5", "1.5"), ("NaN", "Infinity"), ("-Infinity", "NaN"), ("nan", "-inf"), (None, "2")]
+    made.send(
+        *[canal("INSERT", [{"id": str(i), "d": d, "f": f}], id=i, mysqlType=types) for i, (d, f) in enumerate(rows)]
+    )
+    made.send(canal("UPDATE", [{"id": "0", "d": "Infinity", "f": "1.5"}], id=9, mysqlType=types, old=[{"d": "1.5"}]))
+    reports = made.run()
+    assert [(report.waiting, report.unparsed.count) for report in reports] == [({}, 2), ({}, 0)]
+    inf = float("inf")
+    shown = {(0, inf, 1.5), (1, None, inf), (2, -inf, None), (3, None, None), (4, None, 2.0)}
+    for suffix, more in (("", set()), ("changes", {(0, 1.5, 1.5)})):
+        found = made.rows("d.t", "id", "d", "f", suffix=suffix)
+        assert {(row[0], *(None if one != one else one for one in row[1:])) for row in found} == shown | more  # noqa: PLR0124
+        assert {row[0]: [one is not None and one != one for one in row[1:]] for row in found if row[0] in (1, 2)} == {  # noqa: PLR0124
+            1: [True, False],
+            2: [False, True],
+        }
+
+
 def test_rows_with_null_in_a_key_that_came_late_are_in_the_changelog(job):
     """Their table has no current state."""
     made = job()

@@ -73,7 +73,11 @@ def run(made: LocalJob, where: str, **more: Any) -> dict[str, int]:
         ('"a b" >= 1.50', b"1.5", True),
         ("a < -2", b"-10", True),
         ("a<10", b"9", True),
-        ("a > 9", b"nan", False),
+        ("a > 9", b"nan", True),
+        ("a <= 9", b"nan", False),
+        ("a != 9", b"nan", True),
+        ("a > 9", b"inf", True),
+        ("a > -9", b"-inf", False),
         ("a IS NULL", None, True),
         ("a is  not null", None, False),
         ("a is not null", b"", True),
@@ -82,7 +86,7 @@ def run(made: LocalJob, where: str, **more: Any) -> dict[str, int]:
     ],
 )
 def test_a_condition_holds_for_values_as_they_are(text: str, value: bytes | None, holds: bool):
-    """Numbers as numbers, texts by their characters, and nothing is known of null but that it is null."""
+    """Numbers as numbers, NaN as the greatest, texts by their characters; of null is known only that it is null."""
     assert Condition.of(text).holds(value) is holds
 
 

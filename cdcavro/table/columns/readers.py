@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
-from math import isfinite
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import nearest_float
@@ -49,6 +49,8 @@ _ONE_TO_NINE: Final = (".1g", ".2g", ".3g", ".4g", ".5g", *_SIX_TO_NINE)
 _SINGLE_FIGURES: Final = 9
 _DOUBLE_FIGURES: Final = 17
 _INTEGER: Final = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
+# As PostgreSQL, Java and Kafka Connect spell what JSON has no numbers for.
+_NOT_FINITE: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 _LONG: Final = 64
 _WKB_HEADER: Final = 5
 
@@ -80,12 +82,14 @@ def read_whole(least: int, most: int) -> Reader:
 
 
 def read_double() -> Reader:
-    """Return a reader of doubles: numbers whose text is one that a double is printed with."""
+    """Return a reader of doubles: numbers whose text is one that a double is printed with, NaN and the infinities."""
 
     def read(value: Any) -> Any:
         if type(value) is float:
             return value
         text = number_text(value)
+        if text is None:
+            return _NOT_FINITE.get(value, MISFIT) if type(value) is str else MISFIT
         nearest = _nearest(text)
         return nearest if nearest is not None and _is_text_of(text, repr(nearest), nearest, _DOUBLE_FIGURES) else MISFIT
 
@@ -93,9 +97,14 @@ def read_double() -> Reader:
 
 
 def read_single() -> Reader:
-    """Return a reader of floats: numbers whose text is one that a float is printed with, or the equal double."""
+    """Return a reader of floats: numbers whose text is one that a float is printed with, or the equal double.
+
+    NaN and the infinities are floats, too.
+    """
 
     def read(value: Any) -> Any:
+        if type(value) is str and value in _NOT_FINITE:
+            return _NOT_FINITE[value]
         text = None if type(value) is float else number_text(value)
         near = value if type(value) is float else _nearest(text)
         single = None if near is None else _rounded(near)
@@ -110,6 +119,16 @@ def read_single() -> Reader:
         return single if is_own or (near == single and _is_text_of(text, repr(near), near)) else MISFIT
 
     return read
+
+
+def finite(read: Reader) -> Reader:
+    """Return a reader of the same values, but for NaN and infinities."""
+
+    def read_finite(value: Any) -> Any:
+        datum = read(value)
+        return MISFIT if type(datum) is float and not isfinite(datum) else datum
+
+    return read_finite
 
 
 def _nearest(text: str | None) -> float | None:

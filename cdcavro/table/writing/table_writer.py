@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from copy import copy
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,7 @@ from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, plain_text
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.format_rules import RULES, USUAL
-from cdcavro.table.columns.readers import MISFIT
+from cdcavro.table.columns.readers import MISFIT, finite
 from cdcavro.table.table_schema import avro_label, avro_of, without_attributes
 from cdcavro.table.writing.cells import CellTable
 
@@ -94,7 +95,7 @@ class TableWriter:
             is_strict=is_strict,
         )
         named = {cell.name: cell for cell in cells if cell.read is not None}
-        self._key = [named[name] for name in schema.key_names] if schema.key is not None else None
+        self._key = [named[name].of_key() for name in schema.key_names] if schema.key is not None else None
         # Behind a row, two bytes: no misfits and no absent columns. Behind a key, one byte: no misfits.
         self._cells = Cells([cell.plan() for cell in cells], b"\0\0", True, MISFIT)  # noqa: FBT003
         self._key_cells = Cells([cell.plan() for cell in self._key or ()], b"\0", False, MISFIT)  # noqa: FBT003
@@ -314,6 +315,14 @@ class Cell:
     def plan(self) -> tuple[str, Callable[[Any], Any] | None, int, int, int]:
         """Return the cell as the engine takes it."""
         return self.name, self.read, self._kind, self.some, self.null
+
+    def of_key(self) -> Cell:
+        """Return the cell for a key, in which NaN and infinities are misfits: their texts tell them apart, as ever."""
+        if self.read is None or self._kind not in (_DOUBLE, _SINGLE):
+            return self
+        cell = copy(self)
+        cell.read = finite(self.read)
+        return cell
 
     def write_null(self, out: Buffer) -> None:
         """Append null."""

@@ -48,6 +48,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_tables_are_merged_with_every_nth_batch_and_at_the_end,
     test_the_account_of_a_pipeline_is_that_of_all_its_runs,
     test_the_tables_of_the_shop_are_those_of_the_server,
+    test_values_that_are_no_finite_numbers_are_those_of_the_lake,
     test_what_is_no_message_or_fits_no_table_is_a_reject_with_its_bytes_and_place,
 )
 from sync.test_protection import RULE, digest, leaks, shop
