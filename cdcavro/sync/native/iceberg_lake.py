@@ -11,7 +11,7 @@ import os
 import random
 import re
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock, local
@@ -106,7 +106,10 @@ class Connection:
     def catalog(self) -> Catalog:
         """The catalog. Raises `SetupError` if what pyiceberg needs for it is not installed, and `JobError`."""
         if not hasattr(self._held, "catalog"):
-            self._held.catalog = self._load()
+            # Of two threads that make the tables of a catalog in a new database, one would fail. Hive's share nothing.
+            with nullcontext() if self._is_hive else self._making:
+                if not hasattr(self._held, "catalog"):
+                    self._held.catalog = self._load()
         found: Catalog = self._held.catalog
         return found
 

@@ -605,6 +605,14 @@ def test_tables_of_a_catalog_have_each_change_once(catalog: dict[str, str], tmp_
     assert made.rows(f"{database}.t", "id") == [(1,), (9,)]
 
 
+def test_threads_that_need_a_new_database_first_make_its_tables_once(servers: CatalogServers, tmp_path: Path):
+    """Each of them would make what the other has made."""
+    connection = Connection("ice", servers.properties(SQL, tmp_path))
+    with ThreadPoolExecutor(8) as pool:
+        found = {id(one) for one in pool.map(lambda _: connection.catalog, range(8))}
+    assert len(found) == 1
+
+
 @pytest.mark.slow
 def test_a_commit_that_loses_in_a_catalog_is_made_again(catalog: dict[str, str]):
     """Nothing of the other writer's is lost, and nothing is there twice."""
