@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.rest_catalog import rest_catalog
+from support.object_store import LOGIN
+from support.rest_catalog import nessie, rest_catalog
 
 if TYPE_CHECKING:
     from support.postgresql_server import PostgreSQL
 
-REST, SQL, POSTGRESQL, GLUE, HIVE = "rest", "sql", "postgresql", "glue", "hive"
+REST, SQL, POSTGRESQL, GLUE, HIVE, NESSIE = "rest", "sql", "postgresql", "glue", "hive", "nessie"
 
 
 @dataclass
@@ -40,6 +41,9 @@ class CatalogServers:
                 return {"type": "glue", "glue.endpoint": self._glue, "glue.region": "us-east-1", "warehouse": tables}
             case "hive":
                 return {"type": "hive", "uri": self._hive, "warehouse": tables}
+            case "nessie":
+                login = dict(zip(("s3.access-key-id", "s3.secret-access-key"), LOGIN, strict=True))
+                return {"type": "rest", "uri": self._nessie, "warehouse": "lake", **login}
         raise AssertionError(kind)
 
     # What starts a server is imported with it: much of it is slow to import, or not there without Java.
@@ -60,6 +64,11 @@ class CatalogServers:
         from support.hive_metastore import hive_metastore  # noqa: PLC0415
 
         return self.stack.enter_context(hive_metastore(self.folders.mktemp("metastore")))
+
+    @cached_property
+    def _nessie(self) -> str:
+        # What is a server of Glue is one of S3, too.
+        return self.stack.enter_context(nessie(self.folders.mktemp("nessie"), self._glue, LOGIN))
 
     @cached_property
     def _glue(self) -> str:

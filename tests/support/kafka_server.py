@@ -116,21 +116,29 @@ class Broker:
 
 
 def fetched(
-    folder: Path, modules: Sequence[tuple[str, str, str]], *, is_whole: bool = True, without: Sequence[str] = ()
+    folder: Path,
+    modules: Sequence[tuple[str, str, str]],
+    *,
+    is_whole: bool = True,
+    without: Sequence[str] = (),
+    classifier: str | None = None,
 ) -> list[Path]:
     """Return the jars of modules, with all that they need if `is_whole`, which the Ivy that pyspark ships fetches.
 
-    `without` are the groups of modules that are left out.
+    `without` are the groups of modules that are left out. `classifier` is Maven's, where a module has several jars.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    is_transitive, kind = str(is_whole).lower(), "" if classifier is None else f' m:classifier="{classifier}"'
     wanted = "".join(
-        f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="{str(is_whole).lower()}"/>'
+        f'<dependency org="{group}" name="{name}" rev="{version}" conf="default" transitive="{is_transitive}">'
+        + (f'<artifact name="{name}" type="jar"{kind}/>' if kind else "")
+        + "</dependency>"
         for group, name, version in modules
     )
     left_out = "".join(f'<exclude org="{group}"/>' for group in without)
     about = folder / "ivy.xml"
     about.write_text(
-        '<ivy-module version="2.0"><info organisation="cdcavro" module="tests"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="cdcavro" module="tests"/>'
         f"<dependencies>{wanted}{left_out}</dependencies></ivy-module>"
     )
     import pyspark  # noqa: PLC0415  tests that start no broker do without

@@ -192,11 +192,13 @@ class Calls:
 class LocalTrial(KilledPipeline):
     """A pipeline that is killed in a process of its own, which needs no Java.
 
+    * `catalog` (dict or None): the properties of Iceberg's catalog, if that is a server or a database.
     * `state` (str or None): the address of its state, if that is in an object store.
     * `merge_every` (int): of how many batches one is merged.
     * `calls` (int) and `seconds` (float): how many calls a life has, and how long it takes, as was seen last.
     """
 
+    catalog: dict[str, str] | None = None
     state: str | None = None
     merge_every: int = 1
     calls: int = 12_000
@@ -221,6 +223,8 @@ class LocalTrial(KilledPipeline):
         else:
             said = {"changelog": True, "behavior": self.behavior, "parallel": 2}
             lake = lake_section(self.sink, self.folder, self.warehouse, **said)
+            if self.catalog is not None:
+                lake = {"iceberg": "ice", "catalog": self.catalog, **said}
         return LocalJob(self.folder, lake, more, self.files)
 
     @property

@@ -35,11 +35,17 @@ def toml_of(parts: Mapping[str, Any]) -> str:
         if f"[{name}]" not in headed and f"[[{name}]]" not in headed
     ]
     sections = [
-        "\n".join([header, *[f"{key} = {json.dumps(value)}" for key, value in part.items()]])
+        "\n".join([header, *[f"{key} = {_toml_value(value)}" for key, value in part.items()]])
         for header, listed in headed.items()
         for part in listed
     ]
     return "\n".join([*values, *sections]) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_toml_value(one)}' for key, one in value.items())} }}"
+    return json.dumps(value)
 
 
 def lake_section(kind: str, folder: Path, warehouse: str | None = None, **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BUCKET = "bucket"
+LOGIN = ("tests", "hidden-from-all")
 
 
 @dataclass
@@ -22,8 +23,8 @@ class ObjectStore:
     def environment(self) -> dict[str, str]:
         """The variables by which a process finds it."""
         return {
-            "AWS_ACCESS_KEY_ID": "tests",
-            "AWS_SECRET_ACCESS_KEY": "hidden-from-all",
+            "AWS_ACCESS_KEY_ID": LOGIN[0],
+            "AWS_SECRET_ACCESS_KEY": LOGIN[1],
             "AWS_REGION": "us-east-1",
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
             "AWS_ALLOW_HTTP": "true",

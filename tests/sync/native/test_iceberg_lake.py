@@ -45,8 +45,9 @@ from cdcavro.sync.native.iceberg_files import IcebergFiles
 from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg, NativeIcebergTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
-from support.catalog_servers import GLUE, HIVE, POSTGRESQL, REST, SQL, CatalogServers
+from support.catalog_servers import GLUE, HIVE, NESSIE, POSTGRESQL, REST, SQL, CatalogServers
 from support.jobs import local_job
+from support.local_kills import LAST, LocalTrial
 from support.local_pipelines import ICEBERG
 from support.messages import canal
 from support.processes import free_ports
@@ -603,6 +604,22 @@ def test_tables_of_a_catalog_have_each_change_once(catalog: dict[str, str], tmp_
     adopting = replace(other, lake={**other.lake, "is_adopting": True})
     adopting.run()
     assert made.rows(f"{database}.t", "id") == [(1,), (9,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [SQL, GLUE, pytest.param(NESSIE, marks=[pytest.mark.jvm, pytest.mark.timeout(900)])])
+def test_what_is_killed_beside_a_commit_to_a_catalog_goes_on_as_if_it_had_not_been(
+    servers: CatalogServers, tmp_path: Path, kind: str
+):
+    """Current states and changelogs have each change once."""
+    catalog = servers.properties(kind, tmp_path)
+    trial = LocalTrial(tmp_path / f"k{uuid4().hex}", ICEBERG, "", seed=16, catalog=catalog)
+    for point in ("behind a lake table's creation", "behind an append's commit"):
+        trial.feed(1)
+        assert trial.kill(point), point
+    for point in ("between deletes and merge", "behind the merge's commit", LAST):
+        assert trial.kill(point), point
+    assert trial.finish() == []
 
 
 def test_threads_that_need_a_new_database_first_make_its_tables_once(servers: CatalogServers, tmp_path: Path):
