@@ -152,6 +152,27 @@ def test_what_runs_whole_elsewhere_is_quick_and_few_here(run, pytester):
     assert run(FEW, "--quick", "tests/gone").ret == pytest.ExitCode.USAGE_ERROR
 
 
+SHARED = """
+import pytest
+
+@pytest.fixture(scope="module", params="abcdefghi")
+def made(request): return request.param
+
+def test_one(made): pass
+
+def test_other(made): pass
+"""
+
+
+def test_tests_that_share_what_their_file_makes_draw_the_same_sets(run):
+    """It is made for one, and for another one by another seed."""
+    options = ("--sets", "1", "-v", "--seed")
+    drawn = [re.findall(r"\[(\w)\] PASSED", run(SHARED, *options, seed).stdout.str()) for seed in "xyz"]
+    assert [len(names) for names in drawn] == [2, 2, 2]
+    assert [len({*names}) for names in drawn] == [1, 1, 1]
+    assert len({names[0] for names in drawn}) > 1
+
+
 def test_every_test_is_drawn_by_some_seed_and_a_fraction_is_as_large_as_it_says():
     """What is left out today runs on another day."""
     drawn = [[drawing(str(seed), f"test_{number}") < 0.1 for number in range(1000)] for seed in range(100)]

@@ -4,7 +4,8 @@
 each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, and
 `pytest` alone, which names no test and no file, two: a developer has a minute. Of the tests below the path of `--quick`,
 those run that `pytest` alone would run, as another environment runs them whole. Whatever is named runs whole, and so does
-all in tox where it does not say otherwise.
+all in tox where it does not say otherwise. Tests that share what their file makes for each set of parameters draw the same
+sets, so that it is made for few.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import hashlib
 import os
 import secrets
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -104,7 +105,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     if (few := os.environ[_SETS]) and not _names_sets(metafunc.config):
         kinds: dict[frozenset[str], list[tuple[float, int]]] = defaultdict(list)
         for place, call in enumerate(metafunc._calls):
-            number = drawing(os.environ[_SEED], f"{metafunc.definition.nodeid}[{call.id}]")
+            test = f"{metafunc.definition.nodeid}[{call.id}]"
+            number = drawing(os.environ[_SEED], _drawn_by(test, metafunc._arg2fixturedefs))
             kinds[frozenset(mark.name for mark in call.marks)].append((number, place))
         drawn = sorted(place for kind in kinds.values() for _, place in sorted(kind)[: int(few)])
         metafunc._calls[:] = [metafunc._calls[place] for place in drawn]
@@ -152,9 +154,23 @@ def _few_sets(items: list[pytest.Item], seed: str, count: int) -> list[pytest.It
     chosen = {
         item
         for sets in of.values()
-        for item in (sets if len(sets) <= count else sorted(sets, key=lambda one: drawing(seed, one.nodeid))[:count])
+        for item in (
+            sets if len(sets) <= count else sorted(sets, key=lambda one: drawing(seed, _drawn_by_item(one)))[:count]
+        )
     }
     return [item for item in items if item in chosen]
+
+
+def _drawn_by_item(item: pytest.Item) -> str:
+    fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009  pytest tells of scopes in no other way
+    return _drawn_by(item.nodeid, fixtures)
+
+
+def _drawn_by(test: str, fixtures: Mapping[str, Sequence[Any]]) -> str:
+    """Return what a set of parameters is drawn by: the test's id, or the file and the parameters of what a file makes once."""
+    name, _, parameters = test.partition("[")
+    is_shared = any(made[-1].scope == "module" and made[-1].params for made in fixtures.values())
+    return f"{name.partition('::')[0]}[{parameters}" if is_shared else test
 
 
 def drawing(seed: str, test: str) -> float:
