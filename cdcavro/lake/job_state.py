@@ -100,6 +100,16 @@ class JobState:
         self._compact(number - _KEPT)
         self._save()
 
+    def rewrite(self, batch: int, change: Callable[[dict[str, Any]], None]) -> None:
+        """Let a function change what the files of all batches before one say, each in one step. Raises `FileError`."""
+        for number, path in sorted(self._files().items()):
+            if number < batch:
+                state = _read_state(path)[0]
+                change(state)
+                text = json.dumps(state, indent=1)
+                if text.encode() != path.read_bytes():
+                    replace_file(path, text)
+
     def _compact(self, last: int) -> None:
         """Put what the batches up to one learned into the file of the last of them, if there are many files.
 

@@ -260,7 +260,7 @@ def pause(folder: Path, tables: Sequence[str], *, is_paused: bool) -> list[str]:
     Tables are named as `Status` names them. Raises `FileError` while a pipeline has the state, and for a table that it
     does not have; then nothing is changed.
     """
-    with _held(folder):
+    with held_state(folder):
         own = set(_named(folder, tables))
         paused = paused_tables(folder) | own if is_paused else paused_tables(folder) - own
         named = sorted(paused, key=label_of)
@@ -274,7 +274,7 @@ def reset(folder: Path, tables: Sequence[str]) -> list[str]:
     Return the names of the tables. What is in a batch that was begun counts as read. A reset is repeated without harm.
     Raises `FileError` as `pause` does, and for a pipeline into something else than a lake.
     """
-    with _held(folder):
+    with held_state(folder):
         sink = _stated_job(folder / JOB)[1]
         if not is_lake(sink):
             raise FileError(str(folder), "the state of a pipeline into a lake", f"that of one into {sink}")
@@ -296,7 +296,7 @@ def reset(folder: Path, tables: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
+def held_state(folder: Path) -> Iterator[None]:
     """Hold the state of a pipeline that is there. Raises `FileError`."""
     if not (folder / BATCHES).is_dir():
         raise FileError(str(folder), "the state of a pipeline", "none")

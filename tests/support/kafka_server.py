@@ -76,6 +76,14 @@ class Broker:
         client = AdminClient(self._settings)
         client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
 
+    def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        client = AdminClient(self._settings)
+        client.delete_topics([topic])[topic].result(60)
+        until = time.monotonic() + 60
+        while topic in self.topics() and time.monotonic() < until:
+            time.sleep(0.05)
+
     def send(self, records: Iterable[Record]) -> None:
         """Send records in their order, each to its partition, until the broker has them all."""
         faults: list[object] = []

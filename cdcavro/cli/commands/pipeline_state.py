@@ -1,4 +1,4 @@
-"""State of a pipeline, without running it: `show`, `status`, `pause`, `resume` and `reset` of `sync`, and `maintain`.
+"""State of a pipeline, without running it: the actions of `sync`, such as `show` and `reset`, and `maintain`.
 
 `replay` lets it read its rejects again, and `decrypt` shows those that are encrypted.
 """
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
     # The file of the report in HTML.
     page: str | None
     is_json: bool
-    # The tables that are named.
+    # The tables, or topics, that are named.
     tables: Sequence[str] = ()
 
     def state(self, action: str) -> str:
@@ -221,6 +221,34 @@ def _state_of_tables(asked: Asked, action: str) -> str:
     return state
 
 
+def _accept_loss(asked: Asked) -> int:
+    """Let topics that have lost messages go on; say how."""
+    if not asked.tables:
+        raise click.UsageError("accept-loss needs the names of topics")
+    if asked.config is None or asked.config.source.kafka is None:
+        raise click.UsageError("accept-loss needs --config with the pipeline's topics")
+    from cdcavro.sync.reading.broker_answers import check_brokers  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
+
+    try:
+        from cdcavro.sync.local.local_runner import reader_of  # noqa: PLC0415
+        from cdcavro.sync.reading.topic_ids import accept_loss  # noqa: PLC0415
+
+        pipeline = asked.config.pipeline(asked.file or "the options")
+        reader: Any = reader_of(pipeline.source, pipeline.places)
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
+    with asked.errors(), state_folder(asked.state("accept-loss"), is_changed=True) as folder:
+        check_brokers(asked.config.source.kafka, asked.config.source.options)
+        try:
+            found = accept_loss(folder, reader, asked.tables)
+        finally:
+            reader.close()
+    for sentence in found:
+        click.echo(plain(asked.of(sentence)))
+    return 0
+
+
 # What can be asked of a state, by its word in `cdcavro sync`; each returns an exit code.
 ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {
     "show": _show,
@@ -228,6 +256,7 @@ ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {
     "pause": partial(_pause, is_paused=True),
     "resume": partial(_pause, is_paused=False),
     "reset": _reset,
+    "accept-loss": _accept_loss,
 }
 
 

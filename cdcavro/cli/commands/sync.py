@@ -44,7 +44,7 @@ _BEAT: Final = 0.5
     + "  cdcavro sync --config sync.toml"
 )
 @click.argument("action", required=False, type=click.Choice([*ACTIONS]), metavar=f"[{'|'.join(ACTIONS)}]")
-@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.argument("tables", nargs=-1, metavar="[TABLE|TOPIC]...")
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The configuration, in TOML."
 )
@@ -130,11 +130,12 @@ def sync(
     both are written, or Avro files of its changes. A run resumes where the previous one stopped or was killed, and
     nothing is written twice. `show` prints what a pipeline remembers, `status` whether it is healthy: its exit code is
     1 if a table has stopped. `pause` holds back the rows of tables, `resume` releases them, and `reset` empties tables,
-    which start again with what is read from then on; run these three while no pipeline uses the state.
+    which start again with what is read from then on. `accept-loss` lets a pipeline go on with topics that were created
+    again or have lost messages. Run these four while no pipeline uses the state.
     """
     _check_page(page)
-    if flags["tables"] and action not in ("pause", "resume", "reset"):
-        raise click.UsageError("only pause, resume and reset take names of tables")
+    if flags["tables"] and action not in ("pause", "resume", "reset", "accept-loss"):
+        raise click.UsageError("only pause, resume and reset take names of tables, and accept-loss of topics")
     if flags["is_json"] and action not in ("show", "status"):
         raise click.UsageError("--json works only with show and status; --log json reports each batch in JSON")
     if action is not None:

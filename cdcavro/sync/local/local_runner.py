@@ -32,6 +32,7 @@ from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, FileReader, ReplayReader, check_unchanged
+from cdcavro.sync.reading.topic_ids import CheckedMessages, TopicIds
 from cdcavro.sync.sources import Files
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class _Run:
         rmtree(self._spill, ignore_errors=True)
         self._checkpoint = Checkpoint(folder / CHECKPOINT)
         headers = {"has_id_headers": own.settings.has_id_headers, "has_headers": own.has_headers}
-        self._source = source_of(own.source, own.places, self._checkpoint, **headers)
+        self._source = source_of(own.source, own.places, self._checkpoint, folder, **headers)
         self._replay = replay_source(folder / REPLAY, self._checkpoint)
         self._account = AccountFile(folder, own.redaction.of)
         self._say = say
@@ -321,7 +322,8 @@ class _Run:
         self._begin(number, self._source.size(start[0], end[0]))
         threads = max(1, len(os.sched_getaffinity(0)))
         with _failed_writes(number):
-            self._batches.run(LocalBatch(lanes, self._spill, self._room, threads, self._seen), number)
+            messages = LocalBatch(lanes, self._spill, self._room, threads, self._seen)
+            self._batches.run(CheckedMessages(messages, partial(self._source.check_read, end[0])), number)
             self._checkpoint.commit(number)
         self._pipeline.save()
         self._tell(self._source.left(end[0]), self._source.since(end[0]))
@@ -389,6 +391,9 @@ class LaneSource(Protocol):
     def lanes(self, start: End, end: End) -> list[Lane]:
         """Return the lanes between two places."""
 
+    def check_read(self, end: End) -> None:
+        """Raise `JobError` if what was read up to a place may be of other topics than what was read before."""
+
     def size(self, start: End, end: End) -> Lag:
         """Return how much there is between two places."""
 
@@ -424,6 +429,9 @@ class FileLanes:
         """Return the files of a batch."""
         return [Lane(_size_of(one), partial(self._reader.batches, one)) for one in self._progress.files(start, end)]
 
+    def check_read(self, end: End) -> None:
+        """Do nothing: each file is checked by itself."""
+
     def size(self, start: End, end: End) -> Lag:
         """Return how many files there are between two places."""
         return Lag(len(self._progress.files(start, end)), "files")
@@ -441,11 +449,13 @@ class FileLanes:
 
 
 class KafkaLanes:
-    """Topics of Kafka; `checkpoint` has the offsets at which they were begun."""
+    """Topics of Kafka; `checkpoint` has the offsets at which they were begun, and `ids` what tells them from others."""
 
-    def __init__(self, reader: KafkaReader, checkpoint: Checkpoint) -> None:
-        self._reader, self._checkpoint = reader, checkpoint
+    def __init__(self, reader: KafkaReader, checkpoint: Checkpoint, ids: TopicIds) -> None:
+        self._reader, self._checkpoint, self._ids = reader, checkpoint, ids
         self._latest: dict[str, dict[str, int]] | None = None
+        # Where nothing new is there, it is enough to compare the ids of topics once.
+        self._is_compared = False
         self._arrivals = Arrivals()
 
     def wait_long(self, stop: threading.Event) -> None:
@@ -458,8 +468,14 @@ class KafkaLanes:
         self._arrivals.look(self._latest, time.time())
 
     def plan(self, start: End) -> End:
-        """Return the offsets at which a batch ends."""
-        return start if self._latest is None else self._reader.plan(self._start(start), self._latest)
+        """Return the offsets at which a batch ends. Raises `JobError` if messages are lost."""
+        latest = self._latest
+        if latest is None:
+            return start
+        if (start or {}) != latest or not self._is_compared:
+            self._ids.compare(latest)
+            self._is_compared = True
+        return self._reader.plan(self._start(start), latest)
 
     def _start(self, start: End) -> dict[str, dict[str, int]]:
         """Return the offsets at which a batch begins: those of the first one are in a file of their own."""
@@ -470,12 +486,24 @@ class KafkaLanes:
         return first
 
     def lanes(self, start: End, end: End) -> list[Lane]:
-        """Return the topic partitions of a batch."""
+        """Return the topic partitions of a batch. Raises `JobError` if messages are lost."""
+        if self._latest is None:
+            # The batch was planned by an earlier run.
+            self._ids.compare(end or {})
         found = self._reader.lanes(self._start(start), end or {})
         return [Lane(one.end - one.start, partial(self._batches, one)) for one in found]
 
     def _batches(self, lane: KafkaLane, _: Say) -> Iterator[pa.RecordBatch]:
-        return self._reader.batches(lane)
+        try:
+            yield from self._reader.batches(lane)
+        except JobError:
+            # Messages may have been missed because the topic is another one by now, which says more.
+            self._ids.compare([lane.topic])
+            raise
+
+    def check_read(self, end: End) -> None:
+        """Raise `JobError` if a topic was deleted and created again before all was read."""
+        self._ids.learn([*(end or {})])
 
     def size(self, start: End, end: End) -> Lag:
         """Return how many messages there are between two places, as far as offsets tell."""
@@ -501,12 +529,17 @@ def check_source(source: Kafka | Files, places: RejectPlaces) -> None:
     reader_of(source, places).check()
 
 
-def source_of(source: Kafka | Files, places: RejectPlaces, checkpoint: Checkpoint, **headers: bool) -> LaneSource:
-    """Return a source as it is read here; `headers` are as in `KafkaReader`. Raises as `check_source` does."""
+def source_of(
+    source: Kafka | Files, places: RejectPlaces, checkpoint: Checkpoint, state: Path, **headers: bool
+) -> LaneSource:
+    """Return a source as it is read here; `headers` are as in `KafkaReader`. Raises as `check_source` does.
+
+    `state` is the folder that remembers the ids of topics.
+    """
     reader = reader_of(source, places, **headers)
     if isinstance(reader, FileReader):
         return FileLanes(reader, checkpoint.files(_SOURCE))
-    return KafkaLanes(reader, checkpoint)
+    return KafkaLanes(reader, checkpoint, TopicIds(state, reader.topic_ids))
 
 
 def replay_source(folder: Path, checkpoint: Checkpoint) -> LaneSource:

@@ -32,6 +32,8 @@ BATCH: Final = "cdcavro.batch"
 ORDER: Final = "cdcavro.order"
 # A tombstone comes right behind its delete: no order is the beginning of another.
 BEHIND: Final = b"\0"
+# The id of a topic, as Kafka writes it, where brokers are too old to have one.
+NO_TOPIC_ID: Final = "A" * 22
 UNKNOWN_TOPIC: Final = "UnknownTopicOrPartitionException"
 # How a broker refuses one topic, or the records for it: the names of Kafka's client for Java, with the protocol's codes.
 REFUSALS: Final = {

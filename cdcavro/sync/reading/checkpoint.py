@@ -131,6 +131,13 @@ class Checkpoint:
                 if old < number - _KEPT:
                     _remove(folder / str(old))
 
+    def put_end(self, number: int, source: int, end: End) -> None:
+        """Write where a source is behind a planned batch instead of what was planned. Raises as `end_of` does."""
+        ends = self.end_of(number)
+        ends[source] = end
+        lines = [*self._lines(number)[:2], *(_NOTHING if one is None else end_json(one) for one in ends)]
+        _write(self._offsets / str(number), "\n".join(lines))
+
     def first_offsets(self, source: int) -> dict[str, Any] | None:
         """Return the offsets from which a source of Kafka was read at first; None if it was not."""
         path = self.folder / "sources" / str(source) / "0"

@@ -50,7 +50,10 @@ _WRITES: Final[dict[str, Any]] = {
     "delivery.report.only.error": True,
 }
 # The settings of a client that asks: those by which it reaches the brokers.
-_OF_CONNECTIONS: Final = ("security.", "sasl.", "ssl.", "enable.ssl", "client.", "socket.", "broker.", "reconnect.")
+OF_CONNECTIONS: Final = (
+    *("security.", "sasl.", "ssl.", "enable.ssl", "client.", "socket."),
+    *("broker.", "reconnect.", "metadata.", "retry."),
+)
 ALL_DOWN: Final = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001  librdkafka's own errors begin with a line
 _LARGEST: Final = "max.message.bytes"
 # Errors that no waiting heals.
@@ -155,7 +158,7 @@ class KafkaCluster:
 
     def _admin(self) -> AdminClient:
         if self._client is None:
-            own = {name: value for name, value in self._options.items() if name.startswith(_OF_CONNECTIONS)}
+            own = {name: value for name, value in self._options.items() if name.startswith(OF_CONNECTIONS)}
             own |= self._base(self._errors)
             self._client = self._made(lambda: AdminClient(own, logger=SILENT))
         return self._client

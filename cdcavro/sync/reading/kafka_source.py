@@ -13,25 +13,20 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from cdcavro.errors import JobError, plain
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
 from cdcavro.registry.framing import with_header
-from cdcavro.sync.reading.kafka_client import ALL_DOWN, FATAL, PATIENCE, SILENT, reason, sentence_of
+from cdcavro.sync.outputs.topic_records import NO_TOPIC_ID
+from cdcavro.sync.reading.kafka_client import ALL_DOWN, FATAL, OF_CONNECTIONS, PATIENCE, SILENT, reason, sentence_of
 from cdcavro.sync.reading.kafka_options import client_options, secrets_in, topic_pattern
 from cdcavro.sync.reading.message_columns import message_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from threading import Event
 
     from confluent_kafka import Message
@@ -41,6 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# How a pipeline goes on without messages that are lost.
+GO_ON: Final = "To go on without them: cdcavro sync accept-loss TOPIC --config FILE"
 # In seconds: how long a broker may take to send the next messages (Spark: `spark.network.timeout`).
 _READING: Final = 120.0
 _MOMENT: Final = 0.25
@@ -93,6 +90,8 @@ _PASSING: Final = frozenset(
         KafkaError.REQUEST_TIMED_OUT,
     }
 )
+# How librdkafka writes ids otherwise than Kafka.
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 # A group is named, as librdkafka wants it, and never used.
 _OF_GROUP: Final = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED})
 
@@ -189,6 +188,25 @@ class KafkaReader:
         """Return the offset behind the last message of each partition."""
         return _nested(self._offsets(self._partitions(), _LATEST))
 
+    def earliest(self) -> Offsets:
+        """Return the offset of the first message of each partition."""
+        return _nested(self._offsets(self._partitions(), _EARLIEST))
+
+    def topic_ids(self, topics: Collection[str]) -> dict[str, str]:
+        """Return the ids of topics as Kafka's tools show them, without those of which the brokers say none."""
+
+        def ids(client: AdminClient) -> dict[str, str]:
+            found = {}
+            for name, future in client.describe_topics(TopicCollection([*topics]), request_timeout=PATIENCE).items():
+                try:
+                    found[name] = str(future.result(PATIENCE + 1).topic_id).translate(_URL_SAFE)
+                except KafkaException as error:
+                    if self._is_passing(error):
+                        raise
+            return {name: id for name, id in found.items() if id != NO_TOPIC_ID}
+
+        return self._patiently(ids) if topics else {}
+
     def plan(self, start: Offsets, latest: Offsets) -> Offsets:
         """Return where a batch ends that begins at some offsets: with `most`, partitions share that as on Spark.
 
@@ -204,7 +222,7 @@ class KafkaReader:
             if behind[one] < before[one]:
                 raise JobError(
                     f"{_lane_name(*one)} ends at offset {behind[one]} and was read up to offset {before[one]}: "
-                    "it was made anew, and messages may be unread"
+                    f"it was made anew, and messages may be unread. {GO_ON}"
                 )
         return latest if self.most is None else _nested(_limit(before, behind, self.most))
 
@@ -284,19 +302,25 @@ class KafkaReader:
             return {}
         is_committed = self._client.get("isolation.level") == "read_committed"
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+        partitions = {(one.topic, one.partition) for one in asked}
+
+        def offsets(client: AdminClient) -> dict[tuple[str, int], int]:
+            futures = client.list_offsets(asked, isolation_level=level, request_timeout=PATIENCE)
+            return {(one.topic, one.partition): future.result(PATIENCE + 1).offset for one, future in futures.items()}
+
+        return self._patiently(offsets, partitions)
+
+    def _patiently(self, call: Callable[[AdminClient], T], partitions: Collection[tuple[str, int]] = ()) -> T:
+        """Return what a call of a client returns, of partitions that may be gone."""
         began = time.monotonic()
         while True:
             try:
-                ask = self._admin_client().list_offsets
-                futures = ask(asked, isolation_level=level, request_timeout=PATIENCE)
-                return {
-                    (one.topic, one.partition): future.result(PATIENCE + 1).offset for one, future in futures.items()
-                }
+                return call(self._admin_client())
             except (KafkaException, TimeoutError) as error:
                 self._admin_client().poll(_MOMENT)
                 why = reason(self._errors) or error
                 if self.patience <= max(PATIENCE, time.monotonic() - began) or not self._is_passing(error):
-                    self._check_there({(one.topic, one.partition) for one in asked}, error)
+                    self._check_there({*partitions}, error)
                     raise self.silent_error(why) from error
 
     def _check_there(self, partitions: set[tuple[str, int]], error: Exception) -> None:
@@ -306,7 +330,8 @@ class KafkaReader:
             raise self._gone(gone) from error
 
     def _gone(self, partitions: Iterable[tuple[str, int]]) -> JobError:
-        return JobError(f"{self.name} does not have any more {_listed(partitions)}, of which messages may be unread")
+        gone = f"{self.name} does not have any more {_listed(partitions)}"
+        return JobError(f"{gone}, of which messages may be unread. {GO_ON}")
 
     def _is_passing(self, error: Exception) -> bool:
         """Return whether waiting may heal an error."""
@@ -321,7 +346,9 @@ class KafkaReader:
         found = self._offsets([one for one in behind if one not in before], _EARLIEST)
         for one, at in sorted(found.items()):
             if at:
-                raise JobError(f"{_lane_name(*one)} is new and begins at offset {at} instead of 0: messages are lost")
+                raise JobError(
+                    f"{_lane_name(*one)} is new and begins at offset {at} instead of 0: messages are lost. {GO_ON}"
+                )
         return found
 
     @contextmanager
@@ -333,19 +360,7 @@ class KafkaReader:
     def _admin_client(self) -> AdminClient:
         if self._admin is None:
             own: dict[str, Any] = {"bootstrap.servers": self.servers, "log_level": 0, "error_cb": self._errors.append}
-            kept = (
-                "security",
-                "sasl",
-                "ssl",
-                "client",
-                "socket",
-                "broker",
-                "metadata",
-                "reconnect",
-                "retry",
-                "enable.ssl",
-            )
-            own |= {name: value for name, value in self._client.items() if name.startswith(kept)}
+            own |= {name: value for name, value in self._client.items() if name.startswith(OF_CONNECTIONS)}
             self._admin = self._made(lambda: AdminClient(own, logger=SILENT))
         return self._admin
 
@@ -579,5 +594,5 @@ def _lost(lane: KafkaLane, wanted: int, least: int) -> JobError:
     where = _lane_name(lane.topic, lane.partition)
     return JobError(
         f"{where} begins at offset {least} and is to be read from offset {wanted}: "
-        "the messages between are not there any more"
+        f"the messages between are not there any more. {GO_ON}"
     )

@@ -161,7 +161,9 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
         (("reset", "--state", "state"), "reset needs the names of tables, such as shop.orders"),
         (("reset", "d.tt", "--state", "state"), "expected the name of one table of the pipeline (did you mean d.t?)"),
         (("pause", "d.t", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
-        (("status", "d.t", "--state", "state"), "only pause, resume and reset take names of tables"),
+        (("status", "d.t", "--state", "state"), "only pause, resume and reset take names of tables, and accept-loss"),
+        (("accept-loss", "--state", "state"), "accept-loss needs the names of topics"),
+        (("accept-loss", "shop", "--state", "state"), "accept-loss needs --config with the pipeline's topics"),
         (("statu", "--state", "state"), "'statu' is not one of"),
     ],
 )

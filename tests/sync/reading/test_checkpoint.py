@@ -45,6 +45,20 @@ def test_a_batch_is_planned_and_committed(made):
     assert again.end_of(1) == [KAFKA, {"logOffset": 0}]
 
 
+def test_the_end_of_one_source_is_replaced(made):
+    """In a batch that was planned or is done; the rest stays to the byte, and no checksum of Spark's is left."""
+    made.plan(0, [KAFKA, {"logOffset": 3}])
+    path = made.folder / "offsets" / "0"
+    before = path.read_bytes()
+    path.with_name(".0.crc").write_bytes(b"crc")
+    made.put_end(0, 0, {"topic": {"0": 0}})
+    assert made.end_of(0) == [{"topic": {"0": 0}}, {"logOffset": 3}]
+    assert path.read_bytes() == before.replace(b'{"0":7,"1":9}', b'{"0":0}')
+    assert not path.with_name(".0.crc").exists()
+    made.put_end(0, 1, None)
+    assert made.end_of(0) == [{"topic": {"0": 0}}, None]
+
+
 def test_files_are_those_of_spark(made, monkeypatch):
     """Files are those of Spark."""
     monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000_123_456_789)
