@@ -265,6 +265,8 @@ class TypedRows:
 KIND: Final = "cdcavro.order"
 # That changes lack columns.
 PARTIAL: Final = "cdcavro.partial"
+# How many resets the newest rows are behind, if the last one kept the rows before it: it is no floor.
+RESETS: Final = "cdcavro.resets"
 # That there is a table of deletes.
 GUARDED: Final = "cdcavro.deletes"
 # The version whose values all rows have, also older ones: after a kill between two steps, the rest is still to be done.
@@ -323,34 +325,46 @@ def stated_properties(table: str, facts: RowFacts, properties: Mapping[str, str]
         raise SchemaError(table, f"{facts.keyless} rows have no key, and so no current state")
     before = bytes.fromhex(properties.get(FLOOR, ""))
     floor = max(facts.floor or b"", before)
-    resets, known_resets = split_resets(floor)[0], split_resets(before)[0]
+    known_resets = max(split_resets(before)[0], int(properties.get(RESETS, "0")))
     if known_resets > facts.resets:
         # All its rows would be taken for older ones.
         was = f"was reset {known_resets} times, of which this state knows {facts.resets}"
         raise SchemaError(table, f"{was}: remove the lake table, or go on with the state that it is of")
+    emptied = split_resets(floor)[0]
+    by_resets = _kinds(facts, emptied)
+    if properties.get(KIND) and known_resets >= emptied:
+        by_resets.setdefault(known_resets, set()).add(properties[KIND])
     # What ordered the changes before a reset is nothing to those behind it.
-    known = {properties[KIND]} if properties.get(KIND) and resets == known_resets else set()
-    kinds = _kinds(facts, resets) | known
-    if len(kinds) > 1:
-        listed = sorted(kinds, key=KINDS.index, reverse=True)
-        raise OrderError(None, table, " and some with ".join([f"some with {listed[0]}", *listed[1:]]))
+    for kinds in by_resets.values():
+        if len(kinds) > 1:
+            listed = sorted(kinds, key=KINDS.index, reverse=True)
+            raise OrderError(None, table, " and some with ".join([f"some with {listed[0]}", *listed[1:]]))
+    resets = max([emptied, known_resets, *by_resets])
+    newest = by_resets.get(resets, set())
     stated = {FLOOR: floor.hex()} if floor else {}
-    stated |= dict.fromkeys([KIND] if kinds or resets > known_resets else [], "".join(kinds))
+    stated |= {RESETS: str(resets)} if resets > max(emptied, known_resets) else {}
+    stated |= dict.fromkeys([KIND] if newest or resets > known_resets else [], "".join(newest))
     flags = {PARTIAL: facts.partial, GUARDED: facts.deletes}
     return stated | {name: "true" for name, count in flags.items() if count or name in properties}
 
 
 def first_properties(facts: RowFacts | None) -> dict[str, str]:
     """Return what a current state that is created for a batch says at once; nothing of a batch that is refused."""
-    if facts is None or facts.keyless or len(_kinds(facts, split_resets(facts.floor or b"")[0])) > 1:
+    if facts is None or facts.keyless:
         return {}
-    return stated_properties("", facts, {})
+    try:
+        return stated_properties("", facts, {})
+    except OrderError:
+        return {}
 
 
-def _kinds(facts: RowFacts, resets: int) -> set[str]:
-    """Return what orders the changes of a batch behind so many resets.
+def _kinds(facts: RowFacts, least: int) -> dict[int, set[str]]:
+    """Return what orders the changes of a batch, by how many resets they are behind, at least so many.
 
-    Those of a full load are left out, which have an order of their own.
+    A full load has an order of its own, which is none of these.
     """
-    behind = [begin for begin in facts.begins if split_resets(begin)[0] >= resets]
-    return {order_kind(begin) for begin in behind if not is_of_full_load(begin)}
+    found: dict[int, set[str]] = {}
+    for begin in facts.begins:
+        if (resets := split_resets(begin)[0]) >= least:
+            found.setdefault(resets, set()).update([] if is_of_full_load(begin) else [order_kind(begin)])
+    return found

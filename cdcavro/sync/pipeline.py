@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from cdcavro.change.order_value import reset_order
 from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
@@ -32,10 +33,13 @@ from cdcavro.sync.outputs.sink_settings import (
     with_shapes,
 )
 from cdcavro.sync.outputs.table_rows import (
+    KEPT,
     PAUSED,
     WAITING,
     WaitingRows,
+    kept_tables,
     paused_tables,
+    put_names,
     put_resets,
     table_resets,
 )
@@ -263,21 +267,20 @@ def pause(folder: Path, tables: Sequence[str], *, is_paused: bool) -> list[str]:
     with held_state(folder):
         own = set(_named(folder, tables))
         paused = paused_tables(folder) | own if is_paused else paused_tables(folder) - own
-        named = sorted(paused, key=label_of)
-        replace_file(folder / PAUSED, json.dumps([[name.database, name.schema, name.table] for name in named]))
-        return [label_of(name) for name in named]
+        put_names(folder / PAUSED, paused)
+        return [label_of(name) for name in sorted(paused, key=label_of)]
 
 
-def reset(folder: Path, tables: Sequence[str]) -> list[str]:
+def reset(folder: Path, tables: Sequence[str], *, is_kept: bool = False) -> dict[str, bytes]:
     """Let lake tables lose all that they have with the next run, and begin again with what is read from then on.
 
-    Return the names of the tables. What is in a batch that was begun counts as read. A reset is repeated without harm.
-    Raises `FileError` as `pause` does, and for a pipeline into something else than a lake.
+    Rows that a table has stay if they are to be kept (`is_kept`), until they are read again or `finish_reset` removes
+    them. Return the order below which rows are from before the reset, by the names of the tables. What is in a batch
+    that was begun counts as read. A reset is repeated without harm. Raises `FileError` as `pause` does, for a pipeline
+    into something else than a lake, and if rows are to be kept of a table that the next run empties.
     """
     with held_state(folder):
-        sink = _stated_job(folder / JOB)[1]
-        if not is_lake(sink):
-            raise FileError(str(folder), "the state of a pipeline into a lake", f"that of one into {sink}")
+        _check_lake(folder)
         names, known = _named(folder, tables), lake_names(folder)
         batch = max(JobState(folder / BATCHES).batches(), default=-1)
         if (folder / CHECKPOINT / "metadata").exists():
@@ -285,14 +288,52 @@ def reset(folder: Path, tables: Sequence[str]) -> list[str]:
             batch = batch if planned is None else max(batch, planned.number)
         waiting, resets = WaitingRows(folder / WAITING), table_resets(folder)
         for name in names:
-            # Of tables that had the name one after another the last one has it; each shard is emptied by itself.
-            last = {known.shards.get(number): number for number, own in sorted(known.names.items()) if own == name}
-            for number in last.values():
-                waiting.keep_reset(number, batch)
-            resets[name] = sorted({*resets.get(name, ()), batch})
+            numbers, own = _last_numbers(known, name), resets.get(name, ())
+            if is_kept and any(one in own for number in numbers for one in waiting.resets(number)):
+                raise FileError(plain(label_of(name)), "a table with rows to keep", "one that the next run empties")
+            resets[name] = sorted({*own, batch})
+            for number in numbers:
+                # What is left of a reset that was cut off must not empty a table whose rows are kept.
+                if is_kept:
+                    waiting.forget_resets(number)
+                else:
+                    waiting.keep_reset(number, batch)
         # From here on it counts.
         put_resets(folder, resets)
+        kept = kept_tables(folder)
+        put_names(folder / KEPT, kept.union(names) if is_kept else kept.difference(names))
+        return {label_of(name): reset_order(len(resets[name])) for name in names}
+
+
+def finish_reset(folder: Path, tables: Sequence[str]) -> list[str]:
+    """Let lake tables lose with the next run those rows that their last reset kept and that were not read again.
+
+    Return the names of the tables. Raises `FileError` as `reset` does, and for a table that keeps no such rows.
+    """
+    with held_state(folder):
+        _check_lake(folder)
+        names, known, kept = _named(folder, tables), lake_names(folder), kept_tables(folder)
+        for name in names:
+            if name not in kept:
+                raise FileError(plain(label_of(name)), "a table that was reset with --keep", "one that was not")
+        waiting, resets = WaitingRows(folder / WAITING), table_resets(folder)
+        for name in names:
+            for number in _last_numbers(known, name):
+                waiting.keep_reset(number, resets[name][-1])
+        put_names(folder / KEPT, kept.difference(names))
         return [label_of(name) for name in names]
+
+
+def _check_lake(folder: Path) -> None:
+    """Raise `FileError` for the state of a pipeline into something else than a lake."""
+    sink = _stated_job(folder / JOB)[1]
+    if not is_lake(sink):
+        raise FileError(str(folder), "the state of a pipeline into a lake", f"that of one into {sink}")
+
+
+def _last_numbers(known: LakeNames, name: TableName) -> list[int]:
+    """Return the last one of the tables that had a name in the lake one after another; with shards, that of each."""
+    return [*{known.shards.get(number): number for number, own in sorted(known.names.items()) if own == name}.values()]
 
 
 @contextmanager

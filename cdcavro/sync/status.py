@@ -16,7 +16,7 @@ from cdcavro.lake.account import bounded_name, read_account
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
-from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, paused_tables
+from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, kept_tables, paused_tables
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT
 from cdcavro.sync.reading.broker_answers import check_brokers
 from cdcavro.sync.reading.checkpoint import Checkpoint
@@ -53,6 +53,8 @@ class TableStatus(Struct):
     # Up to when all its changes are in, in seconds since the epoch; None if that is not known. And how many came late.
     complete_until: float | None = None
     late: int = 0
+    # Whether rows from before its last reset stay in it, until they are read again or the reset is finished.
+    has_kept_rows: bool = False
 
 
 class LaneStatus(Struct):
@@ -153,7 +155,7 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
     """
     names, versions = LakeNames.of(facts.get("names", [])), dict(facts.get("versions", []))
     labels = {number: names.label_of(number) for number in names.names} | dict(facts.get("nameless", []))
-    pending, paused = WaitingRows(folder / WAITING).counts(), paused_tables(folder)
+    pending, paused, kept = WaitingRows(folder / WAITING).counts(), paused_tables(folder), kept_tables(folder)
     found: dict[str, TableStatus] = {}
     complete = Completeness.of(facts)
     if is_done:
@@ -167,6 +169,7 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
             label,
             *of_table,
             is_paused=names.names.get(number) in paused,
+            has_kept_rows=names.names.get(number) in kept,
             complete_until=None if mark is None else mark / 1e6,
             late=complete.late(number),
         )

@@ -35,7 +35,7 @@ from cdcavro.sync.outputs.reject_cipher import RAW, RejectCipher
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings, StatementRules, excluded_kinds
 from cdcavro.sync.outputs.table_rows import WaitingRows
-from cdcavro.sync.pipeline import job_of, pause, reset
+from cdcavro.sync.pipeline import finish_reset, job_of, pause, reset
 from cdcavro.sync.protection import Constant, RowRule
 from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.sync.sources import Files
@@ -659,8 +659,8 @@ def test_a_table_that_is_reset_has_what_is_read_from_then_on_alone(job, sink: st
     made.send(canal("INSERT", [{"id": "4", "a": "1"}], id=103))
     made.run()
     pause(state, ["d.t"], is_paused=False)
-    assert reset(state, ["d.t"]) == ["d.t"]
-    assert reset(state, ["d.t"]) == ["d.t"]
+    assert [*reset(state, ["d.t"])] == ["d.t"]
+    assert [*reset(state, ["d.t"])] == ["d.t"]
     made.send(
         canal("INIT", [{"id": "2", "a": "7"}, {"id": "3", "a": "7"}], id=5),
         canal("UPDATE", [{"id": "3", "a": "8"}], id=6, old=[{"a": "7"}]),
@@ -686,6 +686,55 @@ def test_a_table_that_is_reset_has_what_is_read_from_then_on_alone(job, sink: st
     assert made.run() == []
 
 
+@pytest.mark.every_spark
+@pytest.mark.classic
+@pytest.mark.parametrize(
+    ("sink", "form"),
+    [
+        ("delta", CURRENT),
+        *[
+            pytest.param(*own, marks=pytest.mark.slow)
+            for own in (("iceberg", CURRENT), ("delta", SOFT), ("delta", HISTORY), ("iceberg", HISTORY))
+        ],
+    ],
+)
+def test_a_reset_keeps_rows_until_they_are_read_again_or_it_is_finished(job, sink: str, form: str):
+    """What is read overrules them whatever its order; those that are not read again go when the reset is finished."""
+    made, state = job(sink, is_changelog=True, form=form), job().folder / "state"
+    standing = {CURRENT: "true", SOFT: "NOT _cdc_is_deleted", HISTORY: "_cdc_end IS NULL"}[form]
+
+    def found() -> list[tuple[Any, ...]]:
+        return [row[:2] for row in made.rows("d.t", "id", "a", standing) if row[2]]
+
+    made.send(
+        canal("INSERT", [{"id": str(i), "a": "1"} for i in (1, 2, 3, 4, 5)], id=100),
+        canal("DELETE", [{"id": "5", "a": "1"}], id=101),
+    )
+    made.run()
+    orders = reset(state, ["d.t"], is_kept=True)
+    assert reset(state, ["d.t"], is_kept=True) == orders
+    assert made.run() == []
+    assert found() == [(1, 1), (2, 1), (3, 1), (4, 1)]
+    # A full load, then changes of a source whose numbers begin anew, and that are ordered by something else.
+    tidb = {"commitTs": 7, "watermarkTs": None}
+    made.send(canal("INIT", [{"id": "1", "a": "1"}, *({"id": i, "a": "7"} for i in "25")], id=5))
+    made.send(canal("UPDATE", [{"id": "3", "a": "8"}], id=6, old=[{"a": "7"}], _tidb=tidb))
+    made.send(canal("DELETE", [{"id": "2", "a": "7"}], id=7, _tidb={**tidb, "commitTs": 8}))
+    assert [report.waiting for report in made.run_again()] == [{}] * 4
+    assert found() == [(1, 1), (3, 8), (4, 1), (5, 7)]
+    assert finish_reset(state, ["d.t"]) == ["d.t"]
+    (report,) = made.run()
+    assert report.steps == ["d.t: what it had is gone, by cdcavro sync reset"]
+    assert found() == [(1, 1), (3, 8), (5, 7)]
+    log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", suffix="changes")
+    assert [row[1] for row in log] == [*"cccccd", *"t", *"rrrbud"]
+    assert [row[0] for row in log if row[1] == "t"] == [*orders.values()]
+    said = error_of(finish_reset, state, ["d.t"])
+    assert said == "d.t: expected a table that was reset with --keep, got one that was not"
+    assert made.run_again() != []
+    assert found() == [(1, 1), (3, 8), (5, 7)]
+
+
 def _cut_off(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object], owner: object, name: str) -> None:
     """Let a call end as if it had been killed where it calls a function."""
 
@@ -696,6 +745,63 @@ def _cut_off(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object], owner: 
         patched.setattr(owner, name, killed)
         with pytest.raises(KeyboardInterrupt):
             run()
+
+
+@pytest.mark.slow
+def test_rows_are_kept_of_no_table_that_is_to_be_emptied_and_of_any_behind_a_reset_that_was_cut_off(
+    job, monkeypatch: pytest.MonkeyPatch
+):
+    """A state that does not know of the reset writes nothing behind it; a later reset empties all."""
+    made, state = job(), job().folder / "state"
+    made.send(canal("INSERT", [{"id": str(i), "a": "1"} for i in (1, 2)], id=10))
+    made.run()
+    _cut_off(monkeypatch, lambda: reset(state, ["d.t"]), pipeline, "put_resets")
+    reset(state, ["d.t"], is_kept=True)
+    made.send(canal("INSERT", [{"id": "1", "a": "3"}], id=3))
+    made.run()
+    assert made.rows("d.t", "id", "a") == [(1, 3), (2, 1)]
+    known = (state / "resets.json").read_bytes()
+    (state / "resets.json").unlink()
+    made.send(canal("INSERT", [{"id": "2", "a": "4"}], id=12))
+    (report,) = made.run()
+    assert report.waiting["d.t"].startswith("schema t: was reset 1 times, of which this state knows 0: ")
+    (state / "resets.json").write_bytes(known)
+    reset(state, ["d.t"])
+    said = error_of(lambda: reset(state, ["d.t"], is_kept=True))
+    assert said == "d.t: expected a table with rows to keep, got one that the next run empties"
+    assert "one that was not" in error_of(finish_reset, state, ["d.t"])
+    made.run()
+    assert made.rows("d.t", "id", "a") == []
+
+
+@pytest.mark.slow
+def test_a_table_that_stopped_waits_for_the_end_of_a_reset_that_keeps_its_rows(job):
+    """Which of two changes that different things order is the later one, and what a row's new key is, is not known."""
+    made, state, keys = job(), job().folder / "state", ["id", "a"]
+    tidb = {"commitTs": 7, "watermarkTs": None}
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1, es=1000))
+    made.run()
+    made.send(canal("INSERT", [{"id": "2", "a": "1"}], id=2, es=1000, _tidb=tidb))
+    made.run()
+    reset(state, ["d.t"], is_kept=True)
+    made.send(canal("INSERT", [{"id": "3", "a": "1"}], id=3, es=1000, _tidb=tidb))
+    (report,) = made.run()
+    assert ("numbers" in report.waiting["d.t"], made.rows("d.t", "id")) == (True, [(1,)])
+    finish_reset(state, ["d.t"])
+    (report,) = made.run()
+    assert (report.waiting, made.rows("d.t", "id")) == ({}, [(3,)])
+    reset(state, ["d.t"], is_kept=True)
+    sql = "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, a)"
+    made.send(
+        canal("ALTER", [], id=4, es=2000, isDdl=True, sql=sql),
+        canal("INSERT", [{"id": "4", "a": "2"}], id=5, es=3000, pkNames=keys),
+    )
+    (report,) = made.run()
+    assert "its key (id) is (id, a) from version 2 on" in report.waiting["d.t"]
+    assert made.rows("d.t", "id") == [(3,)]
+    finish_reset(state, ["d.t"])
+    (report,) = made.run()
+    assert (report.waiting, made.rows("d.t", "id")) == ({}, [(4,)])
 
 
 @pytest.mark.slow

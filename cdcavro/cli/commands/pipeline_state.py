@@ -50,6 +50,9 @@ class Asked(NamedTuple):
     is_json: bool
     # The tables, or topics, that are named.
     tables: Sequence[str] = ()
+    # Whether a reset keeps the rows of tables, and whether it ends for tables that kept theirs.
+    is_kept: bool = False
+    is_finished: bool = False
 
     def state(self, action: str) -> str:
         """Return the folder of the state. Raises `click.UsageError` if it is not stated."""
@@ -180,6 +183,7 @@ def _has_marks(tables: Sequence[TableStatus]) -> bool:
 def _row(one: TableStatus, *, is_marked: bool) -> tuple[str, ...]:
     version = "" if one.version is None else str(one.version)
     said = "stopped" if one.stopped is not None else "paused" if one.is_paused else ""
+    said = ", ".join(filter(None, [said, "keeps rows from before its reset" if one.has_kept_rows else ""]))
     mark = [_shown_time(one.complete_until)] if is_marked else []
     return one.name, version, f"{sum(one.rows.values()):,}", f"{one.pending:,}", *mark, said
 
@@ -202,14 +206,22 @@ def _pause(asked: Asked, *, is_paused: bool) -> int:
 
 
 def _reset(asked: Asked) -> int:
-    """Reset tables; say which are empty with the next run."""
+    """Reset tables; say which are empty with the next run, or below which order the rows are that are kept."""
     state = _state_of_tables(asked, "reset")
-    from cdcavro.sync.pipeline import reset  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.sync.pipeline import finish_reset, reset  # noqa: PLC0415  the other commands do not need it
     from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
     with asked.errors(), state_folder(state, is_changed=True) as folder:
-        found = reset(folder, asked.tables)
-    click.echo(f"reset with the next run: {', '.join(map(plain, asked.of(found)))}")
+        if asked.is_finished:
+            orders = dict.fromkeys(finish_reset(folder, asked.tables), b"")
+        else:
+            orders = reset(folder, asked.tables, is_kept=asked.is_kept)
+    if asked.is_kept:
+        for name, order in orders.items():
+            left = f"of rows that are not read again, hex(_cdc_order) < '{order.hex().upper()}'"
+            click.echo(f"reset with its rows kept: {plain(asked.of(name))}; {left}")
+    else:
+        click.echo(f"reset with the next run: {', '.join(map(plain, asked.of([*orders])))}")
     return 0
 
 

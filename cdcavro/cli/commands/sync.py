@@ -98,6 +98,10 @@ _BEAT: Final = 0.5
     help="Write an HTML report on all batches so far, after each batch; with show, now.",
 )
 @click.option("--json", "is_json", is_flag=True, help="With show and status: print a line of JSON.")
+@click.option("--keep", "is_kept", is_flag=True, help="With reset: leave the rows of tables until they are read again.")
+@click.option(
+    "--finish", "is_finished", is_flag=True, help="With reset, after --keep: remove the rows that were not read again."
+)
 @click.option("--quiet", is_flag=True, help="Report only pending rows, not each batch.")
 @click.option(
     "--log",
@@ -130,17 +134,16 @@ def sync(
     both are written, or Avro files of its changes. A run resumes where the previous one stopped or was killed, and
     nothing is written twice. `show` prints what a pipeline remembers, `status` whether it is healthy: its exit code is
     1 if a table has stopped. `pause` holds back the rows of tables, `resume` releases them, and `reset` empties tables,
-    which start again with what is read from then on. `accept-loss` lets a pipeline go on with topics that were created
-    again or have lost messages. Run these four while no pipeline uses the state.
+    which start again with what is read from then on, at once or, with `--keep`, when it is asked to `--finish`.
+    `accept-loss` lets a pipeline go on with topics that were created again or have lost messages. Run these four while
+    no pipeline uses the state.
     """
     _check_page(page)
-    if flags["tables"] and action not in ("pause", "resume", "reset", "accept-loss"):
-        raise click.UsageError("only pause, resume and reset take names of tables, and accept-loss of topics")
-    if flags["is_json"] and action not in ("show", "status"):
-        raise click.UsageError("--json works only with show and status; --log json reports each batch in JSON")
+    _check_action(action, flags)
     if action is not None:
         known = None if config is None else _config(config, flags)
-        ctx.exit(ACTIONS[action](Asked(flags["state"], known, config, page, flags["is_json"], flags["tables"])))
+        own = {name: flags[name] for name in ("is_json", "tables", "is_kept", "is_finished")}
+        ctx.exit(ACTIONS[action](Asked(flags["state"], known, config, page, **own)))
     configuration = _config(config, {**flags, "local": local})
     if flags["init"] is not None:
         _write_template(config, {**flags, "local": local}, configuration)
@@ -152,6 +155,18 @@ def sync(
     ctx.exit(
         _run(configuration, partial(runner, file=config or "the options", once=once, check=check), progress, called)
     )
+
+
+def _check_action(action: str | None, flags: dict[str, Any]) -> None:
+    """Raise `click.UsageError` for options of another action."""
+    if flags["tables"] and action not in ("pause", "resume", "reset", "accept-loss"):
+        raise click.UsageError("only pause, resume and reset take names of tables, and accept-loss of topics")
+    if (flags["is_kept"] or flags["is_finished"]) and action != "reset":
+        raise click.UsageError("only reset takes --keep and --finish")
+    if flags["is_kept"] and flags["is_finished"]:
+        raise click.UsageError("either --keep or --finish")
+    if flags["is_json"] and action not in ("show", "status"):
+        raise click.UsageError("--json works only with show and status; --log json reports each batch in JSON")
 
 
 def _run(config: Config, runner: Callable[..., Pipeline | None], progress: BatchLines, called: str) -> int:

@@ -38,7 +38,7 @@ from cdcavro.lake.sql_statements import (
     VERSION,
     held_change_columns,
 )
-from cdcavro.lake.typed_rows import DELETE, DROP, KIND, TRUNCATE, UPSERTS, stated_properties
+from cdcavro.lake.typed_rows import DELETE, DROP, KIND, RESETS, TRUNCATE, UPSERTS, stated_properties
 from cdcavro.sync.native.native_state import NativeState, absent_names, with_types
 from cdcavro.sync.native.row_images import (
     ImageReader,
@@ -91,7 +91,7 @@ class NativeVersions(NativeState):
         # The floor of resets alone: what a TRUNCATE ends is in the table of deletes.
         resets = reset_order(split_resets(bytes.fromhex(stated.get(FLOOR, "")))[0])
         self._check_versions(rows, resets, properties)
-        own = {KIND: stated.get(KIND), FLOOR: resets.hex() or None}
+        own = {KIND: stated.get(KIND), FLOOR: resets.hex() or None, RESETS: stated.get(RESETS)}
         self.known.put(table, {name: value for name, value in own.items() if value is not None})
         is_empty, self.known.is_empty = self.known.is_empty, False
         kinds, pairs = table.schema(), held_columns(versions[-1], present)

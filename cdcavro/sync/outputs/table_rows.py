@@ -19,12 +19,13 @@ from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.typed_rows import TRUNCATE, RowFacts, facts_of_summary
 from cdcavro.sync.outputs.completeness import instant_text
 from cdcavro.sync.outputs.reject_places import batch_of
+from cdcavro.sync.outputs.sink_settings import label_of
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.writing.table_writer import empty_envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
@@ -40,6 +41,7 @@ _NEW: Final = " new"
 WAITING: Final = "waiting"
 PAUSED: Final = "paused.json"
 RESETS: Final = "resets.json"
+KEPT: Final = "kept.json"
 _RESET: Final = "reset="
 # What is said of a table whose reset is done.
 _SAID: Final = "what it had is gone, by cdcavro sync reset"
@@ -189,13 +191,27 @@ def put_resets(state: Path, resets: Mapping[TableName, Sequence[int]]) -> None:
 
 def paused_tables(state: Path) -> frozenset[TableName]:
     """Return the tables that are paused, by their names in the lake. Raises `FileError` for what `pause` did not write."""
-    path = state / PAUSED
+    return _named_in(state / PAUSED, "the tables that are paused")
+
+
+def kept_tables(state: Path) -> frozenset[TableName]:
+    """Return the tables that keep rows from before their last reset, by their names in the lake. Raises `FileError`."""
+    return _named_in(state / KEPT, "the tables whose reset keeps rows")
+
+
+def put_names(path: Path, names: Iterable[TableName]) -> None:
+    """Write the tables that are paused, or keep rows, in one step."""
+    stated = [[name.database, name.schema, name.table] for name in sorted(names, key=label_of)]
+    replace_file(path, json.dumps(stated))
+
+
+def _named_in(path: Path, expected: str) -> frozenset[TableName]:
     if not path.exists():
         return frozenset()
     try:
         names = msgspec.json.decode(path.read_bytes(), type=list[tuple[str | None, str | None, str]])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise FileError(str(path), "the tables that are paused", str(error)) from error
+        raise FileError(str(path), expected, str(error)) from error
     return frozenset(TableName(*name) for name in names)
 
 
@@ -226,6 +242,11 @@ class WaitingRows:
     def keep_reset(self, table: int, batch: int) -> None:
         """Let the reset of a table behind a batch wait; it is made if `table_resets` has it, too."""
         (self.folder / str(table) / f"{_RESET}{batch}").mkdir(parents=True, exist_ok=True)
+
+    def forget_resets(self, table: int) -> None:
+        """Forget the resets of a table that wait."""
+        for path in (self.folder / str(table)).glob(f"{_RESET}*"):
+            shutil.rmtree(path)
 
     def resets(self, table: int) -> list[int]:
         """Return the batches behind which resets of a table wait."""

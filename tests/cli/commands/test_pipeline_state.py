@@ -123,6 +123,24 @@ def test_a_table_is_reset(made: LocalJob):
     assert made.rows("d.t", "id") == []
 
 
+def test_a_reset_that_keeps_rows_is_finished(made: LocalJob):
+    """Which rows are from before it is said, and that there may be some; they go with the run behind its end."""
+    done = cdcavro("sync", "reset", "d.t", "--keep", "--state", "state")
+    said = "reset with its rows kept: d.t; of rows that are not read again, hex(_cdc_order) < '038101'\n"
+    assert (done.exit_code, done.stdout) == (0, said)
+    made.send(canal("INSERT", [{"id": "2", "a": "2"}], id=0))
+    made.run()
+    orders = dict(made.rows("d.t", "id", "_cdc_order"))
+    assert {id: order.hex() < "038101" for id, order in orders.items()} == {1: True, 2: False}
+    assert cdcavro("sync", "status", "--state", "state").stdout.endswith("  0  keeps rows from before its reset\n")
+    assert '"has_kept_rows":true' in cdcavro("sync", "status", "--state", "state", "--json").stdout
+    finished = cdcavro("sync", "reset", "d.t", "--finish", "--state", "state")
+    assert finished.stdout == "reset with the next run: d.t\n"
+    assert '"has_kept_rows":false' in cdcavro("sync", "status", "--state", "state", "--json").stdout
+    made.run()
+    assert made.rows("d.t", "id") == [(2,)]
+
+
 def test_tables_are_maintained(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
     """A line for each lake table, with what was done."""
     made.send(canal("INSERT", [{"id": "2", "a": "2"}], id=2))
@@ -164,6 +182,9 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
         (("status", "d.t", "--state", "state"), "only pause, resume and reset take names of tables, and accept-loss"),
         (("accept-loss", "--state", "state"), "accept-loss needs the names of topics"),
         (("accept-loss", "shop", "--state", "state"), "accept-loss needs --config with the pipeline's topics"),
+        (("pause", "d.t", "--state", "state", "--keep"), "only reset takes --keep and --finish"),
+        (("reset", "d.t", "--state", "state", "--keep", "--finish"), "either --keep or --finish"),
+        (("reset", "d.t", "--state", "state", "--finish"), "d.t: expected a table that was reset with --keep"),
         (("statu", "--state", "state"), "'statu' is not one of"),
     ],
 )

@@ -36,6 +36,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_function_decides_which_rows_are_written_and_its_errors_are_rejects,
     test_a_message_for_which_where_cannot_be_decided_is_a_reject_that_is_read_again_at_its_place,
     test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on,
+    test_a_reset_keeps_rows_until_they_are_read_again_or_it_is_finished,
     test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state,
     test_a_run_goes_on_where_the_one_before_stopped,
     test_a_table_that_a_key_change_stopped_begins_again_behind_its_reset,

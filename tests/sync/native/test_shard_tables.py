@@ -21,7 +21,7 @@ from cdcavro.lake.lakes import HISTORY, SOFT
 from cdcavro.lake.sql_statements import KEY, OPERATION, SHARD, UNPARSED
 from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
 from cdcavro.sync.native.shard_tables import ShardTable
-from cdcavro.sync.pipeline import lake_names, pause, reset
+from cdcavro.sync.pipeline import finish_reset, lake_names, pause, reset
 from cdcavro.table.ddl.steps import TableName
 from support import local_kills
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
@@ -388,6 +388,13 @@ def test_a_reset_empties_every_shard(tmp_path: Path):
     reset(tmp_path / "state", [LAKE])
     made.run(made.row(TWO, id="3", a="5"))
     assert made.rows("id") == [(TWO, 3)]
+    reset(tmp_path / "state", [LAKE], is_kept=True)
+    made.run(made.row(ONE, id="4", a="6"))
+    made.run(made.row(ONE, id="5", a="7"))
+    assert made.rows("id") == [(ONE, 4), (ONE, 5), (TWO, 3)]
+    finish_reset(tmp_path / "state", [LAKE])
+    made.run()
+    assert made.rows("id") == [(ONE, 4), (ONE, 5)]
 
 
 @pytest.mark.slow
