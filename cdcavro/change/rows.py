@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import StructureError
+from cdcavro.exact.jsontext import escape
 from cdcavro.exact.numbers import without_decimals
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ _OF_A_ROW: Final = frozenset({"before", "after", "changed", "unavailable", "row"
 MAX_ROWS: Final = 100_000
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
-# What is a Decimal or may hold one.
-_MAY_BE_DECIMAL: Final = frozenset({Decimal, dict, list})
+# What is a Decimal or a float that is not finite, or may hold one.
+_MAY_BE_NO_JSON: Final = frozenset({Decimal, float, dict, list})
 # The characters that formats write around each text, roughly.
 _BESIDE: Final = 8
 _OF_ANY_MESSAGE: Final = attrgetter("source.format", "place", "rows")
@@ -83,15 +84,33 @@ def with_rows(change: Change, convert: Callable[[Row], Row]) -> Change:
     return replace(change, before=before, after=after)
 
 
-def plain_numbers(change: Change) -> Change:
+def plain_numbers(change: Change, format: str | None = None) -> Change:
     """Return a change in whose rows each `Decimal` is the JSON number of its digits, as all else here reads them.
 
-    Raises `StructureError` for a Decimal that is not finite.
+    Raises `StructureError`, which names the format and the column, for a Decimal or a float that is not finite.
     """
     for image in (change.before, change.after):
-        if image and not _MAY_BE_DECIMAL.isdisjoint(map(type, image.values())):
-            return with_rows(change, without_decimals)
+        if image and not _MAY_BE_NO_JSON.isdisjoint(map(type, image.values())):
+            try:
+                before, after = _plain_row(change.before, "before"), _plain_row(change.after, "after")
+            except StructureError as error:
+                error.format = format or change.source.format
+                raise
+            return replace(change, before=before, after=after)
     return change
+
+
+def _plain_row(image: Row | None, member: str) -> Row | None:
+    if image is None:
+        return None
+    plain = {}
+    for name, value in image.items():
+        try:
+            plain[name] = without_decimals(value)
+        except StructureError as error:
+            error.below(f"/{member}/{escape(name)}")
+            raise
+    return plain
 
 
 def check_count(rows: Sequence[Any], most: int, pointer: str = "") -> None:

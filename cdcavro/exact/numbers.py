@@ -173,7 +173,7 @@ def decimals(value: Any) -> Any:
 def without_decimals(value: Any) -> Any:
     """Return a JSON value in which each `Decimal` is the number that renders as its digits; the inverse of `decimals`.
 
-    Raises `StructureError` for a Decimal that is not finite.
+    Raises `StructureError` for a Decimal or a float that is not finite.
 
     >>> without_decimals([Decimal("1.5"), Decimal("1.20"), Decimal(7)])
     [1.5, ExactNumber('1.20'), 7]
@@ -182,6 +182,8 @@ def without_decimals(value: Any) -> Any:
         return {name: without_decimals(member) for name, member in value.items()}
     if type(value) is list:
         return [without_decimals(item) for item in value]
+    if type(value) is float:
+        check_finite(value)
     return number(decimal_text(value)) if type(value) is Decimal else value
 
 

@@ -168,13 +168,15 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
     half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them), and for
     a row with an unknown operation of another format;
     `PayloadError` for `members` that do not fit their change; `TypeError` for a `zone` that is not a time
-    zone. A `Decimal` in a row is the number of its digits.
+    zone. A `Decimal` in a row is the number of its digits; JSON has no NaN and no infinities, so that a float or a Decimal
+    that is not finite is a `StructureError` as well.
 
     >>> from_changes(to_changes('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
     [b'{"recordType":"HEARTBEAT"}']
     """
     check_zone(zone)
-    return [render(record) for record in iterate_records(list(map(plain_numbers, changes)), format, zone)]
+    plain = [plain_numbers(change, format) for change in changes]
+    return [render(record) for record in iterate_records(plain, format, zone)]
 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
