@@ -284,6 +284,8 @@ class _Run:
             self._source.wait_long(stop)
         last = self._checkpoint.last
         if last is not None and not last.is_committed:
+            # What is left behind it is only known by looking.
+            self._look()
             self._run(last.number)
         while not stop.is_set():
             began = time.monotonic()
