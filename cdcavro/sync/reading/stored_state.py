@@ -60,6 +60,8 @@ _PARALLEL: Final = 8
 _TICK: Final = 0.01
 # How often a state is read again of which its holder removed objects meanwhile.
 _ATTEMPTS: Final = 20
+# What obstore says of a listing, for which it has no error of its own.
+_MISSING: Final = " 404 Not Found"
 # The longest reason of a store's that is told.
 _LONGEST: Final = 300
 
@@ -266,6 +268,7 @@ class StoredState:
                 got = obstore.get(self._store, _HEAD)
                 text, meta = bytes(got.bytes()), got.meta
         except FileNotFoundError:
+            self._check_bucket()
             return _Found(Head(), "create", None)
         try:
             head = msgspec.json.decode(text, type=Head)
@@ -274,6 +277,18 @@ class StoredState:
         if head.format != _FORMAT:
             raise FileError(f"{self.address}/{_HEAD}", f"a state in format {_FORMAT}", f"one in format {head.format}")
         return _Found(head, _mode_of(meta), meta["last_modified"])
+
+    def _check_bucket(self) -> None:
+        """Raise `FileError` if the bucket is not there, of whose objects stores say no more than that they are not."""
+        import obstore  # noqa: PLC0415  it is of use for states in object stores only
+        from obstore.exceptions import BaseError  # noqa: PLC0415
+
+        try:
+            next(iter(obstore.list(self._store, prefix=_OBJECTS)), None)
+        except (BaseError, FileNotFoundError) as error:
+            # Whatever else is wrong is told when the store is written to.
+            if isinstance(error, FileNotFoundError) or _MISSING in str(error):
+                raise FileError(self.address, "a bucket or container that is there", "none") from error
 
     def _copied(self) -> _Found:
         """Return the head of the state, of which the folder has a copy then."""

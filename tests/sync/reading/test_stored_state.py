@@ -324,6 +324,22 @@ def test_an_address_without_a_state_is_told(memory: MemoryStore, action: str):
     assert (done.exit_code, done.stderr) == (2, f"Error: {ADDRESS}: expected the state of a pipeline, got none\n")
 
 
+def test_a_bucket_that_is_not_there_is_told(s3: ObjectStore, tmp_path: Path):
+    """By every command: of an object in it, a store says the same as of one that is not in a bucket."""
+    address = "s3://nonesuch/state"
+    made = job(tmp_path, address)
+    made.send(row(1))
+    run = f"--config {made.config()}"
+    for action in (f"{run} --once", f"{run} --check", *(f"{name} --state {address}" for name in ("status", "pause d.t"))):
+        done = cdcavro("sync", *action.split())
+        assert (done.exit_code, done.stderr) == (
+            2,
+            f"Error: {address}: expected a bucket or container that is there, got none\n",
+        )
+    done = cdcavro("sync", "status", "--state", f"s3://{BUCKET}/none")
+    assert done.stderr == f"Error: s3://{BUCKET}/none: expected the state of a pipeline, got none\n"
+
+
 def test_what_is_wrong_with_a_place_is_told(memory: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Rejects that are elsewhere, and the package that is missing."""
     with pytest.raises(FileError, match="rejects go to where the state is"):
