@@ -330,7 +330,11 @@ def test_a_bucket_that_is_not_there_is_told(s3: ObjectStore, tmp_path: Path):
     made = job(tmp_path, address)
     made.send(row(1))
     run = f"--config {made.config()}"
-    for action in (f"{run} --once", f"{run} --check", *(f"{name} --state {address}" for name in ("status", "pause d.t"))):
+    for action in (
+        f"{run} --once",
+        f"{run} --check",
+        *(f"{name} --state {address}" for name in ("status", "pause d.t")),
+    ):
         done = cdcavro("sync", *action.split())
         assert (done.exit_code, done.stderr) == (
             2,
