@@ -88,6 +88,8 @@ EXACT_DIGITS: Final = 15
 # How many columns have their ends in the log, as with Spark, and how many characters of a text are told there.
 _INDEXED: Final = 32
 _SHOWN: Final = 32
+# The last of all characters.
+_LAST: Final = "\U0010ffff"
 
 
 def far_files(table: DeltaTable, folder: str, schema: DeltaSchema) -> set[str]:
@@ -310,10 +312,16 @@ def _statistics(rows: pa.Table) -> dict[str, Any]:
 
 
 def _spelled_ends(kind: pa.DataType, values: pa.ChunkedArray) -> tuple[Any, Any]:
-    """Return the least and the greatest value of a column as the log has them; None where it need not have them."""
+    """Return the least and the greatest value of a column as the log has them; None where it need not have them.
+
+    It has them of all columns that it can: a filter of pyarrow's finds no row of a file of which `deltalake` 1.6 expects
+    an end that is missing.
+    """
     is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_exact = pa.types.is_decimal(kind) and kind.precision <= EXACT_DIGITS
-    if not (is_time or is_exact or pa.types.is_integer(kind) or pa.types.is_string(kind)):
+    is_finite = pa.types.is_floating(kind) and pc.all(pc.is_finite(values)).as_py() is not False
+    is_plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+    if not (is_time or is_exact or is_finite or is_plain):
         return None, None
     try:
         low, high = pc.min_max(values).as_py().values()
@@ -326,8 +334,15 @@ def _spelled_ends(kind: pa.DataType, values: pa.ChunkedArray) -> tuple[Any, Any]
         mark = "Z" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
         return tuple(one.isoformat().removesuffix("+00:00") + mark for one in (low, high))
     if pa.types.is_string(kind):
-        return low[:_SHOWN], high if len(high) <= _SHOWN else None
+        return low[:_SHOWN], _cut_above(high)
     return (float(low), float(high)) if is_exact else (low, high)
+
+
+def _cut_above(text: str) -> str | None:
+    """Return a text, or, if it is long, a shorter one that is greater, as Spark has it; None if there is none."""
+    if len(text) <= _SHOWN:
+        return text
+    return None if text[_SHOWN] == _LAST else text[:_SHOWN] + _LAST
 
 
 def rewrite_files(

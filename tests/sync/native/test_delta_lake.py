@@ -228,21 +228,38 @@ def test_a_file_says_what_its_values_lie_within(lake):
     """Readers leave out files by it; of a long text and of times that Python does not have, less is said."""
     columns = [
         LakeColumn(name, name, kind)
-        for name, kind in (("i", "int"), ("s", "string"), ("d", "date"), ("t", "timestamp"))
+        for name, kind in (
+            *(("i", "int"), ("s", "string"), ("d", "date"), ("t", "timestamp")),
+            *(("b", "boolean"), ("x", "double"), ("y", "float")),
+        )
     ]
     table = create(lake, columns)
     moment = datetime(2024, 1, 1, 0, 0, 0, 5, tzinfo=UTC)
     first = {KEY: b"a", ORDER: b"1", "i": -1, "s": "é", "d": date(2024, 1, 1), "t": moment}
+    first |= {"b": True, "x": -0.5, "y": float("nan")}
     put(table, first, first | {KEY: b"b", "i": 5, "s": None})
     (added,) = [one["add"] for one in last_commit(table) if "add" in one]
     stats = json.loads(added["stats"])
     assert stats["numRecords"] == 2
-    assert stats["minValues"] == {"i": -1, "s": "é", "d": "2024-01-01", "t": "2024-01-01T00:00:00.000005Z"}
+    moments = {"d": "2024-01-01", "t": "2024-01-01T00:00:00.000005Z"}
+    assert stats["minValues"] == {"i": -1, "s": "é", **moments, "b": True, "x": -0.5}
     assert stats["maxValues"] == stats["minValues"] | {"i": 5}
     assert (stats["nullCount"]["s"], stats["nullCount"][OLDER]) == (1, 2)
     put(table, first | {KEY: b"c", "s": "z" * 40})
     ends = [json.loads(one["add"]["stats"]) for one in last_commit(table) if "add" in one]
-    assert [(one["minValues"]["s"], one["maxValues"].get("s")) for one in ends] == [("z" * 32, None)]
+    assert [(one["minValues"]["s"], one["maxValues"].get("s")) for one in ends] == [("z" * 32, "z" * 32 + "\U0010ffff")]
+
+
+def test_filters_of_pyarrow_find_rows_whatever_their_types(lake):
+    """Where an end is missing that `deltalake` expects, they find none."""
+    values = {"b": True, "x": 0.5, "y": 2.5, "s": "z" * 40, "i": 7}
+    kinds = {"b": "boolean", "x": "double", "y": "float", "s": "string", "i": "int"}
+    table = create(lake, [LakeColumn(name, name, kind) for name, kind in kinds.items()])
+    for key in (b"a", b"b"):
+        put(table, {KEY: key, ORDER: b"1", **values})
+    opened = DeltaTable(table.folder)
+    for name, value in values.items():
+        assert opened.to_pyarrow_table(filters=[(name, "==", value)]).num_rows == 2, name
 
 
 @pytest.mark.parametrize(
