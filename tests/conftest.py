@@ -35,6 +35,11 @@ if "CDCAVRO_BUILD" not in os.environ:
     # To wait for the disk takes plain pytest seconds, and what it tests is the same if the power does not fail; tox waits.
     os.fsync = os.fstat
 
+# Of all sessions of Spark that tests start, also as users do: much code runs a few times only, and to compile it well takes
+# longer than it saves.
+for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(_name, "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m -XX:+UseSerialGC")
+
 let_programs_heed_signals()
 # All that is collected stays: there is nothing to look for meanwhile.
 gc.disable()

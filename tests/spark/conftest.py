@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
 from packaging.version import Version
+from py4j.java_gateway import JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
@@ -30,14 +32,18 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "1500m",
     # Delta Lake's VACUUM has as many tasks as this, however few files there are: 10,000.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     # Spark kills the worker of a task that was cut off after 2 s, even one that it has handed on meanwhile (SPARK-54217).
     "spark.python.task.killTimeout": "1min",
-    # Much code runs a few times only: to compile it well takes longer than it saves. Spark makes 80 MB of it, where this
-    # compiler alone keeps 48 and makes the rest again and again.
-    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m -XX:+UseSerialGC",
+    # What is kept of jobs, stages and queries is for pages that nobody looks at.
+    **dict.fromkeys(["spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions"], "10"),
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.explainMode": "simple",
+    # Spark makes 80 MB of code, where the compiler that `tests/conftest.py` chooses keeps 48 by default and makes the rest
+    # again and again. What a query needs is dropped soon: the more room there is for it, the less of it is copied.
+    JAVA_OPTIONS: "-XX:ReservedCodeCacheSize=400m -Xmn600m -XX:MetaspaceSize=256m",
 }
 
 
@@ -74,9 +80,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with alone():
         made = cdc.session("cdcavro tests", master="local[2]", config=own)
     made.sparkContext.setLogLevel("OFF")
+    _keep_names()
     cdc.register(made)
     yield made
     made.stop()
+
+
+def _keep_names() -> None:
+    """Look for a class of Java's once: the bridge searches 287 jars for `functions` at each column of a frame."""
+    for kind in (JVMView, JavaPackage):
+        kind.__getattr__ = _kept(kind.__getattr__)
+
+
+def _kept(find: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    def found(self: Any, name: str) -> Any:
+        value = self.__dict__[name] = find(self, name)
+        return value
+
+    return found
 
 
 def _lakes(folders: pytest.TempPathFactory) -> dict[str, str]:
