@@ -125,7 +125,7 @@ def test_sets_are_drawn_among_those_that_other_options_leave(run):
         assert run(code, "tests", "-m", marks, "--sets", "2", "--seed", "a").parseoutcomes()["passed"] == 2
 
 
-def test_what_runs_whole_elsewhere_is_quick_and_few_here(run, pytester):
+def test_of_what_is_below_a_path_few_sets_of_parameters_run(run, pytester):
     """Below the path that is named; the header says so, and with what seed the same ones run again."""
     code = """
     import pytest
@@ -137,19 +137,18 @@ def test_what_runs_whole_elsewhere_is_quick_and_few_here(run, pytester):
     def test_many(number): pass
     """
     pytester.makepyfile(**{"tests/there/test_there": code, "tests/test_there_too": code})
-    result = run(FEW, "tests", "--quick", "tests/there", "-v")
-    result.stdout.fnmatch_lines(
-        ["*none that is slow, and at most 2 sets of * of tests/there; the same again with --seed*"]
-    )
+    result = run(FEW, "tests", "--few", "tests/there", "-v")
+    result.stdout.fnmatch_lines(["*at most 2 sets of * of tests/there; the same again with --seed*"])
     ran = re.findall(r"(\w+)\.py::(test_\w+)", result.stdout.str())
     assert Counter(ran) == {
+        ("test_there", "test_slow"): 1,
         ("test_there", "test_many"): 2,
         ("test_there_too", "test_slow"): 1,
         ("test_there_too", "test_many"): 9,
         ("test_them", "test_many"): 9,
         ("test_them", "test_two"): 2,
     }
-    assert run(FEW, "--quick", "tests/gone").ret == pytest.ExitCode.USAGE_ERROR
+    assert run(FEW, "--few", "tests/gone").ret == pytest.ExitCode.USAGE_ERROR
 
 
 SHARED = """

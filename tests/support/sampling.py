@@ -2,10 +2,9 @@
 
 `--sample slow=0.25,jvm=0.05` runs a quarter of the tests that are slow and a twentieth of those that start Java, and others
 each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, and
-`pytest` alone, which names no test and no file, two: a developer has a minute. Of the tests below the path of `--quick`,
-those run that `pytest` alone would run, as another environment runs them whole. Whatever is named runs whole, and so does
-all in tox where it does not say otherwise. Tests that share what their file makes for each set of parameters draw the same
-sets, so that it is made for few.
+`pytest` alone, which names no test and no file, two: a developer has a minute. `--few` draws two sets of each function
+below its path. Whatever is named runs whole, and so does all in tox where it does not say otherwise. Tests that share what
+their file makes for each set of parameters draw the same sets, so that it is made for few.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -43,11 +41,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--sets", type=int, metavar="N", help="run at most so many sets of parameters of each function")
     group.addoption(
-        "--quick",
+        "--few",
         action="append",
         default=[],
         metavar="PATH",
-        help=f"of the tests below this path, run none that is slow, and at most {_FEW} sets of parameters of each function",
+        help=f"run at most {_FEW} sets of parameters of each function below this path",
     )
     group.addoption(
         "--seed", metavar="TEXT", help="what the sample is drawn by; a new one each time if it is not given"
@@ -70,10 +68,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Refuse a path of `--quick` that leads nowhere, of which all tests would run."""
+    """Refuse a path of `--few` that leads nowhere, of which all tests would run."""
     config = session.config
-    if missing := [path for path in config.option.quick if not (config.rootpath / path).exists()]:
-        raise pytest.UsageError(f"--quick: expected files and folders, got {', '.join(missing)}, which are not there")
+    if missing := [path for path in config.option.few if not (config.rootpath / path).exists()]:
+        raise pytest.UsageError(f"--few: expected files and folders, got {', '.join(missing)}, which are not there")
 
 
 def _is_everybodys(config: pytest.Config) -> bool:
@@ -88,10 +86,8 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     drawn = [f"{fraction:.0%} of the tests marked {kind}" for kind, fraction in config.option.sample.items()]
     if few := os.environ[_SETS]:
         drawn.append(f"at most {few} sets of parameters of each function")
-    if quick := config.option.quick:
-        drawn.append(
-            f"none that is slow, and at most {_FEW} sets of parameters of each function, of {', '.join(quick)}"
-        )
+    if paths := config.option.few:
+        drawn.append(f"at most {_FEW} sets of parameters of each function of {', '.join(paths)}")
     return f"sample: {', '.join(drawn)}; the same again with --seed {os.environ[_SEED]}" if drawn else None
 
 
@@ -123,8 +119,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what is not drawn."""
     seed, few = os.environ[_SEED], os.environ[_SETS]
     kept = [item for item in items if drawing(seed, item.nodeid) < _fraction(config, item)]
-    if quick := [config.rootpath / path for path in config.option.quick]:
-        kept = _quick_ones(kept, quick, seed)
+    if paths := [config.rootpath / path for path in config.option.few]:
+        below = [item for item in kept if any(item.path.is_relative_to(path) for path in paths)]
+        left_out = set(below) - set(_few_sets(below, seed, _FEW))
+        kept = [item for item in kept if item not in left_out]
     if few:
         kept = _few_sets(kept, seed, int(few))
     if len(kept) < len(items):
@@ -137,13 +135,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _fraction(config: pytest.Config, item: pytest.Item) -> float:
     kind = next(filter(item.get_closest_marker, _KINDS), None)
     return config.option.sample.get(kind, 1.0)
-
-
-def _quick_ones(items: list[pytest.Item], paths: list[Path], seed: str) -> list[pytest.Item]:
-    """Return the tests of which those below the paths are quick and few, in their order."""
-    below = [item for item in items if any(item.path.is_relative_to(path) for path in paths)]
-    left = set(below) - {*_few_sets([item for item in below if not item.get_closest_marker("slow")], seed, _FEW)}
-    return [item for item in items if item not in left]
 
 
 def _few_sets(items: list[pytest.Item], seed: str, count: int) -> list[pytest.Item]:
