@@ -172,7 +172,8 @@ class _Places(NamedTuple):
 
     def put(self, checkpoint: Checkpoint, plans: Mapping[str, _Plan]) -> None:
         """Let the next batch go on as planned. Cut off between, it has nothing of a topic, or ends in the same error."""
-        if self.end is not None:
+        # A batch of which nothing of topics was planned stays so: the next one begins where it would have begun.
+        if self.end:
             end = {**self.end}
             for topic, plan in plans.items():
                 known = {} if plan.is_over else end.get(topic, {})
