@@ -20,6 +20,7 @@ from cdcavro.arrow.arrays import convert_values
 from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse, to_bytes
+from cdcavro.files.lines import Line
 from cdcavro.files.streams import plain_path
 from cdcavro.registry.framing import FRAMED_KEYS
 from cdcavro.sync.conversion.framed_messages import KEY, OPENED, TEXT
@@ -262,7 +263,7 @@ def _formats(part: pa.RecordBatch, known: str) -> Iterator[tuple[str, list[tuple
         yield known, [], 0, part.num_rows
         return
     else:
-        named = [_sniff(raw) for raw in part.column("raw").to_pylist()]
+        named = list(map(_sniff, part.column("raw").to_pylist(), part.column("length").to_pylist()))
     begin = 0
     for i in range(1, len(named) + 1):
         if i < len(named) and (named[i] is None or _format_name(named[i]) == _format_name(named[begin])):
@@ -272,9 +273,9 @@ def _formats(part: pa.RecordBatch, known: str) -> Iterator[tuple[str, list[tuple
         begin = i
 
 
-def _sniff(raw: bytes | None) -> str | MessageError | None:
+def _sniff(raw: bytes | None, length: int | None) -> str | MessageError | None:
     try:
-        return None if raw is None else sniff(raw)
+        return None if raw is None else sniff(Line(0, raw, length or 0).message())
     except MessageError as error:
         return error
 

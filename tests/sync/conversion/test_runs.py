@@ -17,7 +17,7 @@ from cdcavro.lake.learning import Learner
 from cdcavro.lake.placing import Placing
 from cdcavro.sync.conversion import runs
 from cdcavro.sync.conversion.knowledge import Knowledge
-from cdcavro.sync.conversion.outcome_rows import ROW
+from cdcavro.sync.conversion.outcome_rows import REJECT, ROW
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
@@ -195,3 +195,14 @@ def test_messages_that_are_bytes_become_json_for_the_engine():
     assert json.loads(text).items() <= json.loads(get_format("dts_avro").text_of(raw)).items()
     assert json.loads(text)["afterImages"] == {"a": None}
     assert [run.raw(i) for i in range(3)] == [raw, raw[:9], None]
+
+
+@pytest.mark.parametrize("format", ["mixed", "maxwell"])
+def test_the_reject_of_a_message_that_is_too_long_names_the_limit(format: str):
+    """Only its beginning is there, from which no format is told, nor what is wrong with its JSON."""
+    records = [(None, value()), (None, value()[:40]), (None, value())]
+    batch = batch_of(records, lengths=[len(value()), 73_400_482, len(value())])
+    rows, _ = converted(learned(records[:1], format), batch)
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert reject["reason"] == "message: $: expected at most 67108864 bytes, got 73400482"
+    assert len([row for row in rows if row["what"] == ROW]) == 2
