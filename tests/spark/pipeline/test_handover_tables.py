@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 from cdcavro.errors import SetupError
@@ -20,12 +22,14 @@ from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, IcebergLake
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import Formats
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
-from support.catalog_servers import HIVE, POSTGRESQL, REST, SQL, CatalogServers, catalog_servers
+from support.catalog_servers import GLUE, HIVE, NESSIE, POSTGRESQL, REST, SQL, CatalogServers, catalog_servers
 from support.halves import blob
+from support.java_catalog import java_catalog
 from support.jobs import LocalJob
 from support.local_pipelines import DELTA, ICEBERG, lake_section
 from support.local_pipelines import LocalJob as ConfiguredJob
 from support.messages import canal
+from support.object_store import BUCKET
 from support.pipelines import Job
 
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.classic, pytest.mark.since("4.1")]
@@ -143,6 +147,35 @@ def test_a_table_of_a_catalog_is_one_for_both_runners(
         SetupError, match=r"another value of spark[.]sql[.]catalog[.]\w+[.]client[.]region than catalog"
     ):
         another.check()
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+@pytest.mark.parametrize("kind", [GLUE, NESSIE])
+def test_iceberg_in_java_and_without_it_write_one_table_with_files_in_s3(
+    tmp_path: Path, servers: CatalogServers, kind: str
+):
+    """By the properties and the libraries that Spark gets for the section of both."""
+    catalog, namespace = servers.properties(kind, tmp_path), f"d{uuid4().hex}"
+    if kind == GLUE:
+        catalog |= {"warehouse": f"s3://{BUCKET}/glue", "s3.endpoint": catalog["glue.endpoint"]}
+    with java_catalog(tmp_path / "jars", "prod", catalog) as java:
+        made = java.create(namespace, "t", "id")
+        made.updateSchema().addColumn("b", java.integer).commit()
+        late = java.catalog.loadTable(java.identifier(namespace, "t"))
+        own = load_catalog("prod", **catalog).load_table((namespace, "t"))
+        own.append(pa.table({"id": pa.array([1, 2], pa.int32()), "b": pa.array([3, None], pa.int32())}))
+        # It is made again on what pyiceberg has committed meanwhile.
+        late.updateProperties().set("of", "java").commit()
+        made.refresh()
+        files = [task.file() for task in made.newScan().planFiles().iterator()]
+        lengths = [made.io().newInputFile(one.location()).getLength() for one in files]
+        assert [one.recordCount() for one in files] == [2]
+        assert lengths == [one.fileSizeInBytes() for one in files]
+        assert files[0].location().startswith(f"s3://{BUCKET}/")
+    own.refresh()
+    assert own.properties["of"] == "java"
+    assert own.scan().to_arrow().sort_by("id").to_pylist() == [{"id": 1, "b": 3}, {"id": 2, "b": None}]
 
 
 def test_halves_of_updates_that_one_runner_leaves_are_joined_by_the_other(spark: SparkSession, tmp_path: Path):
