@@ -20,7 +20,7 @@ import re
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import fastavro
 import pyarrow as pa
@@ -33,7 +33,7 @@ from cdcavro.exact.instants import local_text
 from cdcavro.table.table_schema import ATTRIBUTE, is_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.avro.schema import Schema
     from cdcavro.table.history import Table
@@ -112,7 +112,14 @@ def to_plain(container: Path, table: Table, schema: TableSchema, advance: Callab
     plain.replace(container)
 
 
-def write_batch(batch: pa.RecordBatch, schema: TableSchema, writer: ContainerWriter) -> None:
+class RecordWriter(Protocol):
+    """What records are written with, such as a `ContainerWriter`."""
+
+    def write_all(self, payloads: bytes, ends: Sequence[int]) -> None:
+        """Write payloads that stand one after another; `ends` are the places behind them."""
+
+
+def write_batch(batch: pa.RecordBatch, schema: TableSchema, writer: RecordWriter) -> None:
     """Write a batch of changes, read under a version, as plain records."""
     form = _form_of(schema)
     columns = list(_flatten(batch))
@@ -125,7 +132,7 @@ def write_batch(batch: pa.RecordBatch, schema: TableSchema, writer: ContainerWri
         writer.write_all(payloads.getvalue(), ends)
 
 
-def write_payloads(payloads: pa.Array, schema: TableSchema, newest: TableSchema, writer: ContainerWriter) -> None:
+def write_payloads(payloads: pa.Array, schema: TableSchema, newest: TableSchema, writer: RecordWriter) -> None:
     """Write payloads of a version as plain records of the newest. Raises as `to_arrow` does."""
     for batch in row_batches(payloads, schema, newest):
         write_batch(batch, newest, writer)

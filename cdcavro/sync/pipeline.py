@@ -18,7 +18,6 @@ from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import DeltaLake, is_lake
-from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.schema_changes import SchemaChanges
 from cdcavro.sync.outputs.sink_settings import (
@@ -178,7 +177,7 @@ class Pipeline:
     @property
     def has_headers(self) -> bool:
         """Whether the headers of Kafka's records are written."""
-        return isinstance(self.sink, LakeSettings) and HEADERS in self.sink.change_columns
+        return self.sink.has_headers
 
     @property
     def waiting(self) -> int:

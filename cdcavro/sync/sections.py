@@ -174,6 +174,8 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     * `replication`: how many replicas a new topic has, by default the brokers' setting.
     * `parallel`: how many tables are written at a time.
     * `connect`: whether values and keys are Debezium's Avro, for consumers with Kafka Connect's converter.
+    * `headers`: whether a record has the headers of the Kafka record that it comes from, as JSON in `cdcavro.headers`.
+      Only runs without Spark have it.
     """
 
     servers: str
@@ -186,6 +188,7 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     replication: int | None = None
     parallel: int = 4
     connect: bool = False
+    headers: bool = False
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password."""
@@ -196,9 +199,10 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
 
     def sink(self, file: str) -> KafkaTopics:
         """Return the topics that are configured. Raises `FileError`, which names the file."""
-        settings = {name: getattr(self, name) for name in self.__struct_fields__ if name != "connect"}
+        flags = {"connect": "is_connect", "headers": "has_headers"}
+        settings = {flags.get(name, name): getattr(self, name) for name in self.__struct_fields__}
         try:
-            return KafkaTopics(**{**settings, "parallel": max(1, self.parallel)}, is_connect=self.connect)
+            return KafkaTopics(**{**settings, "parallel": max(1, self.parallel)})
         except ValueError as error:
             raise FileError(file, "topics in [kafka]", str(error)) from error
 
@@ -210,12 +214,15 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
     * `codec`: `deflate` or `null`.
     * `parallel`: how many tables are written at a time.
     * `plain`: whether records are flat, so that every Avro reader reads them.
+    * `headers`: whether a record has the headers of the Kafka record that it comes from, as JSON in `_cdc_headers`.
+      Only runs without Spark have it.
     """
 
     folder: str
     codec: str = "deflate"
     parallel: int = 4
     plain: bool = False
+    headers: bool = False
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an address with a password."""
@@ -224,7 +231,7 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
     def sink(self, file: str) -> AvroFiles:
         """Return the files that are configured. Raises `FileError`, which names the file."""
         try:
-            return AvroFiles(self.folder, self.codec, max(1, self.parallel), self.plain)
+            return AvroFiles(self.folder, self.codec, max(1, self.parallel), self.plain, self.headers)
         except ValueError as error:
             raise FileError(file, "Avro files in [avro]", str(error)) from error
 

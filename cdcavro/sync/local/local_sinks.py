@@ -13,6 +13,7 @@ from cdcavro.errors import FileError, SetupError, shown
 from cdcavro.lake.catalogs import NESSIE
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.lakes import NAME, OWNER, DeltaLake, foreign_table_error
+from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.local.local_outcomes import in_order
 from cdcavro.sync.native.native_table import Mark
@@ -125,7 +126,9 @@ class LocalFileWriter(FolderWriter):
         """Return what writes the rows of a batch to a folder, and returns how many files that makes."""
         schemas = {schema.version: schema.envelope.json for schema in table.versions}
         # A DROP has no payload.
-        changes = rows.filter(pc.not_equal(rows.column("operation"), DROP)).select(["version", "order", "payload"])
+        changes = rows.filter(pc.not_equal(rows.column("operation"), DROP)).select(
+            ["version", "order", "payload", *([HEADERS] if self.settings.has_headers else [])]
+        )
         sorted_changes = in_order(changes, "version", "order")
         return lambda fresh: write_versions(sorted_changes, fresh, schemas, self.settings)
 

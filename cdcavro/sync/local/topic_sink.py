@@ -16,12 +16,14 @@ from confluent_kafka import KafkaError, KafkaException
 
 from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.lake.escaped_names import topic_name
+from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.lake.typed_rows import DELETE
 from cdcavro.sync.local.local_outcomes import in_order, reject_line
 from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.reject_places import record_limit
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
+    CAME_WITH,
     ORDER,
     TopicRefusedError,
     headers_of,
@@ -223,19 +225,22 @@ class LocalTopicWriter:
         ids = self.publisher.known(table)
         values, keys = value_prefixes(ids), key_prefixes(ids)
         common = {batch: headers_of(self.job, batch, table.number) for batch, *_ in waiting}
-        for rows in in_order(_rows_of(waiting, left_out(self.settings)), "order"):
+        names = (*_COLUMNS, HEADERS) if self.settings.has_headers else _COLUMNS
+        for rows in in_order(_rows_of(waiting, names, left_out(self.settings)), "order"):
             columns: Any = [rows.column(one).to_pylist() for one in _COLUMNS]
+            texts = rows.column(HEADERS).to_pylist() if self.settings.has_headers else [None] * rows.num_rows
             places = self._places(table, name, partitions, columns)
             if self.settings.is_connect:
                 columns = _as_connect(table, columns)
-            for (batch, version, operation, order, key, payload), place in zip(
-                zip(*columns, strict=True), places, strict=True
+            for (batch, version, operation, order, key, payload), text, place in zip(
+                zip(*columns, strict=True), texts, places, strict=True
             ):
+                own = common[batch] if text is None else {**common[batch], CAME_WITH: text.encode()}
                 framed = None if key is None else _prefix(keys, version) + key
                 value = _prefix(values, version) + payload
-                yield TopicRecord(framed, value, {**common[batch], ORDER: order}, place)
+                yield TopicRecord(framed, value, {**own, ORDER: order}, place)
                 if operation == DELETE and key is not None and self.settings.tombstones:
-                    yield TopicRecord(framed, None, {**common[batch], ORDER: order + BEHIND}, place)
+                    yield TopicRecord(framed, None, {**own, ORDER: order + BEHIND}, place)
 
     def _places(self, table: Table, name: TableName, partitions: int, columns: Sequence[Any]) -> Iterable[int]:
         """Return the partitions of rows with these columns."""
@@ -263,13 +268,13 @@ def _as_connect(table: Table, columns: Sequence[Any]) -> list[Any]:
     return [batches, versions, operations, orders, own_keys, own]
 
 
-def _rows_of(waiting: Waiting, left_out: Sequence[str]) -> pa.Table:
+def _rows_of(waiting: Waiting, names: Sequence[str], left_out: Sequence[str]) -> pa.Table:
     """Return the rows of batches, without those of some operations, each with the number of its batch."""
     parts = [
         rows.append_column("batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows))
         for batch, rows, *_ in waiting
     ]
-    rows = pa.concat_tables(parts).select(_COLUMNS)
+    rows = pa.concat_tables(parts).select(names)
     return rows.filter(pc.invert(pc.is_in(rows.column("operation"), pa.array(left_out))))
 
 

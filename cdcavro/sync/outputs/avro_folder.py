@@ -20,11 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow.plain_avro import plain_schema, write_payloads
+from cdcavro.avro.binary import write_long, write_string
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake.escaped_names import folder_names
 from cdcavro.lake.job_state import replace_file
+from cdcavro.lake.sql_statements import CHANGE_COLUMNS, HEADERS
 from cdcavro.sync.outputs.table_rows import check_written
 from cdcavro.sync.outputs.writer import WriteResult
 from cdcavro.table.table_schema import from_schema
@@ -136,29 +138,30 @@ def write_versions(
 ) -> int:
     """Write rows, sorted by their version, to a file for each version; return how many files there are.
 
-    `batches` have the columns version and payload, `schemas` the texts of the envelopes' schemas by version. `part` is the number
-    of these rows among all of the batch, and `attempt` is unique to the attempt to write them.
+    `batches` have the columns version and payload, and headers if these are written, `schemas` the texts of the
+    envelopes' schemas by version. `part` is the number of these rows among all of the batch, and `attempt` is unique to
+    the attempt to write them.
     """
     files: dict[int, _File] = {}
     for batch in batches:
-        for version, payloads in _version_runs(batch):
+        for version, rows in _version_runs(batch):
             if version not in files:
                 for file in files.values():
                     file.finish()
                 path = folder / f"v{version}-{part:05}.avro"
                 files[version] = _File(path, f"_{path.name}.{attempt}", schemas[version], settings)
-            files[version].write(payloads)
+            files[version].write(rows)
     for file in files.values():
         file.finish()
     return len(files)
 
 
-def _version_runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Array]]:
-    """Yield the versions of a batch with their payloads, one run of equal versions after another."""
+def _version_runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the versions of a batch with their rows, one run of equal versions after another."""
     ends = pc.run_end_encode(batch.column("version"))
     start = 0
     for version, end in zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True):
-        yield version, batch.column("payload").slice(start, end - start)
+        yield version, batch.slice(start, end - start)
         start = end
 
 
@@ -171,18 +174,22 @@ class _File:
         envelope = parse_schema(schema)
         self._plain = from_schema(envelope) if settings.is_plain else None
         written = envelope if self._plain is None else plain_schema(self._plain)
+        self._has_headers = settings.has_headers
+        written = parse_schema(_with_headers(written.json)) if self._has_headers else written
         self._writer = ContainerWriter(self._stream, written, codec=settings.codec)
 
-    def write(self, payloads: pa.Array) -> None:
-        """Write payloads as they are, or as plain records."""
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Write payloads as they are, or as plain records, each with its headers if these are written."""
+        payloads = rows.column("payload")
+        writer = _HeadersWriter(self._writer, rows.column(HEADERS).to_pylist()) if self._has_headers else self._writer
         if self._plain is not None:
-            write_payloads(payloads, self._plain, self._plain, self._writer)
+            write_payloads(payloads, self._plain, self._plain, writer)
             return
         values = payloads.cast(pa.large_binary())
         _, offsets, data = values.buffers()
         places = memoryview(offsets).cast("q")[values.offset : values.offset + len(values) + 1]
         first = places[0]
-        self._writer.write_all(bytes(memoryview(data)[first : places[-1]]), [place - first for place in places[1:]])
+        writer.write_all(bytes(memoryview(data)[first : places[-1]]), [place - first for place in places[1:]])
 
     def finish(self) -> None:
         """Write what is left, and give the file its name."""
@@ -191,3 +198,33 @@ class _File:
             os.fsync(self._stream.fileno())
             self._stream.close()
             self._hidden.replace(self._path)
+
+
+def _with_headers(schema: str) -> str:
+    """Return the schema of a record with a last field for headers."""
+    record = json.loads(schema)
+    field = {"name": CHANGE_COLUMNS[HEADERS].name, "type": ["null", "string"], "default": None}
+    return json.dumps({**record, "fields": [*record["fields"], field]}, ensure_ascii=False)
+
+
+class _HeadersWriter:
+    """Writes records to a container file, each with its headers behind it, which are its last field."""
+
+    def __init__(self, writer: ContainerWriter, headers: Iterable[str | None]) -> None:
+        self._writer, self._headers = writer, iter(headers)
+
+    def write_all(self, payloads: bytes, ends: Sequence[int]) -> None:
+        """Write records, as `ContainerWriter.write_all` does."""
+        parts: list[bytes | bytearray] = []
+        written: list[int] = []
+        start = size = 0
+        for end in ends:
+            headers, field = next(self._headers), bytearray()
+            write_long(field, int(headers is not None))
+            if headers is not None:
+                write_string(field, headers)
+            parts += [payloads[start:end], field]
+            size += end - start + len(field)
+            written.append(size)
+            start = end
+        self._writer.write_all(b"".join(parts), written)

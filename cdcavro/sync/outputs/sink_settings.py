@@ -16,7 +16,7 @@ from cdcavro.lake.catalogs import check_catalog, check_metastore, has_plain_name
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT, STATEMENTS
 from cdcavro.lake.lakes import CURRENT, IcebergLake, check_form_name
-from cdcavro.lake.sql_statements import check_change_columns
+from cdcavro.lake.sql_statements import HEADERS, check_change_columns
 from cdcavro.sync.outputs.routes import Routes
 from cdcavro.sync.secrets import hide_secrets
 from cdcavro.table.ddl.steps import TableName
@@ -204,6 +204,11 @@ class LakeSettings:
         return self.name if self.form == CURRENT else f'{self.name}{WITH_FORM}"{self.form}"'
 
     @property
+    def has_headers(self) -> bool:
+        """Whether lake tables have the headers of Kafka records."""
+        return HEADERS in self.change_columns
+
+    @property
     def forms(self) -> TableForms:
         """Which form the current state of each table has."""
         return TableForms(self.form, self.table_forms)
@@ -231,6 +236,7 @@ class KafkaTopics:
     * `partitions` and `replication` (int or None): those of created topics; by default as the brokers say.
     * `parallel` (int): how many tables are written at a time.
     * `is_connect` (bool): whether keys and values have the schemas of Kafka Connect's converters, for Debezium's consumers.
+    * `has_headers` (bool): whether records have the headers of the Kafka record that they come from, as JSON in a header.
     """
 
     servers: str
@@ -243,6 +249,7 @@ class KafkaTopics:
     replication: int | None = None
     parallel: int = 4
     is_connect: bool = False
+    has_headers: bool = False
     template = None
 
     def __post_init__(self) -> None:
@@ -268,12 +275,14 @@ class AvroFiles:
     * `codec` (str): deflate or null.
     * `parallel` (int): how many tables are written at a time.
     * `is_plain` (bool): whether the records are flat, as `cdcavro.arrow.write_plain` writes them.
+    * `has_headers` (bool): whether records have the headers of the Kafka record that they come from, as JSON in a field.
     """
 
     root: str
     codec: str = "deflate"
     parallel: int = 4
     is_plain: bool = False
+    has_headers: bool = False
     topic = None
     is_connect = False
     template = None

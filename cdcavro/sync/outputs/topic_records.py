@@ -30,6 +30,8 @@ JOB: Final = "cdcavro.job"
 TABLE: Final = "cdcavro.table"
 BATCH: Final = "cdcavro.batch"
 ORDER: Final = "cdcavro.order"
+# The headers of the record that a change comes from, as JSON.
+CAME_WITH: Final = "cdcavro.headers"
 # A tombstone comes right behind its delete: no order is the beginning of another.
 BEHIND: Final = b"\0"
 # The id of a topic, as Kafka writes it, where brokers are too old to have one.

@@ -44,7 +44,7 @@ _LIBRARIES: Final = frozenset({"Event", "Path", "PathLike", "UUID", "array"})
 _ARROW: Final = ("pa.", "pyarrow.")
 # Headers of Kafka records and properties of lake tables, which are no names of Python's.
 _HEADERS: Final = frozenset(
-    {"cdcavro.job", "cdcavro.batch", "cdcavro.order", "cdcavro.complete_until", "cdcavro.cluster"}
+    {"cdcavro.job", "cdcavro.batch", "cdcavro.order", "cdcavro.headers", "cdcavro.complete_until", "cdcavro.cluster"}
 )
 # Names of metrics.
 _METRICS: Final = frozenset(

@@ -82,12 +82,14 @@ partitions = 12
 replication = 3
 parallel = 8
 connect = true
+headers = true
 
 [avro]
 folder = "out"
 codec = "null"
 parallel = 8
 plain = true
+headers = true
 
 [registry]
 url = "https://registry:8081"

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
 from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake.lakes import DeltaLake
@@ -18,8 +20,10 @@ from cdcavro.sync.outputs.sink_settings import AvroFiles, Job, LakeSettings
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
+from support.local_pipelines import LocalJob
 from support.messages import canal
 from support.waiting_rows import FACTS, as_table, typed_rows, waiting
+from sync.reading.test_kafka_source import servers_of
 
 JOB = Job("the job", frozenset())
 FIRST = (
@@ -129,6 +133,46 @@ def test_rows_of_several_lanes_are_sorted_and_large_ones_as_they_are(tmp_path: P
         found: list[Any] = [one["after"] for one in fastavro.reader(stream)]  # type: ignore[index,call-overload]
     assert [row["id"] for row in found] == list(range(1, 5_001))
     assert {row["a"] for row in found} == {padding, "x"}
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_headers_are_the_last_field_of_each_record(tmp_path: Path, is_plain: bool):
+    """Whatever they are, of every version; the others are as they are without, and whoever reads these reads those, too."""
+    found, texts = {}, ['[{"key":"é","value":"x"}]', None, "[]", "x" * 70_000]
+    for name, has_headers in (("with", True), ("without", False)):
+        settings = AvroFiles(str(tmp_path / name), is_plain=is_plain, has_headers=has_headers)
+        maker = TypedRows(Tables())
+        writer = AvroFileSink(settings).writer(JOB, None)
+        for table, called, (part,) in waiting(maker, 0, *FIRST[:1], *SECOND):
+            own = pa.array([texts[place % 4] for place in range(part.rows.num_rows)], pa.string())
+            rows = part.rows.set_column(part.rows.schema.get_field_index("headers"), "headers", own)
+            assert writer.write([(table, called, [part._replace(rows=rows)])])[0].error is None
+        for version in (1, 2):
+            with (tmp_path / name / f"d/t/batch=0/table=0/v{version}-00000.avro").open("rb") as stream:
+                reader = fastavro.reader(stream)
+                found[name, version] = [dict(one) for one in reader], reader.writer_schema  # type: ignore[arg-type]
+    assert [len(found["with", version][0]) for version in (1, 2)] == [3, 3]
+    came = [one.pop("_cdc_headers") for version in (1, 2) for one in found["with", version][0]]
+    assert came == [*texts, *texts[:2]]
+    for version in (1, 2):
+        (rows, own), (others, schema) = found["with", version], found["without", version]
+        assert (rows, {**own, "fields": own["fields"][:-1]}) == (others, schema)  # type: ignore[index,call-overload]
+        with (tmp_path / f"without/d/t/batch=0/table=0/v{version}-00000.avro").open("rb") as stream:
+            assert [one["_cdc_headers"] for one in fastavro.reader(stream, own)] == [None] * 3  # type: ignore[index,call-overload]
+
+
+def test_headers_of_kafka_are_in_files(tmp_path: Path):
+    """As a pipeline reads them; null where a record has none."""
+    producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+    for id, own in ((1, [("é", b"\xff"), ("n", None)]), (2, None)):
+        producer.produce("t", canal("INSERT", [{"id": str(id), "a": "1"}], id=id), partition=0, headers=own)
+    producer.flush(60)
+    source = {"kafka": servers_of(producer), "topics": ["t"]}
+    files = {"folder": str(tmp_path / "out"), "headers": True}
+    LocalJob(tmp_path, {}, {"source": source, "avro": files}).run()
+    with (tmp_path / "out/d/t/batch=0/table=0/v1-00000.avro").open("rb") as stream:
+        found: list[Any] = [one["_cdc_headers"] for one in fastavro.reader(stream)]  # type: ignore[index,call-overload]
+    assert found == ['[{"key":"é","base64":"/w=="},{"key":"n","value":null}]', None]
 
 
 def test_a_folder_belongs_to_one_pipeline(writer: LocalFileWriter, tmp_path: Path):

@@ -24,7 +24,7 @@ from cdcavro.sync.conversion.outcome_rows import SCHEMA
 from cdcavro.sync.local.topic_sink import LocalRejectTopic, LocalTopicSink, LocalTopicWriter
 from cdcavro.sync.outputs.reject_places import Rejects
 from cdcavro.sync.outputs.sink_settings import Job, KafkaTopics
-from cdcavro.sync.outputs.topic_records import BATCH, JOB, ORDER, TABLE
+from cdcavro.sync.outputs.topic_records import BATCH, CAME_WITH, JOB, ORDER, TABLE
 from cdcavro.sync.outputs.writer import Publisher, PublishingWriter
 from cdcavro.sync.reading import kafka_client
 from cdcavro.sync.settings import RegistrySettings
@@ -114,6 +114,21 @@ def test_records_are_framed_in_order_and_identified_by_their_headers(kafka: Brok
         assert orders == sorted(orders)
     assert len({one.partition for one in found}) > 1
     assert [(one.key, one.value["after"]["n"]) for one in topics.read(kafka, "l1.d.log_x2f_1")] == [(None, 7)]
+
+
+def test_records_have_the_headers_of_those_that_they_come_from_as_one(kafka: Broker, tmp_path: Path):
+    """As JSON, tombstones too; a record that came with none has no such header."""
+    topics = Topics(tmp_path, KafkaTopics(kafka.servers, "lh", partitions=1, has_headers=True))
+    ((table, name, (part,)),) = waiting(topics.maker, 0, *FIRST[:2], canal("DELETE", [{"id": "2", "a": "1"}], id=5))
+    texts = pa.array(['[{"key":"é","value":"x"}]', None, "[]"], pa.string())
+    rows = part.rows.set_column(part.rows.schema.get_field_index("headers"), "headers", texts)
+    assert [one.error for one in topics.writer.write([(table, name, [part._replace(rows=rows)])])] == [None]
+    found = topics.read(kafka, "lh")
+    assert [one.headers.get(CAME_WITH) for one in found] == [texts[0].as_py().encode(), None, b"[]", b"[]"]
+    assert [list(one.headers) for one in found[:2]] == [
+        [JOB, TABLE, BATCH, CAME_WITH, ORDER],
+        [JOB, TABLE, BATCH, ORDER],
+    ]
 
 
 def test_a_topic_for_all_that_is_there_and_without_what_is_not_wanted(kafka: Broker, tmp_path: Path):
