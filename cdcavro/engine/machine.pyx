@@ -28,7 +28,7 @@ from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, no_text, 
 from cdcavro.errors import MessageError, PayloadError
 from cdcavro.exact.jsontext import MAX_DEPTH, check_value, escape, parse_quickly, render
 from cdcavro.exact.jsonvalues import ABSENT as ABSENT_MEMBER
-from cdcavro.exact.numbers import ExactNumber, plain_text
+from cdcavro.exact.numbers import ExactNumber, exact_number, plain_text
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1

@@ -324,7 +324,7 @@ cdef object _take_number(Run *r):
     if kind == 0 or r.at != stop:
         return _LEFT
     text = PyUnicode_DecodeUTF8(<const char *>start, size, NULL)
-    return ExactNumber(text)
+    return exact_number(text)
 
 
 cdef object _take_json(Run *r, int level):
@@ -635,10 +635,10 @@ cdef object _number_of(Run *r, object text, bint is_whole):
     if kind == 0 or r.at != r.end:
         return None
     if kind == INTEGER:
-        return whole if _as_long(start, r.end, &whole) else ExactNumber(text)
+        return whole if _as_long(start, r.end, &whole) else exact_number(text)
     if is_whole and (kind == FRACTION or size != 2):  # other than -0
         return None
-    return real if kind == FRACTION and _as_double(start, r.end, &real) else ExactNumber(text)
+    return real if kind == FRACTION and _as_double(start, r.end, &real) else exact_number(text)
 
 
 def read_numbers(dict row not None, dict kinds not None):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from cdcavro.engine.machine import Decoder
 from cdcavro.errors import MessageError, PayloadError, TextError, shown
 from cdcavro.exact.jsontext import escape, kind, parse_fast
-from cdcavro.exact.numbers import ExactNumber, is_number
+from cdcavro.exact.numbers import exact_number, is_number
 
 _MAX_DOUBLE: Final = sys.float_info.max
 
@@ -127,7 +127,7 @@ class NumberReader(ValueReader):
         text = payload.read_string()
         if not is_number(text):
             raise PayloadError("a JSON number", shown(text))
-        return ExactNumber(text)
+        return exact_number(text)
 
 
 class TextReader(ValueReader):

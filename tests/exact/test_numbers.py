@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
 import operator
@@ -99,7 +100,16 @@ def test_equal_numbers_have_one_hash():
     assert ExactNumber("1.0") != None  # noqa: E711  the comparison itself
 
 
-_BINARY = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow)
+_BINARY = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    divmod,
+)
 
 
 @pytest.mark.parametrize("operate", _BINARY)
@@ -139,11 +149,71 @@ def test_a_number_beyond_decimals_is_still_a_value(text):
     assert one == ExactNumber(text) != ExactNumber("1.20")
     assert ExactNumber("1.20") != one != 1
     assert len({one, ExactNumber(text), 1}) == 2
-    for ask in (lambda: one < 1, lambda: one + 1, lambda: one.decimal, lambda: int(one)):
+    for ask in (lambda: one + 1, lambda: divmod(one, 7), lambda: one.decimal, lambda: int(one)):
         with pytest.raises(OverflowError, match="a Decimal cannot hold the number '1E"):
             ask()
     with pytest.raises(StructureError, match="expected a number that a Decimal can hold, got '1E"):
         numbers.decimals({"a": [one]})
+
+
+def test_numbers_are_ordered_by_value_whatever_their_exponents_are():
+    """Also where no Decimal can hold one of them, and the exponent has more digits than Python makes an int of."""
+    huge, few = "9" * 20, f"1{'0' * 19}"
+    ascending = [
+        f"-1E{'9' * 5000}",
+        f"-1.2E{huge}",
+        f"-1.1E{huge}",
+        -(10**5000),
+        "-1E400",
+        f"-1E-{few}",
+        f"-1E-{huge}",
+        f"0E{huge}",
+        f"1E-{'9' * 5000}",
+        f"123E-{huge}",
+        f"0.2E-{few}",
+        f"1E-{few}",
+        Decimal("1E-1999999999999999997"),
+        1.5,
+        Decimal("9E999999999999999999"),
+        f"1E{few}",
+        f"0.001E{huge}",
+        f"1.2E{huge}",
+        f"12.1E{huge}",
+        f"1{'0' * 30}E{huge}",
+        f"1E{'9' * 5000}",
+    ]
+    values = [ExactNumber(one) if type(one) is str else one for one in ascending]
+    for i, left in enumerate(values):
+        for j, right in enumerate(values):
+            if ExactNumber in (type(left), type(right)):
+                assert ((left < right), (left >= right)) == (i < j, i >= j), (i, j)
+                assert ((left > right), (left <= right)) == (i > j, i <= j), (i, j)
+    assert ExactNumber(f"10E{huge}") <= ExactNumber(f"1.0E{few}0") <= ExactNumber(f"10E{huge}")
+    assert Decimal("-Infinity") < ExactNumber(f"-1E{huge}") < float("inf")
+    assert ExactNumber(f"1E{'9' * 1_500_000}") > ExactNumber(f"1E{'8' * 1_500_000}")
+    with pytest.raises(TypeError):
+        ExactNumber(f"1E{huge}") < "1"  # noqa: B015  the comparison itself
+
+
+@pytest.mark.parametrize("text", ["abc", "1,2", "", "NaN", "01", "1_0", "+1", " 1", "1\n", ".5", "1.", "Infinity"])
+def test_a_text_that_is_no_number_makes_none(text):
+    """`from_changes` writes it as it is, and it would be other JSON, or none."""
+    with pytest.raises(ValueError, match="expected a JSON number, got"):
+        ExactNumber(text)
+    with pytest.raises(TypeError):
+        ExactNumber(1.5)
+    one = ExactNumber("1.20")
+    assert (copy.copy(one), copy.deepcopy(one), type(copy.copy(one))) == (one, one, ExactNumber)
+
+
+def test_what_is_read_is_an_exact_number_that_is_not_checked_again(monkeypatch):
+    """It is one like any other, and those made before stay what they are."""
+    first = numbers.number("1.20")
+    monkeypatch.setattr(numbers, "is_number", lambda _: pytest.fail("a check"))
+    second = numbers.number("-1E400")
+    assert (repr(first), repr(second), type(second)) == ("ExactNumber('1.20')", "ExactNumber('-1E400')", ExactNumber)
+    assert not gc.is_tracked(second)
+    assert jsontext.parse("[18446744073709551616,1.50]")[1].text == "1.50"
 
 
 @pytest.mark.parametrize("convert", [int, round])
