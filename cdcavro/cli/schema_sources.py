@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -131,9 +132,12 @@ def _check_one_table(names: Sequence[str]) -> None:
 
 def read_schema(source: str) -> Schema:
     """Return the schema of a format (by its name), an .avsc file or an Avro container file. Raises `FileError`."""
-    if source in (*FORMATS, CHANGE) and not Path(source).exists():
-        return load_schema(source)
+    near = get_close_matches(source, (*FORMATS, CHANGE), n=1)
     file = click.format_filename(source)
+    if near and not Path(source).exists():
+        if near[0] != source:
+            raise FileError(file, "a file or the name of a format", f"neither: did you mean {near[0]}?")
+        return load_schema(source)
     try:
         with open_input(source) as stream:
             return _read(stream, file)

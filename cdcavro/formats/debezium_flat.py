@@ -64,7 +64,7 @@ def to_changes(record: Row, zone: tzinfo | None = None) -> list[Change]:
         return [Change(op="DELETE", source=Source(format=FORMAT), key=tuple(key), before=key, position=())]
     if lacks_value(record):
         expected = "an object as the key of a Kafka record without a value"
-        raise StructureError(expected, shown("none" if record.get(KEY) is None else record[KEY]), pointer="/key")
+        raise StructureError(expected, "none" if record.get(KEY) is None else shown(record[KEY]), pointer="/key")
     row, schema = _unwrap(record)
     if is_enveloped(row):
         changes = debezium.to_changes(record, zone)

@@ -388,15 +388,19 @@ def test_the_value_that_is_shown_is_one_that_did_not_fit_with_the_setting_that_l
     assert report.unparsed.example.startswith(f"d.t.a: {said}")
 
 
-def test_decimals_that_a_connector_sends_as_texts_name_the_setting(job):
-    """As a history of the schema says that they are decimals."""
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [("12.30", ' (a connector that sends decimals as texts needs decimals = "string" in [tables])'), (-0.0, "")],
+)
+def test_decimals_that_a_connector_sends_as_texts_name_the_setting(job, sent, said):
+    """As a history of the schema says that they are decimals. A number that does not fit is none of them."""
     made = job()
     source = {"connector": "mysql", "name": "s", "db": "d", "table": "t", "ts_ms": 1}
-    message = {"before": None, "after": {"id": 1, "a": "12.30"}, "source": source, "op": "c", "ts_ms": 1}
+    message = {"before": None, "after": {"id": 1, "a": sent}, "source": source, "op": "c", "ts_ms": 1}
     made.send(json.dumps(message).encode())
     given = TypeOverrides.from_mapping({"t": {"id": "int", "a": "decimal(10,2)"}})
     (report,) = made.run(formats=Formats("debezium"), options={"given": given})
-    assert report.unparsed.example.endswith('needs decimals = "string" in [tables])')
+    assert report.unparsed.example == f"d.t.a: '{sent}'{said}"
 
 
 @pytest.mark.slow

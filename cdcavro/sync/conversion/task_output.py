@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from cdcavro.change.modes import PRECISE
 from cdcavro.errors import JobError, MessageError, StructureError, plain, shown
+from cdcavro.exact.numbers import ExactNumber, plain_text
 from cdcavro.lake.placing import group_by_table, rows_batch
 from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SCHEMA, TaskFacts, question_row, row_batches
 from cdcavro.sync.protection import HIDDEN
@@ -144,7 +145,8 @@ class TaskOutput:
         if kind == "timestamp-micros" and tables.zone is None:
             return " (a time without a zone needs that of the source: --zone, or zone in [tables])"
         is_connect = any(RULES.get(change.source.format or "", USUAL).is_connect for change in changes)
-        if kind == "decimal" and is_connect and tables.modes.decimals == PRECISE and _NUMBER.fullmatch(text):
+        is_text = is_connect and _NUMBER.fullmatch(text) and not any(_has_number(one, name, text) for one in changes)
+        if kind == "decimal" and is_text and tables.modes.decimals == PRECISE:
             return ' (a connector that sends decimals as texts needs decimals = "string" in [tables])'
         return ""
 
@@ -272,6 +274,12 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
         yield from _parts(rows.slice(half))
     else:
         yield rows.set_column(rows.column_names.index(OF_ROWS[-1]), OF_ROWS[-1], headers.cast(pa.string()))
+
+
+def _has_number(change: Change, name: str, text: str) -> bool:
+    """Return whether a column of a row came as the number of a text."""
+    values = [image[name] for image in (change.before, change.after) if image and name in image]
+    return any(type(value) in (int, float, ExactNumber) and plain_text(value) == text for value in values)
 
 
 def _count_messages(rows: pa.RecordBatch, joined: Mapping[int, int]) -> int:

@@ -110,6 +110,13 @@ def test_standard_input_is_one_of_the_two(file):
     assert done.stderr.endswith("\nError: only one of OLD and NEW can be standard input\n")
 
 
+def test_a_name_that_is_almost_a_format_has_a_hint():
+    """As the options that take a format have; what is like none of them is a file."""
+    said = "expected a file or the name of a format, got neither: did you mean canal?"
+    assert (run("canal", "canl").exit_code, run("canal", "canl").stderr) == (2, f"Error: canl: {said}\n")
+    assert "expected a file that can be read" in run("canal", "orders").stderr
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
