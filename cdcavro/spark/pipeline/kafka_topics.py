@@ -27,6 +27,7 @@ from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
     CHOSEN_BY_BROKERS,
+    NO_TOPIC_ID,
     ORDER,
     REFUSALS,
     UNKNOWN_TOPIC,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from cdcavro.sync.outputs.sink_settings import Job, KafkaTopics
     from cdcavro.sync.outputs.writer import Publisher, Rows
+    from cdcavro.sync.sources import Kafka
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
@@ -57,6 +59,10 @@ if TYPE_CHECKING:
 _PATIENCE: Final = {"kafka.request.timeout.ms": "10000", "kafka.default.api.timeout.ms": "15000"}
 _PREFIX: Final = "kafka."
 _EXISTS: Final = "TopicExistsException"
+# The settings of a client of a source by which it reaches the brokers; its other ones are of reading.
+_CONNECTION: Final = ("kafka.security.", "kafka.sasl.", "kafka.ssl.", "kafka.client.", "kafka.socket.", *_PATIENCE)
+# What waiting may heal.
+_PASSING: Final = frozenset({"TimeoutException", "DisconnectException", "NetworkException"})
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,12 @@ class TopicSink:
 def admin_of(settings: KafkaTopics, spark: SparkSession) -> KafkaAdmin:
     """Return a client of the cluster of topics."""
     return KafkaAdmin(spark, settings.servers, settings.options)
+
+
+def admin_of_source(source: Kafka, spark: SparkSession) -> KafkaAdmin:
+    """Return a client of the cluster of a source."""
+    own = {name: value for name, value in source.options.items() if name.lower().startswith(_CONNECTION)}
+    return KafkaAdmin(spark, source.servers, {**_PATIENCE, **own})
 
 
 @dataclass
@@ -250,6 +262,20 @@ class KafkaAdmin:
     def cluster(self) -> str:
         """Return the id of the cluster."""
         return str(self._answer(self._client.describeCluster().clusterId()))
+
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """Return the ids of topics, without those of which the brokers say none."""
+        names, found = self._jvm.java.util.ArrayList(), {}
+        for topic in topics:
+            names.add(topic)
+        futures = self._client.describeTopics(names).topicNameValues()
+        for topic in topics:
+            try:
+                found[topic] = str(futures.get(topic).get().topicId().toString())
+            except Py4JJavaError as error:
+                if _java_name(error) in _PASSING:
+                    raise self._error_of(error) from error
+        return {topic: id for topic, id in found.items() if id != NO_TOPIC_ID}
 
     def partitions(self, topic: str, count: int | None, replication: int | None) -> int:
         """Return how many partitions a topic has; if it is not there, it is created, by default as the brokers say.

@@ -32,7 +32,7 @@ from cdcavro.spark.framed_rows import with_id_header
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.pipeline.avro_files import FileSink
 from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, is_idle, lag_of
-from cdcavro.spark.pipeline.kafka_topics import TopicSink
+from cdcavro.spark.pipeline.kafka_topics import TopicSink, admin_of_source
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameBatch, FrameFiles, check_shared
 from cdcavro.spark.pipeline.pipeline_rejects import check_places, outputs_of, schema_change_output
@@ -45,6 +45,7 @@ from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames
 from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lake_names, lock_state
 from cdcavro.sync.reading.stored_state import is_stored
+from cdcavro.sync.reading.topic_ids import BatchTopics, CheckedMessages, TopicIds
 from cdcavro.sync.sources import Files, Kafka
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ SINKS: Final[Mapping[type, Callable[[Any], LakeSink | TopicSink | FileSink]]] = 
     AvroFiles: FileSink,
 }
 _POLL: Final = 1
+# What Spark says where messages are lost, in its versions.
+_LOST: Final = ("KAFKA_DATA_LOSS", "failOnDataLoss", "may have been missed", "OffsetOutOfRange")
 # How often files that were read are looked at, in seconds, or as a multiple of the time that this takes.
 _LOOK: Final = 30
 _SHARE: Final = 50
@@ -175,7 +178,13 @@ class Pipeline(pipeline.Pipeline):
         classic(spark, "a pipeline")
         self.check_free()
         folder = Path(self.state)
-        with self.redaction.errors(), lock_state(folder), whole_files(spark, PIECES), self.publisher() as publisher:
+        with (
+            self.redaction.errors(),
+            lock_state(folder),
+            whole_files(spark, PIECES),
+            self.publisher() as publisher,
+            self._watched(spark) as topics,
+        ):
             sink = self._connect(spark)
             check_places(self.places, spark, self.source)
             job = job_of(folder, sink.identity(spark))
@@ -197,7 +206,7 @@ class Pipeline(pipeline.Pipeline):
 
             def run(frame: DataFrame, number: int) -> None:
                 begin(number, None)
-                batches.run(FrameBatch(frame, room), number)
+                batches.run(CheckedMessages(FrameBatch(frame, room), partial(topics.learn_batch, number)), number)
 
             try:
                 self._check_shared(spark)
@@ -208,7 +217,21 @@ class Pipeline(pipeline.Pipeline):
                         raise
                     self._stream(spark, run, batches, reports, idle, once=once, every=every)
             except PySparkException as error:
+                if batches.failure is None and _is_of_lost_messages(error):
+                    topics.compare_last()
                 raise _error_of(batches.failure or error, self.source) from error
+
+    @contextmanager
+    def _watched(self, spark: SparkSession) -> Iterator[BatchTopics]:
+        """Yield what tells the topics of batches from others. Raises `JobError` if one is another than was read."""
+        checkpoint = Path(self.state) / CHECKPOINT
+        if isinstance(self.source, Files):
+            yield BatchTopics(None, checkpoint)
+            return
+        with admin_of_source(self.source, spark) as admin:
+            topics = BatchTopics(TopicIds(Path(self.state), admin.topic_ids), checkpoint)
+            topics.compare_last()
+            yield topics
 
     def _stream(
         self,
@@ -292,6 +315,11 @@ def _is_lag_bug(error: PySparkException) -> bool:
             return bool(java.getClass().getSimpleName() == "NullPointerException")
         java = java.getCause()
     return False
+
+
+def _is_of_lost_messages(error: PySparkException) -> bool:
+    """Return whether a stream ended because Kafka does not have messages any more."""
+    return any(word in str(error) for word in _LOST)
 
 
 def _error_of(error: Exception, source: Kafka | Files) -> CdcAvroError:

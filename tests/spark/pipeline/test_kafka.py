@@ -7,6 +7,7 @@ import os
 import time
 from base64 import b64decode
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from cdcavro.spark.pipeline.runner import stream_of
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.topic_records import BATCH, JOB
 from cdcavro.sync.reading.kafka_source import KafkaReader
+from cdcavro.sync.reading.topic_ids import TOPICS, accept_loss, read_topics
 from cdcavro.wire.formats import get_format
 from support.kafka_server import Broker, Record, broker
 from support.local_pipelines import LocalJob, lake_section
@@ -245,6 +247,62 @@ def test_ids_in_headers_stand_before_keys_and_values_as_without_spark(spark, kaf
     ]
     assert as_bytes == [[row[name] for name in facts] for row in wanted]
     assert [row[0] for row in as_bytes[5:8]] == [guid + b"\0v", guid, guid + b"v"]
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_a_topic_that_was_created_again_is_told_and_read_from_its_beginning_by_either_runner(
+    job, kafka: Broker, tmp_path: Path, count: int
+):
+    """Whether it has fewer messages than were read, or more; either knows the ids that the other has learned."""
+    topic = f"created.again.{count}"
+    rows = [Record(topic, 0, None, canal("INSERT", [{"id": str(i), "a": "1"}], id=i, es=1_000)) for i in range(9)]
+    made = job(source=Kafka(kafka.servers, (topic,)), is_changelog=True)
+    here = LocalJob(tmp_path, {**lake_section("delta", tmp_path), "changelog": True})
+    here.more = {"source": {"kafka": kafka.servers, "topics": [topic]}}
+    send(kafka, rows[:2])
+    (report,) = here.run()
+    send(kafka, rows[2:4])
+    made.run(formats=Formats("canal"))
+    first = read_topics(tmp_path / "state")[topic]
+    (tmp_path / "state" / TOPICS).unlink()
+    send(kafka, rows[4:5])
+    made.run(formats=Formats("canal"))
+    # Both runners write an id alike.
+    assert read_topics(tmp_path / "state") == {topic: first}
+    kafka.delete(topic)
+    again = [one._replace(value=(one.value or b"").replace(b'"a": "1"', b'"a": "2"')) for one in rows]
+    send(kafka, again[:count])
+    for run in (partial(made.run, formats=Formats("canal")), here.run):
+        with pytest.raises(JobError, match=f"the topic {topic} was deleted and created again: its id is"):
+            run()
+    reader = KafkaReader(kafka.servers, (topic,))
+    accept_loss(tmp_path / "state", reader, [topic])
+    reader.close()
+    reports = made.run(formats=Formats("canal"))
+    assert sum(report.counts["read"] for report in reports) == count
+    kafka.send(again[count:8])
+    (report,) = here.run()
+    assert report.counts["read"] == 8 - count
+    assert made.rows("d.t", "id", "a") == [(i, 2) for i in range(8)]
+    assert len(made.rows("d.t", "id", suffix="changes")) == 5 + 8
+
+
+def test_a_topic_that_is_created_again_while_spark_reads_it_ends_the_stream(job, spark: SparkSession, kafka: Broker):
+    """After a batch was planned and before its messages come: nothing of the new topic is written."""
+    topic = "created.while.read"
+    rows = [Record(topic, 0, None, canal("INSERT", [{"id": str(i), "a": "1"}], id=i)) for i in range(5)]
+    made = job(source=Kafka(kafka.servers, (topic,)))
+    send(kafka, rows[:1])
+    made.run(formats=Formats("canal"))
+    send(kafka, rows[1:2])
+
+    def begin(*_: object) -> None:
+        kafka.delete(topic)
+        send(kafka, rows)
+
+    with pytest.raises(JobError, match=f"the topic {topic} was deleted and created again"):
+        made.pipeline(formats=Formats("canal")).run(spark, once=True, begin=begin)
+    assert made.rows("d.t", "id") == [(0,)]
 
 
 @pytest.mark.parametrize(("kind", "is_native"), [("delta", False), ("delta", True), ("iceberg", False)])
