@@ -310,14 +310,18 @@ def check_finite(value: float, pointer: str = "") -> None:
 
 
 def plain_text(value: Any) -> str:
-    """Return a scalar as the text that a string column would hold."""
+    """Return a scalar as the text that a string column would hold. Raises `TypeError` for what is none of JSON's."""
     if type(value) is str:
         return value
     if type(value) is ExactNumber:
         return value.text
     if type(value) is bool:
         return "true" if value else "false"
-    return decimal_text(value) if type(value) is Decimal else repr(value)
+    if type(value) is int or type(value) is float:
+        return repr(value)
+    if type(value) is Decimal:
+        return decimal_text(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def number_text(value: Any, is_text: bool = True) -> str | None:  # noqa: FBT001, FBT002  compiled code takes no keywords

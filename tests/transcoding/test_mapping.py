@@ -8,6 +8,7 @@ import copy
 import json
 import types
 from decimal import Decimal
+from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -121,6 +122,15 @@ def test_what_is_no_json_number_is_refused_with_its_place(value, format):
         with pytest.raises(StructureError) as raised:
             cdcavro.Tables().add(changed)
         assert str(raised.value) == f"oms_canal: {place}: expected a JSON number, got {value}"
+
+
+@pytest.mark.parametrize("format", ["oms_canal", "canal", "canal_protobuf", "debezium"])
+@pytest.mark.parametrize("value", [b"ab", {1}, Fraction(7), 1j])
+def test_what_is_no_json_value_is_refused(value, format):
+    """Also by formats that write values as texts: what Python calls the value is no text of a column."""
+    (usual,) = to_changes('{"type":"INSERT","table":"t","data":[{"id":7}]}', "oms_canal")
+    with pytest.raises(TypeError, match=f"{type(value).__name__} is no JSON value|not JSON serializable"):
+        from_changes([replace(usual, after={"id": value})], format)
 
 
 @pytest.mark.slow
