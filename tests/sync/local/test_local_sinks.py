@@ -9,7 +9,6 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
 
 from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake.lakes import DeltaLake
@@ -20,10 +19,10 @@ from cdcavro.sync.outputs.sink_settings import AvroFiles, Job, LakeSettings
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
+from support.kafka_server import Record, broker
 from support.local_pipelines import LocalJob
 from support.messages import canal
 from support.waiting_rows import FACTS, as_table, typed_rows, waiting
-from sync.reading.test_kafka_source import servers_of
 
 JOB = Job("the job", frozenset())
 FIRST = (
@@ -161,15 +160,17 @@ def test_headers_are_the_last_field_of_each_record(tmp_path: Path, is_plain: boo
             assert [one["_cdc_headers"] for one in fastavro.reader(stream, own)] == [None] * 3  # type: ignore[index,call-overload]
 
 
+@pytest.mark.jvm
 def test_headers_of_kafka_are_in_files(tmp_path: Path):
     """As a pipeline reads them; null where a record has none."""
-    producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
-    for id, own in ((1, [("é", b"\xff"), ("n", None)]), (2, None)):
-        producer.produce("t", canal("INSERT", [{"id": str(id), "a": "1"}], id=id), partition=0, headers=own)
-    producer.flush(60)
-    source = {"kafka": servers_of(producer), "topics": ["t"]}
-    files = {"folder": str(tmp_path / "out"), "headers": True}
-    LocalJob(tmp_path, {}, {"source": source, "avro": files}).run()
+    with broker(tmp_path / "kafka") as kafka:
+        kafka.create("t", 1)
+        for id, own in ((1, (("é", b"\xff"), ("n", None))), (2, ())):
+            row = canal("INSERT", [{"id": str(id), "a": "1"}], id=id)
+            kafka.send([Record("t", 0, None, row, own)])
+        source = {"kafka": kafka.servers, "topics": ["t"]}
+        files = {"folder": str(tmp_path / "out"), "headers": True}
+        LocalJob(tmp_path, {}, {"source": source, "avro": files}).run()
     with (tmp_path / "out/d/t/batch=0/table=0/v1-00000.avro").open("rb") as stream:
         found: list[Any] = [one["_cdc_headers"] for one in fastavro.reader(stream)]  # type: ignore[index,call-overload]
     assert found == ['[{"key":"é","base64":"/w=="},{"key":"n","value":null}]', None]
