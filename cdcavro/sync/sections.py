@@ -175,7 +175,6 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     * `parallel`: how many tables are written at a time.
     * `connect`: whether values and keys are Debezium's Avro, for consumers with Kafka Connect's converter.
     * `headers`: whether a record has the headers of the Kafka record that it comes from, as JSON in `cdcavro.headers`.
-      Only runs without Spark have it.
     """
 
     servers: str
@@ -215,7 +214,6 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
     * `parallel`: how many tables are written at a time.
     * `plain`: whether records are flat, so that every Avro reader reads them.
     * `headers`: whether a record has the headers of the Kafka record that it comes from, as JSON in `_cdc_headers`.
-      Only runs without Spark have it.
     """
 
     folder: str

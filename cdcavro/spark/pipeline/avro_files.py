@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import functions as sf
 
+from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
@@ -57,7 +58,8 @@ class AvroFileWriter(FolderWriter):
         def write(fresh: Path) -> int:
             schemas = {schema.version: schema.envelope.json for schema in table.versions}
             # A DROP has no payload.
-            changes = frame.where(sf.col("operation") != DROP).orderBy("version", "order").select("version", "payload")
+            columns = ["version", "payload", *([HEADERS] if self.settings.has_headers else [])]
+            changes = frame.where(sf.col("operation") != DROP).orderBy("version", "order").select(*columns)
             task = in_worker(_write_task(str(fresh), schemas, self.settings))
             return sum(row["files"] for row in changes.mapInArrow(task, "files int").collect())
 

@@ -20,12 +20,14 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.lake.escaped_names import topic_name
+from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.lake.typed_rows import DELETE
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.session import first_line, session_of
 from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
+    CAME_WITH,
     CHOSEN_BY_BROKERS,
     NO_TOPIC_ID,
     ORDER,
@@ -150,8 +152,9 @@ class KafkaWriter:
         is_gone = (sf.col("operation") == DELETE) & sf.col("key").isNotNull() & sf.lit(self.settings.tombstones)
         both = sf.explode(sf.when(is_gone, sf.array(sf.lit(False), sf.lit(True))).otherwise(sf.array(sf.lit(False))))  # noqa: FBT003
         listed = rows.where(~sf.col("operation").isin(*left_out(self.settings))).select(
-            "version", "key", "payload", "order", both.alias("late")
+            "version", "key", "payload", "order", both.alias("late"), *([HEADERS] if self.settings.has_headers else [])
         )
+        came_with = sf.col(HEADERS) if self.settings.has_headers else None
         own_key, payload = sf.col("key"), sf.col("payload")
         if self.settings.is_connect:
             schemas = [schema for schema in table.versions if schema.version in ids]
@@ -160,7 +163,7 @@ class KafkaWriter:
         return listed.select(
             sf.when(sf.col("key").isNotNull(), sf.concat(_prefix(key_prefixes(ids)), own_key)).alias("key"),
             sf.when(~sf.col("late"), sf.concat(_prefix(value_prefixes(ids)), payload)).alias("value"),
-            headers(headers_of(self.job, batch, table.number), order).alias("headers"),
+            headers(headers_of(self.job, batch, table.number), order, came_with).alias("headers"),
             self._lane(table, name, partitions).alias("lane"),
             order.alias("order"),
         )
@@ -210,11 +213,13 @@ def _prefix(framing: Mapping[int, bytes]) -> Column:
     return sf.coalesce(sf.create_map(*pairs)[sf.col("version")], none.cast("binary"))
 
 
-def headers(values: Mapping[str, bytes], order: Column | None = None) -> Column:
-    """Return the headers of records, the order among them if there is one."""
+def headers(values: Mapping[str, bytes], order: Column | None = None, came_with: Column | None = None) -> Column:
+    """Return the headers of records, the order among them if there is one, and those that a record came with, if any."""
     found = {name: sf.lit(bytearray(value)) for name, value in values.items()}
+    found |= {} if came_with is None else {CAME_WITH: came_with.cast("binary")}
     found |= {} if order is None else {ORDER: order}
-    return sf.array(*[sf.struct(sf.lit(name).alias("key"), value.alias("value")) for name, value in found.items()])
+    stated = sf.array(*[sf.struct(sf.lit(name).alias("key"), value.alias("value")) for name, value in found.items()])
+    return stated if came_with is None else sf.filter(stated, lambda one: one["value"].isNotNull())
 
 
 def kafka_reason(error: Exception) -> str:

@@ -95,7 +95,7 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for a state, a catalog or headers that Spark does not have.
+        """Raise `ValueError` as other runners do, and for a state and a catalog that Spark does not have.
 
         Also for a function as `where` that cannot be sent to Spark's workers.
         """
@@ -106,8 +106,6 @@ class Pipeline(pipeline.Pipeline):
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
         if self.settings.routes.of_shards is not None:
             raise ValueError(_SHARDS)
-        if not isinstance(self.sink, LakeSettings) and self.sink.has_headers:
-            raise ValueError(_HEADERS)
         for rule in self.settings.rules:
             _check_function(rule)
 
@@ -502,7 +500,6 @@ def _bounded_raw(raw: Column, length: Column) -> Column:
 
 PACKAGES: Final = "spark.jars.packages"
 _SHARDS: Final = 'Routes with shards = true are for runs without Spark: run = "local" or --local'
-_HEADERS: Final = 'headers = true in [avro] and [kafka] is for runs without Spark: run = "local" or --local'
 _STORED: Final = (
     "Spark keeps its state in a folder that all its machines see: a state in an object store is that of a run without"
     ' Spark, run = "local" or --local'

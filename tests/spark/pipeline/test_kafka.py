@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -10,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,8 +21,9 @@ from cdcavro.errors import JobError
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline, RegistrySettings
 from cdcavro.spark.pipeline.runner import stream_of
+from cdcavro.sync.config import read_config
 from cdcavro.sync.outputs.reject_places import replay
-from cdcavro.sync.outputs.topic_records import BATCH, JOB
+from cdcavro.sync.outputs.topic_records import BATCH, CAME_WITH, JOB
 from cdcavro.sync.reading.kafka_source import KafkaReader
 from cdcavro.sync.reading.topic_ids import TOPICS, accept_loss, read_topics
 from cdcavro.wire.formats import get_format
@@ -303,6 +306,42 @@ def test_a_topic_that_is_created_again_while_spark_reads_it_ends_the_stream(job,
     with pytest.raises(JobError, match=f"the topic {topic} was deleted and created again"):
         made.pipeline(formats=Formats("canal")).run(spark, once=True, begin=begin)
     assert made.rows("d.t", "id") == [(0,)]
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_headers_in_files_and_topics_are_those_that_the_local_runner_writes(
+    job, kafka: Broker, tmp_path: Path, is_plain: bool
+):
+    """Of a record with some and of one without; a tombstone has those of its delete."""
+    topic = f"came.{is_plain}"
+    row = [{"id": "1", "a": "1"}]
+    messages = [(canal("INSERT", row, id=1), (("é", b"\xff"), ("n", b"x"))), (canal("DELETE", row, id=2), ())]
+    messages.append((canal("DELETE", row, id=3), (("n", b"3"),)))
+    send(kafka, [Record(topic, 0, None, value, headers) for value, headers in messages])
+    source, registry = {"kafka": kafka.servers, "topics": [topic]}, {"url": f"file:{tmp_path}/schemas"}
+    files, sent = [], []
+    for name in ("here", "spark"):
+        folder, went = tmp_path / name, f"went.{name}.{is_plain}"
+        avro = {"folder": str(folder / "out"), "plain": is_plain, "headers": True}
+        topics = {"servers": kafka.servers, "topic": went, "partitions": 1, "headers": True}
+        for state, more in (("files", {"avro": avro}), ("topics", {"kafka": topics, "registry": registry})):
+            made = LocalJob(folder / state, {}, {"source": source, **more})
+            made.folder.mkdir(parents=True)
+            if name == "here":
+                made.run()
+            else:
+                path = made.config(run="spark")
+                read_config(path).pipeline(str(path), Pipeline).run(job().spark, once=True)
+        paths = sorted((folder / "out").rglob("*.avro"))
+        files.append([one for path in paths for one in fastavro.reader(io.BytesIO(path.read_bytes()))])
+        headers = [one.headers() or [] for one in kafka.records(went)]
+        sent.append([[(key, value) for key, value in one if key != JOB] for one in headers])
+    assert files[0] == files[1]
+    first, last = '[{"key":"é","base64":"/w=="},{"key":"n","value":"x"}]', '[{"key":"n","value":"3"}]'
+    assert [one["_cdc_headers"] for one in files[0]] == [first, None, last]
+    assert sent[0] == sent[1]
+    came = [dict(one).get(CAME_WITH) for one in sent[0]]
+    assert came == [first.encode(), None, None, last.encode(), last.encode()]
 
 
 @pytest.mark.parametrize(("kind", "is_native"), [("delta", False), ("delta", True), ("iceberg", False)])

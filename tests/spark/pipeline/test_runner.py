@@ -13,8 +13,7 @@ import pytest
 from cdcavro.lake.lakes import IcebergLake
 from cdcavro.spark.pipeline.runner import Pipeline, session_settings
 from cdcavro.sync.config import read_config
-from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
-from cdcavro.sync.settings import RegistrySettings
+from cdcavro.sync.outputs.sink_settings import LakeSettings
 from cdcavro.sync.sources import Files
 
 CANARY = re.compile("canary-password")
@@ -61,13 +60,6 @@ def test_a_property_that_spark_cannot_be_told_is_refused_before_a_session_starts
     with pytest.raises(ValueError, match=r"the property s3[.]role-arn of a catalog of type rest") as raised:
         Pipeline(Files("in"), LakeSettings(IcebergLake("prod"), catalog=catalog), "s")
     assert "canary" not in str(raised.value)
-
-
-@pytest.mark.parametrize("sink", [AvroFiles("out", has_headers=True), KafkaTopics("broker:9092", has_headers=True)])
-def test_headers_beside_a_lake_are_refused_before_a_session_starts(sink: AvroFiles | KafkaTopics):
-    """They are written without Spark."""
-    with pytest.raises(ValueError, match=r"headers = true in \[avro\] and \[kafka\] is for runs without Spark"):
-        Pipeline(Files("in"), sink, "state", registry=RegistrySettings("file:schemas"))
 
 
 def test_a_session_is_started_without_the_properties_of_a_catalog_which_its_pages_hide(tmp_path: Path):
