@@ -6,6 +6,7 @@ Each row of a message carries everything the message states.
 from __future__ import annotations
 
 from decimal import Decimal
+from math import isfinite
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,7 @@ MAX_ROWS: Final = 100_000
 _FREE: Final = 4 * 1024 * 1024
 _PROPORTION: Final = 64
 # What is a Decimal or a float that is not finite, or may hold one.
-_MAY_BE_NO_JSON: Final = frozenset({Decimal, float, dict, list})
+_MAY_BE_NO_JSON: Final = (Decimal, float, dict, list, tuple)
 # The characters that formats write around each text, roughly.
 _BESIDE: Final = 8
 _OF_ANY_MESSAGE: Final = attrgetter("source.format", "place", "rows")
@@ -90,7 +91,7 @@ def plain_numbers(change: Change, format: str | None = None) -> Change:
     Raises `StructureError`, which names the format and the column, for a Decimal or a float that is not finite.
     """
     for image in (change.before, change.after):
-        if image and not _MAY_BE_NO_JSON.isdisjoint(map(type, image.values())):
+        if image and not all(map(_is_plain, image.values())):
             try:
                 before, after = _plain_row(change.before, "before"), _plain_row(change.after, "after")
             except StructureError as error:
@@ -98,6 +99,10 @@ def plain_numbers(change: Change, format: str | None = None) -> Change:
                 raise
             return replace(change, before=before, after=after)
     return change
+
+
+def _is_plain(value: Any) -> bool:
+    return isfinite(value) if type(value) is float else not isinstance(value, _MAY_BE_NO_JSON)
 
 
 def _plain_row(image: Row | None, member: str) -> Row | None:

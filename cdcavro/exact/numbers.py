@@ -246,13 +246,14 @@ def without_decimals(value: Any) -> Any:
     >>> without_decimals([Decimal("1.5"), Decimal("1.20"), Decimal(7)])
     [1.5, ExactNumber('1.20'), 7]
     """
-    if type(value) is dict:
+    if isinstance(value, dict):
         return {name: without_decimals(member) for name, member in value.items()}
-    if type(value) is list:
+    if isinstance(value, list | tuple):
         return [without_decimals(item) for item in value]
-    if type(value) is float:
+    if isinstance(value, float):
         check_finite(value)
-    return number(decimal_text(value)) if type(value) is Decimal else value
+        return float(value)
+    return number(decimal_text(value)) if isinstance(value, Decimal) else value
 
 
 def decimal_text(value: Decimal) -> str:

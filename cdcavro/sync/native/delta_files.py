@@ -314,8 +314,8 @@ def _statistics(rows: pa.Table) -> dict[str, Any]:
 def _spelled_ends(kind: pa.DataType, values: pa.ChunkedArray) -> tuple[Any, Any]:
     """Return the least and the greatest value of a column as the log has them; None where it need not have them.
 
-    It has them of all columns that it can: a filter of pyarrow's finds no row of a file of which `deltalake` 1.6 expects
-    an end that is missing.
+    It has them where it can: a filter of pyarrow's finds no row of a file of which `deltalake` 1.6 expects an end that is
+    missing, as those of NaN, infinities and decimals of more than 15 digits are.
     """
     is_time = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     is_exact = pa.types.is_decimal(kind) and kind.precision <= EXACT_DIGITS
