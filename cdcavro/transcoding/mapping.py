@@ -163,7 +163,8 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
     """Return the messages of changes as UTF-8 JSON texts; changes for which the format has no message are left out.
 
     Rows that came in one message become one message again if they follow each other here. `members`
-    belong to the first row; those that concern the rows are restored only if no row is missing. `zone` is
+    belong to the first row; those that concern the rows are restored only if no row is missing. A change with other
+    values than its message had needs `members=None`, as they say how the message spelled these. `zone` is
     the time zone of the source, as in `to_changes`. Raises `UnknownFormatError`; `StructureError` for the
     half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them), and for
     a row with an unknown operation of another format;
