@@ -340,7 +340,7 @@ LOCAL: Final = "local"
 def stated_settings(flags: dict[str, Any]) -> dict[str, Any]:
     """Return what the options of `sync` say, as a configuration has it. Raises `click.UsageError`."""
     if sum(bool(flags[name]) for name in ("delta", "iceberg", "avro")) > 1:
-        raise click.UsageError("either --delta, --iceberg or --avro")
+        raise click.UsageError("only one of --delta, --iceberg and --avro")
     if flags["warehouse"] and (flags["delta"] or flags["avro"]):
         raise click.UsageError("--warehouse is for --iceberg")
     tables = {"zone": flags["zone"]} if flags["zone"] else {}

@@ -128,6 +128,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
         if self.catalog and self.warehouse is not None:
             got = "warehouse, which is the folder of a catalog of files"
             raise FileError(file, "no other place of tables beside catalog in [lake]", got)
+        if self.delta is not None and self.warehouse is not None:
+            raise FileError(file, "iceberg in [lake] for warehouse, the folder of its tables", "delta")
         is_readable = self.readers == _ALL
         lake = IcebergLake(self.iceberg or "") if self.delta is None else DeltaLake(self.delta, is_readable=is_readable)
         try:

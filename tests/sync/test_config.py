@@ -662,6 +662,13 @@ def test_a_secret_in_the_query_of_a_catalogs_address_is_hidden_wherever_it_stand
     assert said == "no answer from /?warehouse=shop&Access_Token=${lake.catalog.uri}/v1/config"
 
 
+def test_a_warehouse_is_one_of_iceberg(tmp_path: Path):
+    """Beside tables of Delta Lake it would mean nothing, as when `--warehouse` is given with a file that has `delta`."""
+    said = "iceberg in [lake] for warehouse, the folder of its tables, got delta"
+    file = written(tmp_path, SIMPLE)
+    assert said in error_of(lambda: read_config(file, {"lake": {"warehouse": "w"}}).pipeline("x"))
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -208,6 +208,9 @@ def _pause(asked: Asked, *, is_paused: bool) -> int:
 def _reset(asked: Asked) -> int:
     """Reset tables; say which are empty with the next run, or below which order the rows are that are kept."""
     state = _state_of_tables(asked, "reset")
+    lake = None if asked.config is None else asked.config.lake
+    if asked.is_kept and lake is not None and not lake.current:
+        raise FileError(str(asked.file), "current = true in [lake] for rows that reset --keep keeps", "false")
     from cdcavro.sync.pipeline import finish_reset, reset  # noqa: PLC0415  the other commands do not need it
     from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
@@ -221,7 +224,8 @@ def _reset(asked: Asked) -> int:
             left = f"of rows that are not read again, hex(_cdc_order) < '{order.hex().upper()}'"
             click.echo(f"reset with its rows kept: {plain(asked.of(name))}; {left}")
     else:
-        click.echo(f"reset with the next run: {', '.join(map(plain, asked.of([*orders])))}")
+        what = "rows from before the reset go" if asked.is_finished else "reset"
+        click.echo(f"{what} with the next run: {', '.join(map(plain, asked.of([*orders])))}")
     return 0
 
 
@@ -239,11 +243,13 @@ def _accept_loss(asked: Asked) -> int:
         raise click.UsageError("accept-loss needs the names of topics")
     if asked.config is None or asked.config.source.kafka is None:
         raise click.UsageError("accept-loss needs --config with the pipeline's topics")
-    from cdcavro.sync.reading.broker_answers import check_brokers  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.sync.pipeline import JOB, job_of  # noqa: PLC0415  the other commands do not need it
+    from cdcavro.sync.reading.broker_answers import check_brokers  # noqa: PLC0415
     from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
     try:
         from cdcavro.sync.local.local_runner import reader_of  # noqa: PLC0415
+        from cdcavro.sync.local.local_sinks import sink_of  # noqa: PLC0415
         from cdcavro.sync.reading.topic_ids import accept_loss  # noqa: PLC0415
 
         pipeline = asked.config.pipeline(asked.file or "the options")
@@ -251,8 +257,10 @@ def _accept_loss(asked: Asked) -> int:
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
     with asked.errors(), state_folder(asked.state("accept-loss"), is_changed=True) as folder:
-        check_brokers(asked.config.source.kafka, asked.config.source.options)
         try:
+            if (folder / JOB).exists():
+                job_of(folder, sink_of(pipeline.sink).identity(), is_checked=True)
+            check_brokers(asked.config.source.kafka, asked.config.source.options)
             found = accept_loss(folder, reader, asked.tables)
         finally:
             reader.close()

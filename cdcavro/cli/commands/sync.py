@@ -55,7 +55,9 @@ _BEAT: Final = 0.5
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
 @click.option("--iceberg", metavar="NAME", help="Write Iceberg tables in the catalog of this name instead.")
 @click.option(
-    "--warehouse", metavar="DIR", help="With --iceberg: make it a catalog of files in this folder or address."
+    "--warehouse",
+    metavar="DIR",
+    help="With --iceberg: make it a catalog of files in this folder or, on Spark, address.",
 )
 @click.option("--avro", metavar="DIR", help="Write Avro files of the changes of each table to this folder instead.")
 @click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
@@ -134,7 +136,8 @@ def sync(
     both are written, or Avro files of its changes. A run resumes where the previous one stopped or was killed, and
     nothing is written twice. `show` prints what a pipeline remembers, `status` whether it is healthy: its exit code is
     1 if a table has stopped. `pause` holds back the rows of tables, `resume` releases them, and `reset` empties tables,
-    which start again with what is read from then on, at once or, with `--keep`, when it is asked to `--finish`.
+    which start again with what is read from then on. With `--keep`, their rows stay until they are read again;
+    `--finish` then removes those that were not.
     `accept-loss` lets a pipeline go on with topics that were created again or have lost messages. Run these four while
     no pipeline uses the state.
     """
@@ -357,6 +360,7 @@ def _check_reached(config: Config) -> None:
     from cdcavro.sync.reading.stored_state import is_stored  # noqa: PLC0415  only pipelines need it
 
     places = [config.source.files, config.rejects, None if config.avro is None else config.avro.folder]
+    places.append(None if config.lake is None else config.lake.warehouse)
     # These may be in object stores.
     either = [config.state, None if config.lake is None else config.lake.delta]
     places += [place for place in either if place is not None and not is_stored(place)]

@@ -160,11 +160,16 @@ class _Places(NamedTuple):
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> _Places:
-        """Return what a checkpoint says."""
+        """Return what a checkpoint says. Raises `FileError` for that of a pipeline that reads files."""
         number, last = checkpoint.next, checkpoint.last
-        start = checkpoint.start_of(number)[_SOURCE] or checkpoint.first_offsets(_SOURCE) or {}
+        start = checkpoint.start_of(number)[_SOURCE]
         is_planned = last is not None and not last.is_committed
-        return cls(number, start, (checkpoint.end_of(number)[_SOURCE] or {}) if is_planned else None)
+        end = (checkpoint.end_of(number)[_SOURCE] or {}) if is_planned else None
+        # Of files, a number is there instead of the offsets of a topic.
+        if not all(isinstance(own, dict) for own in [*(start or {}).values(), *(end or {}).values()]):
+            expected = "the state of a pipeline that reads topics"
+            raise FileError(str(checkpoint.folder.parent), expected, "that of one that reads files")
+        return cls(number, start or checkpoint.first_offsets(_SOURCE) or {}, end)
 
     def reached(self, topic: str) -> dict[str, int]:
         """Return the offsets up to which a topic is read or planned to be read; none if it is not."""
@@ -191,7 +196,7 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
 
     A topic that was deleted and created again is read from its beginning; one whose messages were removed, from the
     first that there is; one that `reader` does not have is read no more. It may be repeated if it was cut off. Raises
-    `FileError` while a pipeline has the state and for a topic that it does not read, and `JobError` if Kafka does not
+    `FileError` while a pipeline has the state, for one that reads files and for a topic that it does not read, and `JobError` if Kafka does not
     answer or there is no way on; then nothing is changed.
     """
     with held_state(folder):

@@ -96,6 +96,10 @@ def test_rejects_and_exit_codes(files: Path, options: tuple[str, ...], code: int
         (("sync", "--local", "--master", "local[1]", *FLAGS), "--master is for Spark, which --local does not use"),
         (("sync", "--local", *FLAGS, "--delta", "hdfs://n/l"), "and only Spark can access hdfs://n/l"),
         (("sync", "--local", *FLAGS, "--files", "s3://b/in"), "and only Spark can access s3://b/in"),
+        (
+            ("sync", "--local", *FLAGS[:4], "--iceberg", "i", *FLAGS[6:], "--warehouse", "s3://b/w", "--once"),
+            "and only Spark can access s3://b/w",
+        ),
         (("sync", "--local", *FLAGS, "--files", "none"), "none: expected a file or folder, got none"),
         (
             ("sync", "--local", "--once", *FLAGS, "--files", "in/[a"),

@@ -135,10 +135,29 @@ def test_a_reset_that_keeps_rows_is_finished(made: LocalJob):
     assert cdcavro("sync", "status", "--state", "state").stdout.endswith("  0  keeps rows from before its reset\n")
     assert '"has_kept_rows":true' in cdcavro("sync", "status", "--state", "state", "--json").stdout
     finished = cdcavro("sync", "reset", "d.t", "--finish", "--state", "state")
-    assert finished.stdout == "reset with the next run: d.t\n"
+    assert finished.stdout == "rows from before the reset go with the next run: d.t\n"
     assert '"has_kept_rows":false' in cdcavro("sync", "status", "--state", "state", "--json").stdout
     made.run()
     assert made.rows("d.t", "id") == [(2,)]
+
+
+def test_a_reset_keeps_no_rows_of_a_lake_with_only_changelogs(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
+    """They are promised none, if the configuration says that there are none."""
+    monkeypatch.setenv("STATE", "state")
+    (made.folder / "sync.toml").write_text(f"{FILE}current = false\nchangelog = true\n")
+    done = cdcavro("sync", "reset", "d.t", "--keep", "--config", "sync.toml")
+    said = "Error: sync.toml: expected current = true in [lake] for rows that reset --keep keeps, got false\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", said)
+    assert cdcavro("sync", "reset", "d.t", "--config", "sync.toml").exit_code == 0
+
+
+def test_a_loss_is_accepted_only_with_the_lake_of_the_state(made: LocalJob):
+    """Before brokers are asked, which may be those of another pipeline."""
+    text = FILE.replace("${STATE}", "state").replace('files = "in"', 'kafka = "127.0.0.1:1"\ntopics = ["shop"]')
+    (made.folder / "sync.toml").write_text(text.replace('"lake"', '"other"'))
+    done = cdcavro("sync", "accept-loss", "shop", "--config", "sync.toml")
+    assert done.exit_code == 2
+    assert re.search(r"expected the state of a pipeline into .*/other, got that of one into .*/lake$", done.stderr)
 
 
 def test_tables_are_maintained(made: LocalJob, monkeypatch: pytest.MonkeyPatch):

@@ -411,7 +411,7 @@ def test_a_configuration_that_exists_is_not_replaced(tmp_path: Path):
     for flags, said in (
         (("--config", "other.toml"), "either --config or --init"),
         (("--files", "in"), "--delta, --iceberg or --avro, --state must be given"),
-        (("--iceberg", "lake", *FLAGS), "either --delta, --iceberg or --avro"),
+        (("--iceberg", "lake", *FLAGS), "only one of --delta, --iceberg and --avro"),
         (("--warehouse", "files", *FLAGS), "--warehouse is for --iceberg"),
         ((*FLAGS, "--format", "canel"), "canel"),
         (("--files", "in\udcff", *FLAGS[3:]), "settings in UTF-8, as TOML is, got"),

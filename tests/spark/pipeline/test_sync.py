@@ -174,7 +174,7 @@ def test_flags_name_the_sink_and_the_registry():
     told = {"files": "in", "avro": "out", "state": "s", "registry": "file:schemas"}
     pipeline = _config(None, {**flags, **told}).pipeline("the options")
     assert (pipeline.sink, pipeline.registry) == (AvroFiles("out"), RegistrySettings("file:schemas"))
-    with pytest.raises(click.UsageError, match="either --delta, --iceberg or --avro"):
+    with pytest.raises(click.UsageError, match="only one of --delta, --iceberg and --avro"):
         _config(None, {**flags, **told, "delta": "lake"})
 
 
@@ -183,7 +183,7 @@ def test_flags_name_the_sink_and_the_registry():
     [
         ((), "without --config, --files or --kafka, --delta, --iceberg or --avro, --state must be given"),
         (("--kafka", "a:1", *FLAGS), "either --files or --kafka"),
-        (("--avro", "files", *FLAGS), "either --delta, --iceberg or --avro"),
+        (("--avro", "files", *FLAGS), "only one of --delta, --iceberg and --avro"),
         (("--format", "canall", *FLAGS[:2], *FLAGS[4:]), "canall"),
         (("show", "--state", "nowhere"), "nowhere: expected the state of a pipeline, got none"),
         (("--report", "no/where.html", *FLAGS), "no/where.html: expected a file in an existing folder, got none"),

@@ -29,7 +29,7 @@ from cdcavro.sync.reading.topic_ids import TOPICS, KnownTopic, TopicIds, accept_
 from cdcavro.sync.sources import Kafka
 from cdcavro.sync.status import read_status
 from cdcavro.table.tables import Tables
-from support.jobs import LocalJob
+from support.jobs import LocalJob, local_job
 from support.kafka_server import Broker, Record
 from support.messages import canal
 from support.shop_streams import shuffled
@@ -337,8 +337,31 @@ def test_a_loss_is_accepted_of_known_topics_only(topic: Topic):
     with pytest.raises(FileError, match="the ids of topics"):
         topic.run()
     (topic.state / TOPICS).unlink()
-    (topic.state / "checkpoint" / "offsets" / "0").unlink()
     reader.close()
+    topic.kafka.delete(topic.name)
+    reader = KafkaReader(topic.kafka.servers, pattern=f"{topic.name}.*")
+    with pytest.raises(JobError, match="no topic would be left to be read"):
+        accept_loss(topic.state, reader, [topic.name])
+    reader.close()
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+def test_no_loss_of_topics_is_accepted_of_a_pipeline_that_reads_files(tmp_path: Path, *, is_cut_off: bool):
+    """Whatever the configuration says: its state stays as it is, and nothing is asked of brokers before."""
+    made = local_job(tmp_path)
+    made.send(canal("INSERT", [{"id": "1", "a": "2"}], id=1))
+    made.run()
+    state = tmp_path / "state"
+    if is_cut_off:
+        (state / "checkpoint" / "commits" / "0").unlink()
+    before = {path: path.read_bytes() for path in state.rglob("*") if path.is_file()}
+    reader = KafkaReader("127.0.0.1:1", ("shop",))
+    with pytest.raises(
+        FileError, match="expected the state of a pipeline that reads topics, got that of one that read"
+    ):
+        accept_loss(state, reader, ["shop"])
+    reader.close()
+    assert {path: path.read_bytes() for path in state.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.jvm
