@@ -112,6 +112,41 @@ def test_pytest_alone_draws_few_sets_of_parameters_and_what_is_named_runs_whole(
         assert run(FEW, f"tests/test_them.py::test_many[{number}]", "--sets", "1").parseoutcomes() == {"passed": 1}
 
 
+def test_pytest_that_is_asked_for_what_failed_runs_it_again(run):
+    """Whatever would be drawn, so that it does not pass without it; the plugins of these options may be off."""
+    code = """
+    import pytest
+
+    @pytest.mark.parametrize("number", range(30))
+    def test_it(number): assert number != 7
+    """
+    assert run(code, "tests").parseoutcomes() == {"passed": 29, "failed": 1}
+    for again, passed in (("--lf", 0), ("--ff", 29), ("--sw", 7)):
+        outcomes = run(code, again, "--seed", "a", alone=True).parseoutcomes()
+        assert (outcomes["failed"], outcomes.get("passed", 0)) == (1, passed), again
+    assert run(FEW, "-p", "no:cacheprovider", "-p", "no:stepwise", alone=True).parseoutcomes() == {"passed": 4}
+
+
+def test_a_set_that_is_skipped_is_drawn_last(run, pytester):
+    """So a function runs also where one of its sets cannot, such as on an older Spark."""
+    code = """
+    import pytest
+
+    @pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.slow), 1])
+    def test_it(number): assert number == 1
+    """
+    skipping = """
+    import pytest
+
+    def pytest_collection_modifyitems(items):
+        for item in items:
+            if item.get_closest_marker("slow"): item.add_marker(pytest.mark.skip)
+    """
+    pytester.makepyfile(**{"tests/conftest": skipping})
+    for seed in "abcdef":
+        assert run(code, "tests", "--sets", "1", "--seed", seed).parseoutcomes() == {"passed": 1, "deselected": 1}
+
+
 def test_sets_are_drawn_among_those_that_other_options_leave(run):
     """Whatever the marks of the others are: a function has as many sets as it may have."""
     code = """
@@ -185,6 +220,14 @@ def test_a_fraction_that_is_none_is_refused(run, fraction):
     result = run("def test_it(): pass", f"--sample={fraction}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "--sample" in result.stderr.str()
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two"])
+def test_a_number_of_sets_that_is_none_is_refused(run, count):
+    """At least 1; a negative one left out all but so many."""
+    result = run("def test_it(): pass", f"--sets={count}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--sets: expected a number from 1 on, got '{count}'"])
 
 
 def test_a_test_that_hangs_fails_by_its_own_limit_and_the_next_one_runs(run):

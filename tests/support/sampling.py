@@ -3,12 +3,13 @@
 `--sample slow=0.25,jvm=0.05` runs a quarter of the tests that are slow and a twentieth of those that start Java, and others
 each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, and
 `pytest` alone, which names no test and no file, two: a developer has a minute. `--few` draws two sets of each function
-below its path. Whatever is named runs whole, and so does all in tox where it does not say otherwise. Tests that share what
-their file makes for each set of parameters draw the same sets, so that it is made for few.
+below its path. Whatever is named runs whole, and so does all in tox where it does not say otherwise, and what `--lf` chooses
+from. Tests that share what their file makes for each set of parameters draw the same sets, so that it is made for few.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import secrets
@@ -27,6 +28,8 @@ _KINDS: Final = ("jvm", "slow")
 _QUICK: Final = "not slow and not jvm"
 # Sets of parameters of one function, where no test is named.
 _FEW: Final = 2
+# Options that choose by what failed before, each of a plugin that may be off.
+_FAILED: Final = ("lf", "failedfirst", "stepwise", "stepwise_skip", "stepwise_reset")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KIND=FRACTION,...",
         help="run this part of the tests that are slow or start Java (jvm): more than 0, at most 1",
     )
-    group.addoption("--sets", type=int, metavar="N", help="run at most so many sets of parameters of each function")
+    group.addoption("--sets", type=_number, metavar="N", help="run at most so many sets of parameters of each function")
     group.addoption(
         "--few",
         action="append",
@@ -59,6 +62,12 @@ def _fractions(text: str) -> dict[str, float]:
     return found
 
 
+def _number(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
+    return int(text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Choose a seed and what is drawn; workers, which are processes of this one, take the same."""
     if not hasattr(config, "workerinput"):
@@ -75,9 +84,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _is_everybodys(config: pytest.Config) -> bool:
-    """Return whether this is `pytest` alone: no test, no file, no format, and not in tox."""
+    """Return whether this is `pytest` alone: no test, no file, no format, nothing that failed, and not in tox."""
     options = config.option
     is_named = options.keyword or options.format or options.markexpr != _QUICK
+    is_named = is_named or any(getattr(options, name, False) for name in _FAILED)
     return config.args_source is config.ArgsSource.TESTPATHS and not is_named and "CDCAVRO_BUILD" not in os.environ
 
 
@@ -145,16 +155,15 @@ def _few_sets(items: list[pytest.Item], seed: str, count: int) -> list[pytest.It
     chosen = {
         item
         for sets in of.values()
-        for item in (
-            sets if len(sets) <= count else sorted(sets, key=lambda one: drawing(seed, _drawn_by_item(one)))[:count]
-        )
+        for item in (sets if len(sets) <= count else sorted(sets, key=lambda one: _rank(seed, one))[:count])
     }
     return [item for item in items if item in chosen]
 
 
-def _drawn_by_item(item: pytest.Item) -> str:
+def _rank(seed: str, item: pytest.Item) -> tuple[bool, float]:
+    """Return what the tests of a function are drawn in the order of: one that is skipped, only if there are no others."""
     fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009  pytest tells of scopes in no other way
-    return _drawn_by(item.nodeid, fixtures)
+    return item.get_closest_marker("skip") is not None, drawing(seed, _drawn_by(item.nodeid, fixtures))
 
 
 def _drawn_by(test: str, fixtures: Mapping[str, Sequence[Any]]) -> str:

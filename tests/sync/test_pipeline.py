@@ -648,8 +648,7 @@ def test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on(job):
 
 @pytest.mark.every_spark
 @pytest.mark.classic
-@pytest.mark.slow
-@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+@pytest.mark.parametrize("sink", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
 def test_a_table_that_is_reset_has_what_is_read_from_then_on_alone(job, sink: str):
     """Also rows of a full load, which come before all changes; no change that waited or was begun, and no other table."""
     made, state = job(sink, is_changelog=True), job().folder / "state"
@@ -972,8 +971,7 @@ def test_a_reset_waits_for_no_rules_and_is_one_of_lakes_alone(job):
 
 @pytest.mark.every_spark
 @pytest.mark.classic
-@pytest.mark.slow
-@pytest.mark.parametrize("sink", ["delta", "iceberg"])
+@pytest.mark.parametrize("sink", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
 def test_statements_that_are_excluded_are_not_followed_and_rows_go_on(job, sink: str):
     """No column goes and none is renamed, no row is lost by a TRUNCATE; another table follows all, and so does a reset."""
     rules = StatementRules(frozenset(), (("d.t", excluded_kinds(["add.column"])),))
