@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from cdcavro.wire.formats import REGISTRY
 from support.places import SHARED
-from support.processes import let_programs_heed_signals
+from support.processes import let_programs_heed_signals, let_spark_compile_little
 
 # So that assertions in shared tests fail with as much detail as others.
 pytest.register_assert_rewrite("support.jobs", "support.registry_suite", "support.registry_writers")
@@ -35,11 +35,7 @@ if "CDCAVRO_BUILD" not in os.environ:
     # To wait for the disk takes plain pytest seconds, and what it tests is the same if the power does not fail; tox waits.
     os.fsync = os.fstat
 
-# Of all sessions of Spark that tests start, also as users do: much code runs a few times only, and to compile it well takes
-# longer than it saves.
-for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ.setdefault(_name, "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m -XX:+UseSerialGC")
-
+let_spark_compile_little()
 let_programs_heed_signals()
 # All that is collected stays: there is nothing to look for meanwhile.
 gc.disable()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 from packaging.version import Version
-from py4j.java_gateway import JavaPackage, JVMView
+from py4j.java_gateway import JavaClass, JVMView
 from pyspark.sql import SparkSession
 
 from cdcavro import spark as cdc
@@ -87,17 +87,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def _keep_names() -> None:
-    """Look for a class of Java's once: the bridge searches 287 jars for `functions` at each column of a frame."""
-    for kind in (JVMView, JavaPackage):
-        kind.__getattr__ = _kept(kind.__getattr__)
+    """Look for a class of Java's once: the bridge searches 287 jars for `functions` at each column of a frame.
 
+    What is no class is looked for again: it may be one when there are more jars.
+    """
+    find = JVMView.__getattr__
 
-def _kept(find: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    def found(self: Any, name: str) -> Any:
-        value = self.__dict__[name] = find(self, name)
+    def found(self: JVMView, name: str) -> Any:
+        value = find(self, name)
+        if isinstance(value, JavaClass):
+            self.__dict__[name] = value
         return value
 
-    return found
+    JVMView.__getattr__ = found
 
 
 def _lakes(folders: pytest.TempPathFactory) -> dict[str, str]:

@@ -41,6 +41,7 @@ from cdcavro.table.tables import REJECT
 from support.kafka_server import broker, spark_settings
 from support.kills import RANDOM, KilledPipeline, at, freed, when, within
 from support.pipelines import Job
+from support.processes import let_spark_compile_little
 
 CREATED = "while a lake table is created"
 _SETTINGS = {
@@ -49,7 +50,6 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.driver.memory": "600m",
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m",
 }
 
 
@@ -136,6 +136,7 @@ class Trial(KilledPipeline):
 def session_for(warehouse: str, kafka: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Run a session in this process, which is stopped in the end."""
     lake = {**lake_settings(catalog="ice", warehouse=warehouse), **_SETTINGS}
+    let_spark_compile_little()
     packages = ",".join(filter(None, [lake.pop("spark.jars.packages"), (kafka or {}).get("spark.jars.packages")]))
     config = {**lake, **(kafka or {}), "spark.jars.packages": packages}
     made = cdc.session("kills", master="local[2]", config=config)
