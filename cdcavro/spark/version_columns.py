@@ -85,12 +85,15 @@ def read_versions(
     return as_shown(_read(version, payload, versions, wanted, part), wanted, part)
 
 
-def read_fields(version: str, payload: Column, schemas: Sequence[TableSchema]) -> tuple[Column, dict[str, str]]:
+def read_fields(
+    version: str, payload: Column, schemas: Sequence[TableSchema], reader: TableSchema | None = None
+) -> tuple[Column, dict[str, str]]:
     """Read a column of envelopes of one table as `read_versions` does, under names that Spark tells apart in any case.
 
     Return it with the name that each field of a row has. Where fields have such names already, it costs the least.
+    `reader` is the version to read as, by default the last of `schemas`.
     """
-    newest = schemas[-1]
+    newest = schemas[-1] if reader is None else reader
     read = _read(version, payload, {schema.version: schema for schema in schemas}, newest, ENVELOPE)
     fields = [field["name"] for field in newest.record["fields"]]
     if not has_older(newest.record["fields"]) and len({name.lower() for name in fields}) == len(fields):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.lake_columns import held_columns
+from cdcavro.lake.lake_columns import held_columns, readings
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, name_property
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import DROP
@@ -113,17 +113,23 @@ class Changelog:
 
     def reading(self, lake: DataFrame, versions: Sequence[TableSchema]) -> Reading:
         """Return how typed rows of these versions become rows of the lake table, a frame of which is given."""
-        envelope, fields = read_fields("version", sf.when(sf.col("operation") != DROP, sf.col("payload")), versions)
         present = present_columns(lake)
-        held = {column.name: fields[one.field] for one, column in held_columns(versions[-1], present)}
-        columns = {
-            one.name: f"CAST({quote('image', held[one.name]) if one.name in held else 'NULL'} AS {one.type})"
-            for one in present
-        }
+        found = readings(versions, versions[0].version, present)
+        reader = found[0][1][-1]
+        payload = sf.when(sf.col("operation") != DROP, sf.col("payload"))
+        envelope, fields = read_fields("version", payload, versions, reader)
+        # The last version whose rows have a column: a lake table keeps those that were dropped.
+        until = {held.name: last for last, known in found for _, held in held_columns(known[-1], present)}
+        values = dict.fromkeys([one.name for one in present], "NULL")
+        for one, held in held_columns(reader, present):
+            value, last = quote("image", fields[one.field]), until[held.name]
+            is_dropped = last < versions[-1].version
+            values[held.name] = f"CASE WHEN version <= {last} THEN {value} END" if is_dropped else value
+        columns = {one.name: f"CAST({values[one.name]} AS {one.type})" for one in present}
         about = sql.change_values(lake.columns, self.change_columns)
-        values = columns | _OWN | about
-        last = [f"{values.get(name, quote(name))} AS {quote(name)}" for name in lake.columns]
+        chosen = columns | _OWN | about
+        last_texts = [f"{chosen.get(name, quote(name))} AS {quote(name)}" for name in lake.columns]
         every, images = _IMAGES
         sources = ["envelope.source AS source", sql.HEADERS] if about else []
         first = [*map(sf.col, (*_FACTS, sql.HEADERS)), sf.col("operation"), envelope.alias("envelope")]
-        return [first, every, [*images, *sources], last]
+        return [first, every, [*images, *sources], last_texts]

@@ -15,7 +15,7 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
-from cdcavro.lake.lake_columns import held_columns, wanted_columns
+from cdcavro.lake.lake_columns import held_columns, readings, wanted_columns
 from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import KEYED, first_keyed, late_version
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
@@ -169,10 +169,17 @@ class CurrentState:
         the rows are appended. Raises `OrderError`, and merges nothing, if the changes have several kinds of order, and
         `SchemaError` for a row without a key.
         """
-        spark, moment = rows.sparkSession, now or datetime.now(UTC)
-        known = self.known or LakeTableCache()
-        properties = known.properties or known.look(spark, self.identifier)
         facts = facts_of(rows, versions) if facts is None else facts
+        lake = rows.sparkSession.table(self.identifier)
+        for part, read in _row_parts(rows, versions, present_columns(lake)):
+            self._merge_part(part, read, lake, facts, now or datetime.now(UTC))
+
+    def _merge_part(
+        self, rows: DataFrame, versions: Sequence[TableSchema], lake: DataFrame, facts: RowFacts, now: datetime
+    ) -> None:
+        """Merge rows of a batch that are read under the last of some versions; `facts` are those of the batch."""
+        spark, known = rows.sparkSession, self.known or LakeTableCache()
+        properties = known.properties or known.look(spark, self.identifier)
         stated = stated_properties(self.table.table, facts, properties)
         self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties)
         if facts.deletes and GUARDED not in properties:
@@ -181,14 +188,13 @@ class CurrentState:
         is_empty, known.is_empty = known.is_empty, False
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
         is_partial, is_guarded = PARTIAL in stated, GUARDED in stated
-        lake = spark.table(self.identifier)
         present = present_columns(lake)
         names = [held.name for _, held in held_columns(versions[-1], present)]
         if facts.floor is not None and not is_empty:
             spark.sql(sql.delete_below(self.identifier, floor))
             if is_partial:
                 spark.sql(sql.forget_below(self.identifier, names, floor))
-        deletes = self._put_deletes(rows, facts, moment, known) if is_guarded else None
+        deletes = self._put_deletes(rows, facts, now, known) if is_guarded else None
         about = sql.change_values(lake.columns, self.change_columns)
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial, about=about)
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
@@ -317,6 +323,25 @@ def last_rows(
 def with_headers(rows: DataFrame) -> DataFrame:
     """Return typed rows with the column of the headers of their messages, null if there is none."""
     return rows if sql.HEADERS in rows.columns else rows.withColumn(sql.HEADERS, sf.lit(None).cast("string"))
+
+
+def _row_parts(
+    rows: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]
+) -> list[tuple[DataFrame, Sequence[TableSchema]]]:
+    """Return typed rows in parts, as `row_images.row_parts` does."""
+    first, newest = versions[0].version, versions[-1].version
+    found = readings(versions, first, present)
+    if len(found) > 1:
+        # Only where a column was dropped: it costs a job.
+        first = rows.agg(sf.min("version")).collect()[0][0]
+        found = readings(versions, newest if first is None else first, present)
+    if len(found) == 1:
+        return [(rows, versions)]
+    number, lasts = sf.coalesce(sf.col("version"), sf.lit(newest)), [last for last, _ in found]
+    return [
+        (rows.where((number > before) & (number <= last)), known)
+        for before, (last, known) in zip([0, *lasts], found, strict=False)
+    ]
 
 
 def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> str:

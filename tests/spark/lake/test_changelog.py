@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from cdcavro import to_changes
 from cdcavro.lake import TypedRows
-from cdcavro.spark.lake import Changelog, Delta
+from cdcavro.lake.escaped_names import quote
+from cdcavro.spark.lake import Changelog, CurrentState, Delta
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
@@ -76,6 +77,65 @@ def features(spark: SparkSession, sink: Delta, messages: Sequence[bytes], name: 
 def statement(id: int, text: str) -> bytes:
     """Return the message of an ALTER TABLE."""
     return canal("ALTER", [], id=id, isDdl=True, sql=f"ALTER TABLE t {text}")
+
+
+def note(type: str, id: int, /, **row: str) -> bytes:
+    """Return the message of a row's change, with the types of its columns."""
+    kinds = {"id": "int", "n": "int", "s": "varchar(9)", "tag": "enum('a','b')", "label": "enum('a','b')"}
+    kinds |= {"s": "int"} if row.get("s", "").isdigit() else {}
+    old = {"old": [{"n": "0"}]} if type == "UPDATE" else {}
+    return canal(type, [row], id=id, mysqlType={name: kinds[name] for name in row}, **old)
+
+
+def test_rows_before_a_dropped_column_keep_its_values_in_one_batch(spark: SparkSession, sink: Sink):
+    """A lake table keeps columns that are dropped one after the other, one behind its renaming, and one that comes back."""
+    created = "CREATE TABLE t (id int PRIMARY KEY, n int, s varchar(9), tag enum('a','b') NOT NULL DEFAULT 'a')"
+    first = [
+        canal("CREATE", [], id=1, isDdl=True, sql=created),
+        *(note("INSERT", i, id=f"{i}", n="1", s=f"first {i}", tag="b") for i in (2, 3, 4)),
+    ]
+    later = [
+        note("UPDATE", 10, id="2", n="2", s="later", tag="b"),
+        note("INSERT", 11, id="5", n="5", s="new", tag="a"),
+        note("DELETE", 12, id="4", n="1", s="first 4", tag="b"),
+        statement(13, "DROP COLUMN s, CHANGE tag label enum('a','b') NOT NULL DEFAULT 'a'"),
+        note("UPDATE", 14, id="5", n="50", label="b"),
+        statement(15, "DROP COLUMN label"),
+        note("UPDATE", 16, id="5", n="500"),
+        note("INSERT", 17, id="4", n="4"),
+        statement(18, "ADD COLUMN s int"),
+        note("INSERT", 19, id="6", n="6", s="66"),
+    ]
+    maker, table = TypedRows(Tables()), TableName(f"drop {type(sink).__name__}", None, "t")
+    state, log = CurrentState(sink, table), Changelog(sink, table)
+    # As after a kill between the write and its note, the second batch comes again.
+    rows = [maker.of_batch([to_changes(one, "canal") for one in first]).rows]
+    begun = list(maker.tables.tables[0].versions)
+    rows += [maker.of_batch([to_changes(one, "canal") for one in later]).rows] * 2
+    for batch, versions in enumerate([begun, maker.tables.tables[0].versions, maker.tables.tables[0].versions]):
+        state.prepare(spark, versions)
+        log.prepare(spark, versions)
+        state.merge(frame_of(spark, rows[batch]), versions)
+        log.append(frame_of(spark, rows[batch]), versions, job="a job", batch=min(batch, 1))
+    names = ["id", "n", "s (dropped 1)", "tag", "s"]
+    assert sorted(map(tuple, spark.table(state.identifier).select(*map(quote, names)).collect())) == [
+        (2, 2, "later", "b", None),
+        (3, 1, "first 3", "b", None),
+        (4, 4, None, None, None),
+        (5, 500, "new", "b", None),
+        (6, 6, None, None, 66),
+    ]
+    changes = spark.table(log.identifier).where("_cdc_op <> 'b'").orderBy("_cdc_order")
+    assert [tuple(row) for row in changes.select("_cdc_op", *map(quote, names)).collect()] == [
+        *(("c", i, 1, f"first {i}", "b", None) for i in (2, 3, 4)),
+        ("u", 2, 2, "later", "b", None),
+        ("c", 5, 5, "new", "a", None),
+        ("d", 4, 1, "first 4", "b", None),
+        ("u", 5, 50, None, "b", None),
+        ("u", 5, 500, None, None, None),
+        ("c", 4, 4, None, None, None),
+        ("c", 6, 6, None, None, 66),
+    ]
 
 
 @pytest.mark.every_spark
