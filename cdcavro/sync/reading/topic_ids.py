@@ -196,8 +196,8 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
 
     A topic that was deleted and created again is read from its beginning; one whose messages were removed, from the
     first that there is; one that `reader` does not have is read no more. It may be repeated if it was cut off. Raises
-    `FileError` while a pipeline has the state, for one that reads files and for a topic that it does not read, and `JobError` if Kafka does not
-    answer or there is no way on; then nothing is changed.
+    `FileError` while a pipeline has the state, for one that reads files and for a topic that it does not read, and
+    `JobError` if Kafka does not answer or there is no way on; then nothing is changed.
     """
     with held_state(folder):
         checkpoint, known = Checkpoint(folder / CHECKPOINT), read_topics(folder)
