@@ -207,8 +207,7 @@ def console_output(command: str) -> tuple[int, str]:
 
     One of cdcavro without a pipe runs in this process, but for those that say on standard error how far they are.
     """
-    is_quick = command.startswith("cdcavro ") and not command.startswith(("cdcavro run ", "cdcavro sync "))
-    if is_quick and not _SHELL & {*_unquoted(command)}:
+    if re.match(r"cdcavro (?!run |sync -(?!.* --quiet))", command) and not _SHELL & {*_unquoted(command)}:
         with patch.object(BytesIOCopy, "writelines", _write_each, create=True):
             done = CliRunner().invoke(main, shlex.split(command)[1:], prog_name="cdcavro")
         return done.exit_code, done.output
