@@ -138,8 +138,6 @@ def test_rejects_that_differ_in_values_alone_have_one_reason(job):
     assert [(one.path, one.count) for one in account.rejects] == [("$.after.a", 7), ("$", 3), ("$.data[*]", 2)]
 
 
-@pytest.mark.every_spark
-@pytest.mark.classic
 def test_the_account_of_a_pipeline_is_that_of_all_its_runs(job):
     """Versions with their statements, rows by table, what was left to read; a batch that is run again is in it once."""
     made = job()
@@ -535,6 +533,7 @@ def test_packed_files_and_byte_order_marks_are_read_as_elsewhere(job):
     reports = made.run(formats=Formats("canal"))
     sentence = "a byte order mark at the start is passed over"
     assert [report.notes for report in reports] == [[f"{made.folder}/in/{name}: {sentence}"] for name in packs]
+    assert [report.lag for report in reports] == [(left, "files") for left in reversed(range(len(packs)))]
     assert made.rows("d.t", "id", "CAST(a AS STRING)") == [(i, "1.50") for i in range(6)]
     found = (json.loads(line) for path in Path(made.folder).glob("state/rejects/**/*.json") for line in path.open())
     rejects = sorted((Path(one["file"]).name, one["line"], b64decode(one["raw"])) for one in found)
@@ -646,8 +645,6 @@ def test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on(job):
     assert made.run() == []
 
 
-@pytest.mark.every_spark
-@pytest.mark.classic
 @pytest.mark.parametrize("sink", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
 def test_a_table_that_is_reset_has_what_is_read_from_then_on_alone(job, sink: str):
     """Also rows of a full load, which come before all changes; no change that waited or was begun, and no other table."""

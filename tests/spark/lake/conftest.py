@@ -30,10 +30,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_shown_by_another(item: pytest.Item) -> bool:
     params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    sink, producer, name = (params.get(param) for param in ("sink", "producer", "name"))
-    if producer is not None and name is None:
+    sink, producer = params.get("sink"), params.get("producer")
+    if producer is not None:
         # Batches between which tables change: each sink, and each producer.
         return (sink, producer) not in {("delta", "debezium"), ("iceberg", "canal")}
-    # Of wide rows and odd names each sink has those of one producer, of other types and moved keys those of both.
-    is_wide = name == "all_types" and sink == "delta"
-    return params.get("seed") == 1 or (producer == "canal" and (is_wide or name in {"big", "we ird-tab.le"}))
+    return params.get("seed") == 1

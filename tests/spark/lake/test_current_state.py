@@ -24,13 +24,13 @@ from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.keyed_changes import COLUMNS, SOURCE, change, changes_by_seed
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
-from support.shop_state import Rows, image, whole
+from support.shop_state import image, whole
 from support.shop_streams import shuffled
 from support.shop_tables import MESSAGES, Row
 
 pytestmark = pytest.mark.timeout(1_200)
-# The first names of the tables that there are in the end.
-LIVE = ("all_types", "orders", "we ird-tab.le", "big")
+# What the sink has no part in is shown on one of both.
+ON_DELTA, ON_ICEBERG = (pytest.mark.parametrize("sink", [one], indirect=True) for one in ("delta", "iceberg"))
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
@@ -82,18 +82,6 @@ class Lake:
 def database(sink: Sink, name: str) -> str:
     """Return a database of a test."""
     return f"{name} {type(sink).__name__}"
-
-
-@pytest.mark.parametrize("name", LIVE)
-@pytest.mark.parametrize("producer", MESSAGES)
-def test_a_table_of_the_shop_is_that_of_the_server(spark: SparkSession, sink: Sink, producer: str, name: str):
-    """Every type, hostile names, moved keys, TRUNCATE; through three or five partitions, behind a full load that is late."""
-    lake = Lake(spark, sink, database(sink, producer))
-    lake.merge(shuffled(producer, {"canal": 15, "debezium": 27}[producer]).messages, tables=[name])
-    (table,) = [one for one in lake.maker.tables.tables if one.versions[0].table.table == name]
-    wanted: Rows = whole(producer)
-    rows = [as_in_lake(row, table.schema) for row in wanted[table.schema.table.table].values()]
-    assert shown(lake.rows(table)) == shown(rows)
 
 
 @pytest.mark.parametrize("producer", MESSAGES)
@@ -171,11 +159,12 @@ def test_rows_that_stand_get_the_default_of_a_column_that_is_added_also_behind_a
 @pytest.mark.every_spark
 @pytest.mark.classic
 @pytest.mark.parametrize(
-    ("moved", "expected"),
+    ("sink", "moved", "expected"),
     [
-        ([], ["z", "id", "n", "a", "b", *STATE]),
-        ([KEY], ["z", "n", KEY, "id", "a", "b", *[one for one in STATE if one != KEY]]),
+        ("iceberg", [], ["z", "id", "n", "a", "b", *STATE]),
+        ("delta", [KEY], ["z", "n", KEY, "id", "a", "b", *[one for one in STATE if one != KEY]]),
     ],
+    indirect=["sink"],
 )
 def test_columns_are_added_in_front_of_this_projects_own_wherever_these_stand(
     spark: SparkSession, sink: Sink, moved: list[str], expected: list[str]
@@ -220,6 +209,7 @@ def test_columns_are_added_in_front_also_where_all_files_are_written_anew_for_al
     assert detail["minReaderVersion"] == 1
 
 
+@ON_ICEBERG
 def test_a_lake_table_that_keeps_versions_of_rows_is_refused(spark: SparkSession, sink: Sink):
     """The local runner has written it; nothing is merged."""
     lake = Lake(spark, sink, "forms")
@@ -258,6 +248,7 @@ def merged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+@ON_DELTA
 def test_first_rows_are_appended_and_those_of_a_batch_that_is_run_again_merged(
     spark: SparkSession, sink: Sink, merged: list[str]
 ):
@@ -274,6 +265,7 @@ def test_first_rows_are_appended_and_those_of_a_batch_that_is_run_again_merged(
     assert len(lake.rows(table)) == 2
 
 
+@ON_DELTA
 def test_a_table_that_is_created_for_a_batch_says_at_once_what_orders_it(
     spark: SparkSession, sink: Sink, merged: list[str]
 ):
@@ -287,14 +279,14 @@ def test_a_table_that_is_created_for_a_batch_says_at_once_what_orders_it(
     state.merge(frame, table.versions, now=NOW, facts=facts)
     assert merged == []
     assert properties_of(spark, state.identifier)["cdcavro.order"] == "numbers"
-    if isinstance(sink, Delta):
-        steps = spark.sql(f"DESCRIBE HISTORY {state.identifier}").orderBy("version").select("operation").collect()
-        assert [step["operation"] for step in steps] == ["CREATE TABLE", "WRITE"]
+    steps = spark.sql(f"DESCRIBE HISTORY {state.identifier}").orderBy("version").select("operation").collect()
+    assert [step["operation"] for step in steps] == ["CREATE TABLE", "WRITE"]
     state.merge(frame, table.versions, now=NOW, facts=facts)
     assert merged == ["t"]
     assert sorted(row["id"] for row in lake.rows(table)) == [1, 2]
 
 
+@ON_ICEBERG
 def test_a_first_batch_is_appended_also_with_deletes(spark: SparkSession, sink: Sink, merged: list[str]):
     """What is below a delete is not there; the table of deletes is appended to, and has nothing twice."""
     lake = Lake(spark, sink, database(sink, "first with deletes"))
@@ -313,6 +305,7 @@ def test_a_first_batch_is_appended_also_with_deletes(spark: SparkSession, sink: 
     assert spark.sql(f"SELECT count(*) FROM {state.deletes}").collect()[0][0] == 2
 
 
+@ON_ICEBERG
 def test_into_a_table_that_another_run_created_rows_are_merged(spark: SparkSession, sink: Sink, merged: list[str]):
     """It was killed, and nobody knows whether before or behind its append."""
     lake = Lake(spark, sink, database(sink, "killed"))
@@ -342,6 +335,7 @@ def test_a_name_is_no_variable_of_a_text_of_sql(spark: SparkSession, sink: Sink)
     assert shown(lake.rows(table)) == shown([{"id": 1, "c": 5}])
 
 
+@ON_DELTA
 def test_two_that_write_a_table_may_know_nothing_of_it(spark: SparkSession, sink: Sink):
     """What is not given to know is looked at: neither appends what the other has merged, nor forgets its deletes."""
     lake = Lake(spark, sink, database(sink, "two"))
@@ -363,6 +357,7 @@ def own(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name.startswith("cdcavro.")}
 
 
+@ON_DELTA
 def test_what_is_known_of_a_lake_table_is_what_it_says(spark: SparkSession, sink: Sink):
     """What each batch puts into its properties is known without a look, whatever the batches hold."""
     lake = Lake(spark, sink, database(sink, "known"))
@@ -383,6 +378,7 @@ def test_what_is_known_of_a_lake_table_is_what_it_says(spark: SparkSession, sink
     assert {"cdcavro.order", "cdcavro.partial", "cdcavro.deletes", "cdcavro.floor"} < set(said)
 
 
+@ON_ICEBERG
 def test_a_full_load_into_an_empty_table_that_is_written_again_is_there_once(spark: SparkSession, sink: Sink):
     """Nothing orders its rows but that they are of one, so the table does not say what does."""
     lake = Lake(spark, sink, database(sink, "load"))
@@ -392,6 +388,7 @@ def test_a_full_load_into_an_empty_table_that_is_written_again_is_there_once(spa
     assert sorted(row["id"] for row in lake.rows(table)) == [1, 2, 3]
 
 
+@ON_DELTA
 def test_a_delete_is_guarded_until_its_guard_is_over(spark: SparkSession, sink: Sink):
     """Then a late change is taken for a new one."""
     lake = Lake(spark, sink, database(sink, "guard"), guard=timedelta(days=1))
@@ -406,6 +403,7 @@ def test_a_delete_is_guarded_until_its_guard_is_over(spark: SparkSession, sink: 
     assert [row["a"] for row in lake.rows(table)] == [4]
 
 
+@ON_ICEBERG
 def test_what_cannot_be_merged_stops_with_nothing_merged(spark: SparkSession, sink: Sink):
     """Two kinds of order in one table, rows without a key, a table without one."""
     lake = Lake(spark, sink, database(sink, "stops"))

@@ -74,8 +74,7 @@ def both(tmp_path: Path) -> tuple[Delta, NativeDelta, NativeDeltaTable]:
     return sink, lake, lake.table(NAME)
 
 
-@pytest.mark.parametrize("names", [["id", "s"], ["id", "an odd, name"]])
-@pytest.mark.parametrize("last", ["string", "timestamp_ntz"])
+@pytest.mark.parametrize(("names", "last"), [(["id", "s"], "timestamp_ntz"), (["id", "an odd, name"], "string")])
 def test_a_new_table_is_that_of_spark(spark: SparkSession, tmp_path: Path, names: list[str], last: str):
     """Columns, types, comments, properties and protocol; also behind each step, which Spark takes one by one."""
     sink, _, table = both(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,31 @@ from cdcavro.spark.pipeline import Files, Kafka
 from support.jobs import DELTA
 from support.kafka_server import Broker, broker
 from support.pipelines import Job
+
+HERE = Path(__file__).parent
+# Of tests that the local runner runs as well, what Spark has code of its own for; the others' code is both runners'.
+OF_SPARK = {
+    "test_a_file_that_changes_behind_its_reading_is_an_error": {"True"},
+    "test_a_reset_keeps_rows_until_they_are_read_again_or_it_is_finished": {"delta-current"},
+    "test_a_table_that_a_key_change_stopped_begins_again_behind_its_reset": {"delta-current"},
+    "test_each_statement_is_in_the_table_once_with_what_was_decided": {"delta"},
+    "test_statements_that_are_excluded_are_not_followed_and_rows_go_on": {"delta"},
+    "test_values_that_are_no_finite_numbers_are_those_of_the_lake": {"delta"},
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the parameters that show nothing of Spark's; with CDCAVRO_EVERY_MESSAGE, nothing."""
+    if os.environ.get("CDCAVRO_EVERY_MESSAGE"):
+        return
+    left = {item for item in items if item.path.parent == HERE and _is_shown_without_spark(item)}
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=[*left])
+
+
+def _is_shown_without_spark(item: pytest.Item) -> bool:
+    name, _, parameters = item.name.partition("[")
+    return name in OF_SPARK and parameters.removesuffix("]") not in OF_SPARK[name]
 
 
 @pytest.fixture

@@ -344,7 +344,7 @@ def test_headers_in_files_and_topics_are_those_that_the_local_runner_writes(
     assert came == [first.encode(), None, None, last.encode(), last.encode()]
 
 
-@pytest.mark.parametrize(("kind", "is_native"), [("delta", False), ("delta", True), ("iceberg", False)])
+@pytest.mark.parametrize(("kind", "is_native"), [("delta", True), ("iceberg", False)])
 def test_headers_are_those_that_the_local_runner_writes(job, kafka: Broker, tmp_path: Path, kind: str, is_native: bool):
     """In a state and a changelog, also where changes lack columns, and of rows that wait."""
     topic, names = f"headers.{kind}.{is_native}", ("id", "a", "_cdc_headers")

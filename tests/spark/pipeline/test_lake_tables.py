@@ -31,7 +31,7 @@ from cdcavro.sync.settings import Chosen
 from cdcavro.table import TableName
 from cdcavro.table.table_names import parse_table_name
 from cdcavro.table.tables import Tables
-from support.jobs import DELTA, ICEBERG
+from support.jobs import ICEBERG
 from support.messages import canal
 from support.pipelines import Job
 from support.shop_lake import frame_of
@@ -186,10 +186,9 @@ def test_a_lake_table_of_another_pipeline_is_refused_and_once_adopted_has_nothin
     )
 
 
-@pytest.mark.parametrize("is_delta", [True, False], ids=["delta", "iceberg"])
-def test_a_lake_table_that_says_nobodys_name_is_its_states(job: Callable[..., Job], *, is_delta: bool):
+def test_a_lake_table_that_says_nobodys_name_is_its_states(job: Callable[..., Job]):
     """As all were at first: the state that wrote it goes on, and any other is refused."""
-    made = job("delta" if is_delta else "iceberg", is_changelog=True)
+    made = job(ICEBERG, is_changelog=True)
     made.send(test_lake_owners.ROWS[0])
     made.run()
     for suffix in ("", "changes"):
@@ -218,9 +217,8 @@ def test_a_lake_table_that_says_nobodys_name_is_its_states(job: Callable[..., Jo
         made.run()
 
 
-@pytest.mark.parametrize("kind", [DELTA, ICEBERG])
 def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
-    job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch, kind: str
+    job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ):
     """A TRUNCATE is in one piece, and what it ends in others; a table has the form of its rule, and its changelog."""
     collected: list[DataFrame] = []
@@ -232,7 +230,7 @@ def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
 
     monkeypatch.setattr(lake_tables, "COLLECTED", 20_000)
     monkeypatch.setattr(lake_tables, "collect_arrow", counted)
-    own = job(kind, is_changelog=True, table_forms=(("D.T", "history"), ("d.s", "soft")))
+    own = job(is_changelog=True, table_forms=(("D.T", "history"), ("d.s", "soft")))
     messages = []
     for table in ("t", "s", "u"):
         messages += [canal("INSERT", [{"id": str(i), "a": "1"}], id=i, es=1000, table=table) for i in range(1, 21)]

@@ -71,7 +71,6 @@ def records(kafka: Broker, topic: str, *, is_placed: bool) -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "shards", "partitions", "more"),
     [
-        ("keyed", None, 5, {}),
         ("blob", "blob", 5, {}),
         ("tuple", "tuple", 5, {"tombstones": False}),
         ("one", None, 1, {"truncates": False}),

@@ -26,28 +26,19 @@ from cdcavro.sync.sources import Kafka
 from support.messages import canal
 from sync.outputs.test_reject_places import test_rejects_are_in_the_table_once_and_are_read_again_once  # noqa: F401
 from sync.outputs.test_schema_changes import test_each_statement_is_in_the_table_once_with_what_was_decided  # noqa: F401
-from sync.outputs.test_writer import (
-    test_schemas_are_published_as_they_evolve_and_a_batch_that_is_run_again_publishes_nothing,  # noqa: F401
-)
 from sync.test_pipeline import (  # noqa: F401
     test_a_damaged_packed_file_stops_the_stream,
     test_a_file_of_long_ago_is_read_too,
     test_a_file_that_changes_behind_its_reading_is_an_error,
     test_a_function_decides_which_rows_are_written_and_its_errors_are_rejects,
-    test_a_message_for_which_where_cannot_be_decided_is_a_reject_that_is_read_again_at_its_place,
     test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on,
     test_a_reset_keeps_rows_until_they_are_read_again_or_it_is_finished,
-    test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state,
     test_a_run_goes_on_where_the_one_before_stopped,
     test_a_table_that_a_key_change_stopped_begins_again_behind_its_reset,
-    test_a_table_that_is_reset_has_what_is_read_from_then_on_alone,
-    test_a_table_that_refuses_its_rows_stops_alone_and_they_wait_for_it,
     test_encrypted_rejects_are_read_again_with_the_key,
     test_packed_files_and_byte_order_marks_are_read_as_elsewhere,
     test_rejects_are_read_again_once_at_their_place_in_the_order,
     test_statements_that_are_excluded_are_not_followed_and_rows_go_on,
-    test_tables_are_merged_with_every_nth_batch_and_at_the_end,
-    test_the_account_of_a_pipeline_is_that_of_all_its_runs,
     test_the_tables_of_the_shop_are_those_of_the_server,
     test_values_that_are_no_finite_numbers_are_those_of_the_lake,
     test_what_is_no_message_or_fits_no_table_is_a_reject_with_its_bytes_and_place,
