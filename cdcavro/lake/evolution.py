@@ -99,8 +99,12 @@ def steps_to(
     can_widen: Callable[[str, str], bool],
     excluded: Collection[str] = (),
     spelled: Callable[[str], str] = str,
+    dropped: Sequence[LakeColumn] = (),
 ) -> list[Step]:
     """Return the steps from the columns of a lake table to those of a version, as a behavior allows.
+
+    `dropped` are those of the lake's columns that the version has not, with the types that they had last: one that stays
+    is widened, as rows from before its statement may need it.
 
     Of what statements of the kinds `excluded`, some of `STATEMENTS`, make of the columns, no step is taken: the lake
     keeps a column, its name or its type, and does not get a new one. What keeps its name goes on under it, and a column
@@ -120,6 +124,10 @@ def steps_to(
         wanted = _allowed(table, present, wanted, excluded, spelled)
     is_dropping = behavior in (EVOLVE, TRY_EVOLVE) and DROP_COLUMN not in excluded
     steps = _steps(table, present, wanted, can_widen, spelled, is_dropping=is_dropping)
+    if not is_dropping and behavior != EXCEPTION and ALTER_TYPE not in excluded:
+        types = {column.name: column.type for column in present}
+        wider = [one for one in dropped if one.type != types[one.name] and can_widen(types[one.name], one.type)]
+        steps = [*(Step(WIDEN, one.name, one) for one in wider), *steps]
     if behavior == EVOLVE:
         for column in wanted:
             held = same_column(present, column)

@@ -126,6 +126,14 @@ def readings(
     return [*found, (versions[-1].version, [*versions])]
 
 
+def dropped_columns(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> list[LakeColumn]:
+    """Return the columns that a lake table has and the newest version has not, with the types that they had last."""
+    known = {held.name for _, held in held_columns(versions[-1], present)}
+    left = [column for column in present if column.name not in known]
+    reader = readings(versions, versions[0].version, left)[0][1][-1] if left else versions[-1]
+    return [replace(held, type=one.type) for one, held in held_columns(reader, left)]
+
+
 def _dropped_columns(
     versions: Sequence[TableSchema], first: int, present: Sequence[LakeColumn]
 ) -> list[tuple[int, dict[str, Any]]]:

@@ -24,7 +24,7 @@ from cdcavro.table.writing.table_writer import OPERATIONS
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from cdcavro.change.clock import Clock
     from cdcavro.change.model import Change
@@ -273,20 +273,23 @@ def rows_batch(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
     )
 
 
-def group_by_table(rows: Sequence[pa.RecordBatch], reduced: Sequence[int] = ()) -> pa.Table:
+def group_by_table(
+    rows: Sequence[pa.RecordBatch], reduced: Sequence[int] = (), dropped: Collection[int] = ()
+) -> pa.Table:
     """Return rows, in batches of `ROWS`, one table behind the other; each table's in the order in which they came.
 
     Of the tables with the numbers `reduced`, only the last change of each key and version is returned, if the current
     state is the same without the others: a change that lacks columns needs those before it. Rows without a key stay, and
-    so does what ends all rows.
+    so does what ends all rows. Of those of them in `dropped`, which have had columns that were dropped, the last delete
+    of each key stays, too: a row that is inserted again has no values in these.
     """
     table = pa.Table.from_batches(rows).combine_chunks()
     if len(reduced):
-        table = table.filter(_is_wanted(table, reduced))
+        table = table.filter(_is_wanted(table, reduced, dropped))
     return table.take(pc.sort_indices(table, sort_keys=[("number", "ascending")]))
 
 
-def _is_wanted(table: pa.Table, reduced: Sequence[int]) -> pa.Array:
+def _is_wanted(table: pa.Table, reduced: Sequence[int], dropped: Collection[int]) -> pa.Array:
     number, key = table.column("number"), table.column("key")
     is_change = pc.is_in(table.column("operation"), pa.array([*UPSERTS, DELETE]))
     partial = pc.unique(number.filter(table.column("lacks")))
@@ -298,6 +301,10 @@ def _is_wanted(table: pa.Table, reduced: Sequence[int]) -> pa.Array:
     # A change of an older version may have values for columns that the lake keeps and the newer ones lack.
     names = ["number", "key", "version"] if len(pc.unique(table.column("version"))) > 1 else ["number", "key"]
     changes = table.select([*names, "order"]).take(places)
+    if dropped:
+        has_dropped = pc.is_in(number, pa.array([*dropped], number.type))
+        is_end = pc.and_(has_dropped, pc.equal(table.column("operation"), DELETE)).take(places)
+        names, changes = [*names, "is end"], changes.append_column("is end", is_end)
     ascending = pc.sort_indices(changes, sort_keys=[("order", "ascending")])
     sorted_changes = changes.select(names).take(ascending).append_column("place", places.take(ascending))
     # Those without threads come in their order, so that the last one is the last.

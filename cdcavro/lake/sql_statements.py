@@ -218,13 +218,20 @@ def delete_until(identifier: str, moment: datetime) -> str:
 
 
 def merge_state(
-    identifier: str, source: str, columns: Sequence[str], *, is_guarded: bool = True, is_partial: bool = False
+    identifier: str,
+    source: str,
+    columns: Sequence[str],
+    *,
+    left: Sequence[str] = (),
+    is_guarded: bool = True,
+    is_partial: bool = False,
 ) -> str:
     """Return the statement that merges a batch into a current state, which may be run again.
 
     `source` has one row for each key: the last change above all floors, its columns, and if `is_guarded`, `_cdc_order`
     null if there is none, and `_cdc_deleted`, the order of the key's last delete, or null. `columns` are the names of
-    the table's columns that the batch has. With `is_partial`, changes may lack columns: `_cdc_older` has the
+    the table's columns that the batch has; the others, `left`, were dropped: a row keeps them until it is deleted, also
+    if the same batch inserts it again. With `is_partial`, changes may lack columns: `_cdc_older` has the
     orders of the columns that are not as old as the row, empty for one that nobody has stated yet.
     """
     order, deleted = quote("s", ORDER), quote("s", DELETED)
@@ -232,9 +239,14 @@ def merge_state(
     own = [ORDER, UNPARSED, *([] if is_partial else [OLDER])]
     plain = ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in (*columns, *own))
     inserted = [*columns, KEY, ORDER, UNPARSED, OLDER]
-    update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {plain}"
+    kept = [
+        f"{quote('t', name)} = CASE WHEN {deleted} >= {stands} THEN NULL ELSE {quote('t', name)} END"
+        for name in (left if is_guarded else ())
+    ]
+    update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {', '.join([plain, *kept])}"
     if is_partial:
         update = _merge_columns(columns, f"coalesce({deleted}, X'')" if is_guarded else "X''")
+        update = ", ".join([update, *kept])
     delete = [f"WHEN MATCHED AND {deleted} >= {stands} AND {order} IS NULL THEN DELETE"] if is_guarded else []
     is_there = f" AND {order} IS NOT NULL" if is_guarded else ""
     return "\n".join(

@@ -115,6 +115,15 @@ def test_a_merge_sets_the_columns_it_is_told(is_guarded: bool, is_partial: bool)
     assert ";" not in others
 
 
+def test_a_merge_empties_dropped_columns_of_a_row_that_was_deleted_before():
+    """Of others they stay as they are; without deletes nothing is to be said of them."""
+    emptied = "`t`.`gone` = CASE WHEN `s`.`_cdc_deleted` >= `t`.`_cdc_order` THEN NULL ELSE `t`.`gone` END"
+    for is_partial in (False, True):
+        assert emptied in sql.merge_state(TABLE, SOURCE, NAMES, left=["gone"], is_partial=is_partial)
+        bare = sql.merge_state(TABLE, SOURCE, NAMES, left=["gone"], is_guarded=False, is_partial=is_partial)
+        assert "gone" not in bare
+
+
 def test_what_is_deleted_is_said_by_order_and_by_time():
     """In values that Spark reads as they were, instants to the microsecond."""
     floor, moment = b"\x00\xff'", datetime(2026, 11, 23, 1, 2, 3, 456789, UTC)

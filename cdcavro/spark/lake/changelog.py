@@ -85,7 +85,7 @@ class Changelog:
         """
         self.sink.make_room(spark, self.table)
         own, columns = name_property(versions[-1].table), {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
-        return prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, own, self.excluded)
+        return prepare(spark, self.sink, self.identifier, versions, columns, self.behavior, own, self.excluded)
 
     def append(
         self,

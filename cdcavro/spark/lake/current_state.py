@@ -142,7 +142,7 @@ class CurrentState:
             self._create_deletes(spark, known)
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**sql.STATE, **sql.change_types(self.change_columns)}
-        steps = prepare(spark, self.sink, self.identifier, versions[-1], columns, self.behavior, first, self.excluded)
+        steps = prepare(spark, self.sink, self.identifier, versions, columns, self.behavior, first, self.excluded)
         properties = known.look(spark, self.identifier)
         check_form(self.table.table, CURRENT, properties)
         known.is_empty = properties.get(CREATED) == own
@@ -198,7 +198,8 @@ class CurrentState:
         about = sql.change_values(lake.columns, self.change_columns)
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial, about=about)
         flags = {"is_guarded": is_guarded, "is_partial": is_partial}
-        self._put(source, [*names, *about], lake if is_empty else None, flags)
+        left = [one.name for one in present if one.name not in names]
+        self._put(source, [*names, *about], lake if is_empty else None, {**flags, "left": left})
 
     def _check_versions(self, rows: DataFrame, floor: bytes, properties: Mapping[str, str]) -> None:
         """Raise `SchemaError` for rows above a floor that are of a version before the first which the state takes."""
@@ -223,7 +224,7 @@ class CurrentState:
             (came if is_new else newer_deletes(came, held)).writeTo(self.deletes).append()
         return came.select(KEY, ORDER) if is_new else standing_deletes(rows, rows.sparkSession.table(self.deletes))
 
-    def _put(self, source: DataFrame, names: Sequence[str], empty: DataFrame | None, flags: Mapping[str, bool]) -> None:
+    def _put(self, source: DataFrame, names: Sequence[str], empty: DataFrame | None, flags: Mapping[str, Any]) -> None:
         """Merge rows, which have columns of these names; into a lake table that is empty, they are appended."""
         if empty is None:
             self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, **flags))

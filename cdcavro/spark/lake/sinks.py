@@ -35,7 +35,7 @@ from cdcavro.lake.evolution import (
     in_front,
     steps_to,
 )
-from cdcavro.lake.lake_columns import wanted_columns, with_former_names
+from cdcavro.lake.lake_columns import dropped_columns, wanted_columns, with_former_names
 from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
 from cdcavro.lake.sql_statements import (
     ADOPTED,
@@ -442,19 +442,18 @@ def prepare(
     spark: SparkSession,
     sink: Sink,
     identifier: str,
-    schema: TableSchema,
+    versions: Sequence[TableSchema],
     own: Mapping[str, str],
     behavior: str,
     properties: Mapping[str, str] | None = None,
     excluded: Collection[str] = (),
 ) -> list[Step | str]:
-    """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
+    """Create a lake table, or change it so that it has the last version's columns, as `native_columns.prepare` does.
 
-    A new table has `properties` besides the sink's, and any table has those of its shape; those that were set are told
-    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
-    behavior or the sink does not allow, before the first step is taken.
+    Raises `SchemaError` for a step that the behavior or the sink does not allow, before the first step is taken.
     """
-    is_rewritten, shape = sink.is_rewritten({}), sink.shape_of(schema.table)
+    schema, is_rewritten = versions[-1], sink.is_rewritten({})
+    shape = sink.shape_of(schema.table)
     wanted = wanted_columns(schema, is_plain=is_rewritten)
     stated = {**sink.properties([one.name for one in wanted]), **shape.properties_in(sink.using), **(properties or {})}
     shape.check_for(sink.using)
@@ -469,7 +468,8 @@ def prepare(
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
     spelled = plain_column if is_rewritten else str
-    steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded, spelled)
+    dropped = dropped_columns(versions, present)
+    steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded, spelled, dropped)
     steps = [*in_front(steps, lake.columns), *change_column_steps(own, lake.columns)]
     needed = sink.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
     known = properties_of(spark, identifier) if needed else {}

@@ -19,6 +19,7 @@ from cdcavro.sync.protection import HIDDEN
 from cdcavro.sync.row_cells import unparsed_texts
 from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.table_names import table_name_of
+from cdcavro.table.table_schema import attributes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -188,7 +189,9 @@ class TaskOutput:
         if held:
             self._facts.add(pa.Table.from_batches(held))
             names = self._names()
-            for rows in _parts(group_by_table(held, self._reducible())):
+            reducible, tables = self._reducible(), self._knowledge.tables.tables
+            dropped = {one for one in reducible if attributes_of(tables[one].schema.record).get("gone")}
+            for rows in _parts(group_by_table(held, reducible, dropped)):
                 for batch in row_batches(rows, names):
                     self.size += batch.nbytes
                     yield batch

@@ -29,7 +29,7 @@ from cdcavro.lake.evolution import (
     same_column,
     steps_to,
 )
-from cdcavro.lake.lake_columns import wanted_columns, with_former_names
+from cdcavro.lake.lake_columns import dropped_columns, wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
 from cdcavro.lake.table_shape import ICEBERG, property_steps
 from cdcavro.sync.native.row_images import binary, in_lake, parts, places
@@ -47,18 +47,19 @@ if TYPE_CHECKING:
 def prepare(
     lake: NativeLake,
     table: NativeTable,
-    schema: TableSchema,
+    versions: Sequence[TableSchema],
     own: Mapping[str, str],
     behavior: str,
     properties: Mapping[str, str],
     excluded: Collection[str] = (),
 ) -> list[Step | str]:
-    """Create a lake table, or change it so that it has the columns of a version; return the steps that were taken.
+    """Create a lake table, or change it so that it has the columns of the last version; return the steps that were taken.
 
     A new table has `properties` besides the lake's, and any table has those of its shape; those that were set are told
     behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
     behavior or the lake does not allow, before the first step is taken.
     """
+    schema = versions[-1]
     known, shape = table.properties(), lake.shape_of(schema.table)
     is_rewritten = lake.is_rewritten(known or {})
     wanted = wanted_columns(schema, is_plain=is_rewritten)
@@ -74,7 +75,8 @@ def prepare(
         behavior = LENIENT
     spelled = plain_column if is_rewritten else str
     present = table.columns()
-    steps = steps_to(schema.table.table, present, wanted, behavior, lake.can_widen, excluded, spelled)
+    dropped = dropped_columns(versions, present)
+    steps = steps_to(schema.table.table, present, wanted, behavior, lake.can_widen, excluded, spelled, dropped)
     kept = columns_behind(present, [step for step in steps if step.kind != DROP])
     held = with_former_names([column for _, column in kept], wanted)
     # Before steps are taken: rows that stand get their values in new columns behind them. Of a dropped column they say more.
@@ -316,6 +318,8 @@ class _Combination:
             place = pc.if_else(pc.greater(groups[f"rank {name}"], 0), groups[f"place {name}"], None)
             columns[name] = self._both(name).take(place)
         held = self._held_places(groups["code"])
+        # A row that was deleted and inserted again has nothing of the old one.
+        held = pc.if_else(pc.greater(self._held_row_ranks.take(held), 0), held, None)
         for name in self._held.rows.column_names:
             if name not in columns:
                 columns[name] = binary(self._held.rows.column(name)).take(held)

@@ -152,7 +152,7 @@ class NativeState:
         filled = {FILLED: str(version)} | ({KEYED: str(keyed)} if keyed > 1 else {})
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**FORMS[self.form], **change_types(self.change_columns)}
-        steps = prepare(self.lake, table, versions[-1], columns, self.behavior, first, self.excluded)
+        steps = prepare(self.lake, table, versions, columns, self.behavior, first, self.excluded)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own
         before = int(properties.get(FILLED, "0"))

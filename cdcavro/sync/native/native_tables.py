@@ -392,7 +392,7 @@ class NativeChangelog:
         self.lake.make_room(self.table)
         columns = {**sql.CHANGELOG, **change_types(self.change_columns)}
         own = name_property(versions[-1].table)
-        return prepare(self.lake, self.lake_table, versions[-1], columns, self.behavior, own, self.excluded)
+        return prepare(self.lake, self.lake_table, versions, columns, self.behavior, own, self.excluded)
 
     def append(self, rows: pa.Table, versions: Sequence[TableSchema], mark: Mark) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.

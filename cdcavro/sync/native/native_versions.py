@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -127,6 +128,7 @@ class NativeVersions(NativeState):
         changed: list[bytes] = []
         for key in keys.to_pylist():
             replayed = replay(sources.changes[key], *ends.of(key))
+            sources.forget(key, replayed)
             made = replayed[-1:] if self.form == SOFT else without_repetitions(replayed, sources.are_same)
             if not sources.has(key, made):
                 changed.append(key)
@@ -370,6 +372,13 @@ class _Sources:
             for one in versions
         ]
         return sorted(self._held.get(key, ()), key=lambda one: one.order) == wanted
+
+    def forget(self, key: bytes, versions: Sequence[Version]) -> None:
+        """Take no dropped columns from the row that stands of a key if that was deleted before its last version began."""
+        for one, following in pairwise(versions):
+            is_ended = one.end is not None and one.end.order < following.order
+            if is_ended and any(held.order < following.order for held in self._held.get(key, ())):
+                self._place_of.pop(key, None)
 
     def are_same(self, one: Version, other: Version) -> bool:
         """Return whether two versions that follow one another are of the same change, as far as it says."""

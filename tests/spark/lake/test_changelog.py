@@ -103,8 +103,10 @@ def test_rows_before_a_dropped_column_keep_its_values_in_one_batch(spark: SparkS
         statement(15, "DROP COLUMN label"),
         note("UPDATE", 16, id="5", n="500"),
         note("INSERT", 17, id="4", n="4"),
-        statement(18, "ADD COLUMN s int"),
-        note("INSERT", 19, id="6", n="6", s="66"),
+        note("DELETE", 18, id="3", n="1"),
+        note("INSERT", 19, id="3", n="3"),
+        statement(20, "ADD COLUMN s int"),
+        note("INSERT", 21, id="6", n="6", s="66"),
     ]
     maker, table = TypedRows(Tables()), TableName(f"drop {type(sink).__name__}", None, "t")
     state, log = CurrentState(sink, table), Changelog(sink, table)
@@ -120,7 +122,7 @@ def test_rows_before_a_dropped_column_keep_its_values_in_one_batch(spark: SparkS
     names = ["id", "n", "s (dropped 1)", "tag", "s"]
     assert sorted(map(tuple, spark.table(state.identifier).select(*map(quote, names)).collect())) == [
         (2, 2, "later", "b", None),
-        (3, 1, "first 3", "b", None),
+        (3, 3, None, None, None),
         (4, 4, None, None, None),
         (5, 500, "new", "b", None),
         (6, 6, None, None, 66),
@@ -134,8 +136,34 @@ def test_rows_before_a_dropped_column_keep_its_values_in_one_batch(spark: SparkS
         ("u", 5, 50, None, "b", None),
         ("u", 5, 500, None, None, None),
         ("c", 4, 4, None, None, None),
+        ("d", 3, 1, None, None, None),
+        ("c", 3, 3, None, None, None),
         ("c", 6, 6, None, None, 66),
     ]
+
+
+@pytest.mark.since("4.0")
+def test_a_column_that_is_widened_filled_and_dropped_in_one_batch_is_widened(spark: SparkSession, sink: Sink):
+    """The rows between its statements have values that the lake's column could not hold; they stopped the table."""
+    types = {"id": "int", "n": "int"}
+    later = [
+        statement(2, "MODIFY COLUMN n bigint"),
+        canal("INSERT", [{"id": "2", "n": str(2**40)}], id=3, mysqlType={**types, "n": "bigint"}),
+        statement(4, "DROP COLUMN n"),
+        canal("INSERT", [{"id": "3"}], id=5, mysqlType={"id": "int"}),
+    ]
+    maker, table = TypedRows(Tables()), TableName(f"wide {type(sink).__name__}", None, "t")
+    state, log = CurrentState(sink, table), Changelog(sink, table)
+    for i, messages in enumerate([[canal("INSERT", [{"id": "1", "n": "7"}], id=1, mysqlType=types)], later]):
+        rows = maker.of_batch([to_changes(one, "canal") for one in messages]).rows
+        versions = maker.tables.tables[0].versions
+        state.prepare(spark, versions)
+        log.prepare(spark, versions)
+        state.merge(frame_of(spark, rows), versions)
+        log.append(frame_of(spark, rows), versions, job="a job", batch=i)
+    for one in (state, log):
+        found = spark.table(one.identifier).select("id", "n").orderBy("id").collect()
+        assert [tuple(row) for row in found] == [(1, 7), (2, 2**40), (3, None)]
 
 
 @pytest.mark.every_spark

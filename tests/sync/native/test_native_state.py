@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.change.model import Arrival, Change, Column, replace
+from cdcavro.change.rows import with_rows
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
@@ -244,6 +245,9 @@ def statement(number: int, text: str) -> list[Change]:
     return [Change(op="ALTER", source=SOURCE, position=(number,), event_time=1, ddl=text, place=place)]
 
 
+BEHIND_A_DROP = (("DELETE", 5, 1), ("INSERT", 6, 1), ("UPDATE", 7, 2))
+
+
 def killed(*_: object) -> None:
     """End what is done there, as a kill does."""
     raise KeyboardInterrupt
@@ -278,6 +282,19 @@ def test_a_column_of_another_type_has_the_values_of_the_one_from_which_it_took_o
     (table,) = lake.maker.tables.tables
     lake.state(table).prepare(table.versions)
     assert sorted(row["a"] for row in lake.rows(table)) == ["1", "2"]
+
+
+def test_a_row_that_was_deleted_and_inserted_again_has_nothing_in_a_dropped_column_where_changes_lack_columns(
+    tmp_path: Path,
+):
+    """Which another row keeps, whatever of its columns its change lacks."""
+    lake = Lake(tmp_path)
+    lake.merge([change("INSERT", 1, 1), change("INSERT", 2, 2), change("UPDATE", 3, 2, "b")])
+    rest = [replace(change(op, n, key)[0], columns=(COLUMNS[0], COLUMNS[2])) for op, n, key in BEHIND_A_DROP]
+    without = [with_rows(one, lambda row: {name: row[name] for name in ("id", "b")}) for one in rest]
+    lake.merge([statement(4, "ALTER TABLE t DROP COLUMN a"), *([one] for one in without)])
+    (table,) = lake.maker.tables.tables
+    assert shown(lake.rows(table)) == shown([{"id": 1, "a": None, "b": -6}, {"id": 2, "a": 3, "b": -7}])
 
 
 def test_what_cannot_be_merged_stops_with_nothing_merged(tmp_path: Path):

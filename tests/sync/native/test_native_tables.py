@@ -26,7 +26,7 @@ from cdcavro.lake.sql_statements import AT, CHANGELOG, ORDER
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.local.local_runner import LocalBatch
 from cdcavro.sync.local.local_sinks import sink_of
-from cdcavro.sync.native import row_images
+from cdcavro.sync.native import delta_lake, row_images
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import commit, schema_of
 from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
@@ -384,6 +384,61 @@ def test_the_time_of_a_change_is_null_where_no_lake_holds_it(tmp_path: Path):
     job.send(*[canal("INSERT", [{"id": str(i)}], id=i, es=last + 1_000 * i) for i in range(2)])
     job.run()
     assert job.rows("d.t", "id", "_cdc_time") == [(0, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)), (1, None)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["current", "history"])
+@pytest.mark.parametrize(("kind", "more"), [(DELTA, {}), (DELTA, {"readers": "all"}), (ICEBERG, {})])
+def test_a_column_that_is_widened_filled_and_dropped_in_one_batch_is_widened(
+    tmp_path: Path, kind: str, form: str, more: dict[str, str]
+):
+    """The rows between its statements have values that the lake's column could not hold; they stopped the table."""
+    job = LocalJob(tmp_path, lake_section(kind, tmp_path, form=form, changelog=True, **more))
+    job.send(canal("INSERT", [{"id": "1", "a": "7"}], id=1))
+    job.run()
+    job.send(
+        canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t MODIFY a BIGINT"),
+        canal("INSERT", [{"id": "2", "a": str(2**40)}], id=3, mysqlType={"id": "int", "a": "bigint"}),
+        canal("ALTER", [], id=4, isDdl=True, sql="ALTER TABLE t DROP COLUMN a"),
+        canal("INSERT", [{"id": "3"}], id=5),
+    )
+    (report,) = job.run()
+    assert (report.waiting, report.counts["written"]) == ({}, 2)
+    assert {"d.t: column 'a' becomes bigint", "d.t (changelog): column 'a' becomes bigint"}.issuperset(report.steps)
+    for suffix in ("", "changes"):
+        assert job.rows("d.t", "id", "a", suffix=suffix) == [(1, 7), (2, 2**40), (3, None)]
+
+
+AGAIN_BEHIND_A_DROP = [
+    canal("ALTER", [], id=3, isDdl=True, sql="ALTER TABLE t DROP COLUMN a"),
+    canal("DELETE", [{"id": "1", "b": "1"}], id=4),
+    canal("INSERT", [{"id": "1", "b": "2"}], id=5),
+    canal("UPDATE", [{"id": "2", "b": "3"}], id=6, old=[{"b": "2"}]),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_file_by_file", [True, False])
+@pytest.mark.parametrize("form", ["current", "soft", "history"])
+@pytest.mark.parametrize("kind", [DELTA, ICEBERG])
+def test_a_row_that_was_deleted_and_inserted_again_has_nothing_in_a_dropped_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str, *, is_file_by_file: bool
+):
+    """Also where both are in the batch of the DROP COLUMN, and in whichever way the lake merges; others keep its values."""
+    if not is_file_by_file:
+        monkeypatch.setattr(delta_lake, "_local", lambda _: None)
+    for most in (1, 9):
+        folder = tmp_path / str(most)
+        job = LocalJob(folder, lake_section(kind, folder, form=form))
+        job.send(canal("INSERT", [{"id": "1", "a": "7", "b": "1"}, {"id": "2", "a": "8", "b": "2"}], id=1))
+        job.run()
+        for i in range(0, len(AGAIN_BEHIND_A_DROP), most):
+            job.send(*AGAIN_BEHIND_A_DROP[i : i + most])
+            job.run()
+        rows = job.rows("d.t", "id", "a", "b")
+        assert [one for one in rows if one[0] == 1 and one[2] == 2] == [(1, None, 2)]
+        if form != "history":
+            assert rows == [(1, None, 2), (2, 8, 3)]
 
 
 IN_ORDER = ["f", "id", "m", "b", "c", "z", "z (until version 2)"]
