@@ -452,8 +452,7 @@ def prepare(
 
     Raises `SchemaError` for a step that the behavior or the sink does not allow, before the first step is taken.
     """
-    schema, is_rewritten = versions[-1], sink.is_rewritten({})
-    shape = sink.shape_of(schema.table)
+    schema, is_rewritten, shape = versions[-1], sink.is_rewritten({}), sink.shape_of(versions[-1].table)
     wanted = wanted_columns(schema, is_plain=is_rewritten)
     stated = {**sink.properties([one.name for one in wanted]), **shape.properties_in(sink.using), **(properties or {})}
     shape.check_for(sink.using)
@@ -467,8 +466,7 @@ def prepare(
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in properties_of(spark, identifier):
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
-    spelled = plain_column if is_rewritten else str
-    dropped = dropped_columns(versions, present)
+    spelled, dropped = plain_column if is_rewritten else str, dropped_columns(versions, present)
     steps = steps_to(schema.table.table, present, wanted, behavior, sink.can_widen, excluded, spelled, dropped)
     steps = [*in_front(steps, lake.columns), *change_column_steps(own, lake.columns)]
     needed = sink.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)

@@ -59,9 +59,8 @@ def prepare(
     behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
     behavior or the lake does not allow, before the first step is taken.
     """
-    schema = versions[-1]
-    known, shape = table.properties(), lake.shape_of(schema.table)
-    is_rewritten = lake.is_rewritten(known or {})
+    schema, known = versions[-1], table.properties()
+    shape, is_rewritten = lake.shape_of(schema.table), lake.is_rewritten(known or {})
     wanted = wanted_columns(schema, is_plain=is_rewritten)
     # What cannot be is told before anything is done.
     shape.order_in(schema.table.table, wanted, lake.using)
@@ -73,8 +72,7 @@ def prepare(
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
-    spelled = plain_column if is_rewritten else str
-    present = table.columns()
+    spelled, present = plain_column if is_rewritten else str, table.columns()
     dropped = dropped_columns(versions, present)
     steps = steps_to(schema.table.table, present, wanted, behavior, lake.can_widen, excluded, spelled, dropped)
     kept = columns_behind(present, [step for step in steps if step.kind != DROP])
