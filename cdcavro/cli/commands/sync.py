@@ -263,6 +263,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
     with redaction.errors():
         if check:
             pipeline.check()
+            _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
         with _account(config, pipeline, progress):
@@ -290,6 +291,7 @@ def _run_on_spark(
     with redaction.errors(), spark_session(master, settings, is_verbose=verbose) as spark:
         if check:
             in_thread(partial(pipeline.check, spark))
+            _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
         with _account(config, pipeline, progress):
@@ -314,6 +316,27 @@ def _account(config: Config, pipeline: Pipeline, progress: BatchLines) -> Iterat
         progress.finish(config.redaction.of(pipeline.rejects), is_whole=is_whole)
     for sentence in pipeline.unmatched:
         say(config.redaction.of(sentence))
+
+
+def _check_topics(config: Config, pipeline: Pipeline) -> None:
+    """Raise `JobError` if the run would refuse a topic that was created again or has lost messages."""
+    if config.source.kafka is None:
+        return
+    from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415  only pipelines need it
+
+    try:
+        from cdcavro.sync.local.local_runner import reader_of  # noqa: PLC0415  Spark has clients of its own
+        from cdcavro.sync.reading.topic_ids import check_topics  # noqa: PLC0415
+
+        reader: Any = reader_of(pipeline.source, pipeline.places)
+    except ModuleNotFoundError:
+        say("whether messages are lost is not checked: pip install 'cdcavro[local]'")
+        return
+    try:
+        with state_folder(config.state) as folder:
+            check_topics(folder, reader)
+    finally:
+        reader.close()
 
 
 def _say_checked(config: Config, pipeline: Pipeline) -> None:

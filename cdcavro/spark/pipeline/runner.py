@@ -44,6 +44,7 @@ from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lake_names, lock_state
+from cdcavro.sync.reading.line_reader import CUT, MOST_CUT
 from cdcavro.sync.reading.stored_state import is_stored
 from cdcavro.sync.reading.topic_ids import BatchTopics, CheckedMessages, TopicIds
 from cdcavro.sync.sources import Files, Kafka
@@ -387,7 +388,8 @@ def _check_function(rule: RowRule) -> None:
 
 
 _REJECT: Final = (
-    "raw string, record_key string, topic string, partition int, offset bigint, file string, line bigint, clock string"
+    "raw string, record_key string, topic string, partition int, offset bigint, file string, line bigint, clock string,"
+    " reason string"
 )
 R = TypeVar("R", bound="DataFrameReader | DataStreamReader")
 # How long a check waits for an answer (three times, as Spark asks), in milliseconds: Kafka wants the second to be the
@@ -481,9 +483,12 @@ def replay_stream(spark: SparkSession, folder: str) -> DataFrame:
     reader = spark.readStream.schema(_REJECT).options(recursiveFileLookup="true", **_AGE)
     # Whatever somebody puts there is a reject again, if it is none.
     raw = sf.coalesce(sf.try_to_binary("raw", sf.lit("base64")), sf.lit(b""))
+    cut = sf.regexp_extract("reason", CUT, 1)
     return reader.json(folder).select(
         raw.alias("raw"),
-        sf.octet_length(raw).cast("bigint").alias("length"),
+        sf.when(sf.octet_length(raw).between(KEPT, MOST_CUT) & (cut != ""), cut.cast("bigint"))
+        .otherwise(sf.octet_length(raw).cast("bigint"))
+        .alias("length"),
         sf.try_to_binary("record_key", sf.lit("base64")).alias("key"),
         *("topic", "partition", "offset", "file", "line"),
         sf.coalesce("clock", sf.lit("null")).alias("clock"),

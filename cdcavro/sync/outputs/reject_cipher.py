@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import PayloadError, SetupError
+from cdcavro.exact.jsontext import MAX_LENGTH
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +126,10 @@ class RejectCipher:
         for i, again in enumerate(is_again.to_pylist()):
             if again and is_encrypted(columns["raw"][i]):
                 raw, key = self._opened(columns["raw"][i], columns["key"][i])
-                columns["raw"][i], columns["length"][i], columns["key"][i] = raw, len(raw), key
+                # That of a message of which the reject has the beginning only stays.
+                length = columns["length"][i] or 0
+                length = length if length > MAX_LENGTH else len(raw)
+                columns["raw"][i], columns["length"][i], columns["key"][i] = raw, length, key
         for name, values in columns.items():
             at = batch.schema.get_field_index(name)
             batch = batch.set_column(at, batch.schema.field(at), pa.array(values, batch.schema.field(at).type))

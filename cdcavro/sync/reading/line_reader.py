@@ -36,6 +36,9 @@ _BLOCK: Final = 4 << 20
 _START: Final = 8
 # What Hadoop unpacks by the name of a file, and is not unpacked here.
 _OTHERS: Final = frozenset({".deflate", ".lz4", ".snappy"})
+# What the reason of a reject says of a message of which it has the beginning only, which may be encrypted.
+CUT: Final = rf"expected at most {MAX_LENGTH} bytes, got ([0-9]{{8,18}})$"
+MOST_CUT: Final = KEPT + 4096
 _NAMES: Final = ("topic", "partition", "offset", "file", "line")
 _BITS: Final = {"partition": 31, "offset": 63, "line": 63}
 _INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
@@ -184,10 +187,11 @@ def _with_texts(values: list[Any], text: str) -> list[Any]:
 def _reject(value: Any) -> dict[str, Any]:
     own = value if isinstance(value, dict) else {}
     raw = _from_base64(_text(own.get("raw"))) or b""
+    cut = re.search(CUT, _text(own.get("reason")) or "") if KEPT <= len(raw) <= MOST_CUT else None
     places = {name: _integer(own.get(name), _BITS[name]) if name in _BITS else _text(own.get(name)) for name in _NAMES}
     return {
         "raw": raw,
-        "length": len(raw),
+        "length": len(raw) if cut is None else int(cut[1]),
         "key": _from_base64(_text(own.get("record_key"))),
         **places,
         "clock": "null" if own.get("clock") is None else _text(own["clock"]),

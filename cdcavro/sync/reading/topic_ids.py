@@ -191,6 +191,32 @@ class _Places(NamedTuple):
             checkpoint.put_first_offsets(_SOURCE, start)
 
 
+def check_topics(folder: Path, reader: KafkaReader) -> None:
+    """Raise `JobError` if the next run of a pipeline would refuse a topic, which was created again or lost messages.
+
+    `folder` is that of its state, which is left as it is. Raises `FileError` for a state of a pipeline that reads files.
+    """
+    from cdcavro.sync.reading.kafka_source import GO_ON  # noqa: PLC0415  whoever has a reader has its module
+
+    if not (folder / CHECKPOINT / "metadata").exists():
+        return
+    places = _Places.of(Checkpoint(folder / CHECKPOINT))
+    reached = {topic: places.reached(topic) for topic in {**places.start, **(places.end or {})}}
+    if not reached:
+        return
+    TopicIds(folder, reader.topic_ids).compare(reached)
+    reader.plan(reached, reader.latest())
+    earliest = reader.earliest()
+    for topic, own in sorted(places.start.items()):
+        for one, at in sorted(own.items()):
+            least = earliest.get(topic, {}).get(one, 0)
+            if least > at:
+                raise JobError(
+                    f"topic {plain(topic)} partition {one} begins at offset {least} and is to be read from offset {at}:"
+                    f" the messages between are not there any more. {GO_ON}"
+                )
+
+
 def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> list[str]:
     """Let a pipeline go on with topics that have lost messages which it had not read; return what is to be said.
 
@@ -213,7 +239,9 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
             raise JobError("no topic would be left to be read: begin with another state")
         over = {topic: plan for topic, plan in plans.items() if plan.is_over}
         state = JobState(folder / BATCHES)
-        state.rewrite(places.number, lambda own: _move_away(own, over, known))
+        begun = state.facts(places.number + 1) if places.number in state.batches() else {}
+        _check_can_move(begun, places.number, over)
+        state.rewrite(places.number, lambda own: _move_away(own, over, known, begun.get("clock", ())))
         places.put(checkpoint, plans)
         for topic in names:
             one = known.get(topic, KnownTopic())
@@ -221,6 +249,12 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
         # From here on a topic of another id is the one that is read.
         put_topics(folder, known)
         tables = _tables_of(over, folder, state.facts(places.number))
+        begun_tables = ", ".join(map(plain, sorted(begun.get("rows", ()))))
+        if over and begun_tables:
+            tables.append(
+                f"batch {places.number} was interrupted while it was written: {begun_tables} may have rows of messages of"
+                " it that are not there any more, which no batch counts"
+            )
         return [sentence for plan in plans.values() for sentence in plan.said] + tables
 
 
@@ -254,11 +288,28 @@ def _plan(
     return _Plan(positions, False, said or [f"the topic {plain(topic)} has lost nothing that was not read"])  # noqa: FBT003
 
 
-def _move_away(state: dict[str, Any], over: Mapping[str, _Plan], known: Mapping[str, KnownTopic]) -> None:
-    """Change what the file of a batch says so that messages of other topics of the same names come behind."""
+def _check_can_move(begun: Mapping[str, Any], number: int, over: Mapping[str, _Plan]) -> None:
+    """Raise `JobError` if rows of the first batch are in the lake whose order no state before it can remember.
+
+    `begun` is what the state says of the interrupted batch, which has a number; nothing if it was not written.
+    """
+    if not number and any(lane[0][0] in over for lane in begun.get("clock", ())):
+        raise JobError(
+            "the first batch was interrupted while it was written, and its rows of a topic that is not there any more may"
+            " be in the tables: begin with another state and lake"
+        )
+
+
+def _move_away(
+    state: dict[str, Any], over: Mapping[str, _Plan], known: Mapping[str, KnownTopic], begun: Sequence[Any] = ()
+) -> None:
+    """Change what the file of a batch says so that messages of other topics of the same names come behind.
+
+    `begun` is the clock of the interrupted batch, of which tables may have rows: they come behind these, too.
+    """
     for topic, plan in over.items():
         kept = {int(one) for one in plan.positions}
-        state["clock"] = _clock_behind(state["clock"], topic, kept)
+        state["clock"] = _clock_behind(state["clock"], topic, kept, begun)
         if "reached" in state:
             # A partition that is gone would hold back the marks of its tables.
             state["reached"] = [one for one in state["reached"] if one[0] != topic or one[1] in kept]
@@ -269,9 +320,9 @@ def _move_away(state: dict[str, Any], over: Mapping[str, _Plan], known: Mapping[
                 place["partition"] = first - place["partition"]
 
 
-def _clock_behind(clock: list[Any], topic: str, partitions: set[int]) -> list[Any]:
-    """Return a clock whose lanes of a topic begin again, behind all that there was in any of them."""
-    own = [one for one in clock if one[0][0] == topic]
+def _clock_behind(clock: list[Any], topic: str, partitions: set[int], begun: Sequence[Any]) -> list[Any]:
+    """Return a clock whose lanes of a topic begin again, behind all that there was in any of them, also as `begun` has it."""
+    own = [one for one in (*clock, *begun) if one[0][0] == topic]
     if not own:
         return clock
     rank, numbers, moves = max(one[2:] for one in own)

@@ -227,6 +227,9 @@ def test_messages_that_are_read_again_are_decrypted_with_their_keys():
     )
     found = [tuple(row.values()) for row in CIPHER.decrypted(batch).to_pylist()]
     assert found == [(b"value", 5, b"key", "null"), rows[1], rows[2], (b"value", 5, None, "null")]
+    # Of a message that was too long, a reject has the beginning only, and the length of all.
+    cut = pa.RecordBatch.from_pylist([{"raw": sealed, "length": 73_400_482, "clock": "null"}], batch.schema)
+    assert CIPHER.decrypted(cut).column("length").to_pylist() == [73_400_482]
     deep: bytes | None = b"deep"
     for _ in range(LAYERS + 1):
         deep = CIPHER.encrypt(deep, "raw")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import gzip
 import json
@@ -164,3 +165,19 @@ def test_bytes_in_base64(tmp_path, text, raw):
     """Bytes in base64."""
     (batch,) = read_rejects(str(put(tmp_path, json.dumps({"raw": text}).encode())))
     assert batch.column("raw").to_pylist() == [raw]
+
+
+@pytest.mark.parametrize(
+    ("kept", "reason", "length"),
+    [
+        (KEPT, "expected at most 67108864 bytes, got 73400482", 73_400_482),
+        (KEPT, "expected at most 67108863 bytes, got 73400482", KEPT),
+        (KEPT, None, KEPT),
+        (KEPT - 1, "expected at most 67108864 bytes, got 73400482", KEPT - 1),
+    ],
+)
+def test_a_reject_that_has_only_the_beginning_of_its_message_is_as_long_as_that(tmp_path, kept, reason, length):
+    """So that the limit is the reason again, and not where the text ends; one that somebody has repaired is whole."""
+    reject = {"raw": base64.b64encode(b"x" * kept).decode(), "reason": reason}
+    (batch,) = read_rejects(str(put(tmp_path, json.dumps(reject).encode())))
+    assert (len(batch.column("raw")[0].as_py()), batch.column("length").to_pylist()) == (kept, [length])

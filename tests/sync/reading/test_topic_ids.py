@@ -22,12 +22,14 @@ from cdcavro.cli import main
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake import job_state
 from cdcavro.sync.local.local_runner import reader_of
+from cdcavro.sync.native.native_tables import NativeTables
 from cdcavro.sync.pipeline import lock_state
 from cdcavro.sync.reading import checkpoint, stored_state, topic_ids
 from cdcavro.sync.reading.kafka_source import KafkaReader
 from cdcavro.sync.reading.topic_ids import TOPICS, KnownTopic, TopicIds, accept_loss, read_topics
 from cdcavro.sync.sources import Kafka
 from cdcavro.sync.status import read_status
+from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.jobs import LocalJob, local_job
 from support.kafka_server import Broker, Record
@@ -271,6 +273,68 @@ def test_a_pipeline_may_be_cut_off_while_it_accepts_a_loss(topic: Topic, monkeyp
     assert topic.rows == [(1, 2), (2, 2), (3, 2), (5,)]
 
 
+def cut_off_behind_the_first_table(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a batch that is killed when `d.t` is written, and `d.u` is not."""
+    own = NativeTables._write
+
+    def write(tables: NativeTables, table: Any, name: TableName, waiting: Any) -> Any:
+        if name.table == "u":
+            raise KeyboardInterrupt
+        return own(tables, table, name, waiting)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NativeTables, "_write", write)
+        with pytest.raises(KeyboardInterrupt):
+            topic.job.run()
+
+
+def send_two_tables(topic: Topic, es: int, a: int) -> None:
+    """Send a row of each of two tables."""
+    rows = [canal("INSERT", [{"id": "1", "a": str(a)}], id=1, es=es, table=table) for table in ("t", "u")]
+    topic.kafka.send([Record(topic.name, 0, None, row) for row in rows])
+
+
+@pytest.mark.jvm
+def test_a_topic_is_created_again_behind_a_batch_that_was_killed_between_two_tables(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+):
+    """What the first one has of it stays, counts nowhere, and is overruled by the new topic, whose times are earlier."""
+    topic.send(9, es=1_000)
+    assert topic.run() == [1]
+    send_two_tables(topic, es=9_000_000, a=5)
+    cut_off_behind_the_first_table(topic, monkeypatch)
+    topic.create_again()
+    send_two_tables(topic, es=2_000, a=6)
+    topic.refuse(ANEW)
+    said = topic.accept()
+    assert said[-1] == (
+        "batch 1 was interrupted while it was written: d.t, d.u may have rows of messages of it that are not there any"
+        " more, which no batch counts"
+    )
+    assert sum(topic.run()) == 2
+    assert topic.job.rows("d.t", "id", "a") == [(1, 6), (9, 1)]
+    assert topic.job.rows("d.u", "id", "a") == [(1, 6)]
+    # That of the killed batch, and those of the new topic.
+    assert topic.job.rows("d.t", "id", "a", suffix="changes") == [(1, 5), (1, 6), (9, 1)]
+    assert topic.job.rows("d.u", "id", "a", suffix="changes") == [(1, 6)]
+    assert read_status(topic.state).counts["read"] == 3
+
+
+@pytest.mark.jvm
+def test_a_topic_that_was_created_again_behind_a_first_batch_that_was_killed_is_refused(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+):
+    """No state before it can remember the order of its rows."""
+    send_two_tables(topic, es=9_000_000, a=5)
+    cut_off_behind_the_first_table(topic, monkeypatch)
+    topic.create_again()
+    send_two_tables(topic, es=2_000, a=6)
+    with pytest.raises(
+        JobError, match=r"the first batch was interrupted while it was written.* with another state and"
+    ):
+        topic.accept()
+
+
 @pytest.mark.jvm
 def test_statements_of_a_topic_that_was_created_again_come_behind(topic: Topic):
     """At lower offsets than those of the old one, by which they would be late, and so would their rows."""
@@ -413,6 +477,41 @@ def test_the_command_says_how_a_pipeline_goes_on(topic: Topic):
         2,
         "Error: other: expected the name of a topic that the pipeline reads, got none\n",
     )
+
+
+@pytest.mark.jvm
+def test_a_check_says_what_the_run_would_refuse(topic: Topic):
+    """Messages that expired, and a topic that was created again, also if it has more messages; it changes nothing."""
+    file = topic.job.folder / "sync.toml"
+    file.write_text(
+        f'run = "local"\nstate = "{topic.state}"\n[lake]\ndelta = "{topic.job.folder / "lake"}"\n'
+        f'[source]\nkafka = "{topic.kafka.servers}"\ntopics = ["{topic.name}"]\n'
+    )
+
+    def check() -> tuple[int, str]:
+        done = CliRunner().invoke(main, ["sync", "--config", str(file), "--check"])
+        return done.exit_code, done.stderr.strip()
+
+    assert check()[0] == 0
+    topic.send(1)
+    assert topic.run() == [1]
+    topic.send(2, 3)
+    assert check()[0] == 0
+    topic.expire(2)
+    code, said = check()
+    assert code == 2
+    assert f"topic {topic.name} partition 0 begins at offset 2 and is to be read from offset 1" in said
+    topic.accept()
+    assert check()[0] == 0
+    assert topic.run() == [1]
+    topic.create_again()
+    topic.send(1, 2, 3, 4, 5)
+    code, said = check()
+    assert code == 2
+    assert re.search(ANEW, said)
+    topic.refuse(ANEW)
+    topic.accept()
+    assert check()[0] == 0
 
 
 @pytest.mark.jvm
