@@ -251,9 +251,9 @@ class _Task:
         refused = {i - self._first: error for i, error in single.items() if self._first <= i < stop}
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
-            time, record = None if place is None else self._clock.get(lane_at(place)), run.record(i)
+            record = run.record(i)
             alike = None if record is None else message
-            own = Message(run.raw(i) or b"", run.key(i), place, run.format, time and time[1], alike)
+            own = Message(run.raw(i) or b"", run.key(i), place, run.format, self._time_at(place), alike)
             if i in refused:
                 self._refuse_undecided(i, own, refused[i])
                 return
@@ -295,11 +295,11 @@ class _Task:
             self._times.read_again(i, place)
             own = Message(row["raw"], row["key"], place, None)
             try:
-                check_decrypted(own.raw, self._knowledge.cipher)
                 time = _time_of(row["clock"])
                 if time is not None:
                     clock.put(lane_at(place), place_before(place), time)
                 own = own._replace(clock=time)
+                check_decrypted(own.raw, self._knowledge.cipher)
                 format, message = replayed_text(own, self._knowledge.formats, row)
             except (MessageError, OrderError) as error:
                 fields = error.fields if isinstance(error, MessageError) else {"message": str(error)}
@@ -316,7 +316,14 @@ class _Task:
     def _reject_run(self, run: MessageRun) -> None:
         """Reject messages whose format is not known."""
         for i, error in run.errors:
-            self._refuse(i, Message(run.raw(i) or b"", run.key(i), run.place(i), None), error.fields)
+            place = run.place(i)
+            own = Message(run.raw(i) or b"", run.key(i), place, None, self._time_at(place))
+            self._refuse(i, own, error.fields)
+
+    def _time_at(self, place: Arrival | None) -> LaneTime | None:
+        """Return the time that the lane of a place has by now, None if nothing is known of it."""
+        found = None if place is None else self._clock.get(lane_at(place))
+        return None if found is None else found[1]
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of tables that are still kept."""

@@ -528,6 +528,14 @@ def test_a_reject_whose_clock_is_no_clock_is_a_reject_again():
         assert summary["counts"]["read"] == len(clocks)
 
 
+def test_a_reject_of_no_known_format_has_the_time_of_its_lane():
+    """Once it is repaired, it takes its place though the clock of the source was put back behind the message before it."""
+    messages = [canal("INSERT", [{"id": "1"}], id=1, es=5000), b"no message"]
+    rows, _ = converted(known(messages[0], format="mixed"), batch_of([(None, one) for one in messages]))
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert (reject["format"], json.loads(reject["note"])) == (None, [2, [5000, 1], 0])
+
+
 def test_each_row_of_a_message_has_the_headers_of_its_record():
     """Whether the engine makes it or the exact way, and whatever stands before it; none where they are not read."""
     rows = [canal("INSERT", [{"id": str(3 * i + j)} for j in range(3)], id=i) for i in range(1, 5)]

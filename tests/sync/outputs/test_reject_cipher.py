@@ -175,6 +175,27 @@ def test_rejects_are_encrypted_wherever_they_are_and_are_read_again_with_the_key
     ]
 
 
+def test_a_reject_that_another_key_could_not_open_keeps_its_place_in_the_order(job):
+    """The time of its lane, by which its change comes behind the one before it although the source's clock went back."""
+    made = job()
+    bad = canal("UPDATE", [{"id": "1", "a": "x"}], id=2, es=2000, old=[{"a": "1"}])
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1, es=5000), bad)
+    made.run(tables={"zone": "UTC", "on_misfit": "reject"})
+    folder, again = made.folder / "state" / "rejects", made.folder / "state" / "replay"
+    (before,) = lines(folder)
+    assert before["clock"] == "[2, [5000, 1], 0]"
+    for key in (None, keys()[1]):
+        replay(folder, again)
+        pipeline = made.pipeline()
+        settings = dataclasses.replace(pipeline.settings, rejects_private_key=key)
+        dataclasses.replace(pipeline, settings=settings).run(once=True)
+        (left,) = lines(folder)
+        assert (left["format"], left["clock"]) == (None, before["clock"])
+    replay(folder, again)
+    made.run(rejects_private_key=str(made.folder / "private.pem"))
+    assert made.rows("d.t", "id", "a") == [(1, None)]
+
+
 def test_replay_without_a_configuration_says_what_encrypted_rejects_need(job, tmp_path):
     """It cannot look for the key there; of others, and with a configuration that has it, nothing is said."""
     made = job()
