@@ -43,7 +43,7 @@ from cdcavro.sync.outputs.table_rows import (
     table_resets,
 )
 from cdcavro.sync.outputs.writer import Publisher
-from cdcavro.sync.reading.checkpoint import Checkpoint
+from cdcavro.sync.reading.checkpoint import Checkpoint, reads_files
 from cdcavro.sync.reading.stored_state import LOCK, StoredState, is_stored
 from cdcavro.sync.secrets import Redaction
 from cdcavro.sync.settings import Settings
@@ -200,14 +200,22 @@ class Pipeline:
         return self.settings.unmatched(state.resume(last + 1, self.settings.tables()).tables.tables)
 
     def check_free(self) -> None:
-        """Check that no other job uses the state, before anything that takes a while. Raises `FileError`.
+        """Check that no other job uses the state, and that it is of such a source, before anything that takes a while.
 
-        A state in an object store is not looked at, as that takes a while itself.
+        A state in an object store is not looked at, as that takes a while itself. Raises `FileError`.
         """
         with self.redaction.errors():
             if self.stored is None:
                 with lock_state(self.folder):
-                    pass
+                    self.check_source_kind()
+
+    def check_source_kind(self) -> None:
+        """Raise `FileError` for the state of a pipeline that reads files where topics are read, and the other way round."""
+        kinds = ("topics", "files")
+        has_files, is_files = reads_files(self.folder / CHECKPOINT), isinstance(self.source, Files)
+        if has_files not in (None, is_files):
+            expected = f"the state of a pipeline that reads {kinds[is_files]}"
+            raise FileError(self.state, expected, f"that of one that reads {kinds[not is_files]}")
 
     @contextmanager
     def publisher(self) -> Iterator[Publisher | None]:

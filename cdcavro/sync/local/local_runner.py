@@ -196,6 +196,7 @@ class Pipeline(pipeline.Pipeline):
         `RegistryError`.
         """
         with self.redaction.errors(), self.held():
+            self.check_source_kind()
             sink = sink_of(self.sink)
             check_source(self.source, self.places)
             sink.check()
@@ -237,6 +238,7 @@ class Pipeline(pipeline.Pipeline):
         """
         with self.redaction.errors(), self.held(), self.publisher() as publisher:
             sink = sink_of(self.sink)
+            self.check_source_kind()
             job = job_of(self.folder, sink.identity())
             writer: Writer = sink.writer(job, publisher)
             if publisher is not None:

@@ -176,6 +176,23 @@ class Checkpoint:
         return dict(_parsed(self._offsets / str(number), facts).get("conf", {})) if facts else {}
 
 
+def reads_files(folder: Path) -> bool | None:
+    """Return whether the first source of a stream is files and not topics; None if its checkpoint does not say yet.
+
+    Raises `FileError` for a file that is not understood.
+    """
+    if not (folder / "offsets").is_dir():
+        return None
+    checkpoint = Checkpoint(folder)
+    last = checkpoint.last
+    end = None if last is None else checkpoint.end_of(last.number)[0]
+    if end is not None:
+        # Of files, a number is there instead of the offsets of a topic.
+        return not all(isinstance(own, dict) for own in end.values())
+    first = folder / "sources" / "0" / "0"
+    return None if not first.exists() else not first.read_bytes().startswith(_ZERO.encode())
+
+
 class FileLog:
     """The log of a source of files: which files it took, some at a time, each time under the next number.
 

@@ -13,6 +13,7 @@ import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,7 @@ from support.jobs import DELTA, ICEBERG, local_job
 from support.kafka_server import Broker, Record
 from support.messages import canal
 from support.moved_keys import MOVES, format_of, moving
+from support.roundtrip import error_of
 from support.rows_trial import ZONE
 from support.shop_tables import MESSAGES
 from support.task_batches import batch_of
@@ -501,6 +503,22 @@ def test_a_table_that_gets_another_form_waits_and_one_whose_changes_are_gone_sto
     made.lake["table_forms"] = (("d.u", "history"),)
     made.send(row(1, es=5000, table="u"))
     with pytest.raises(JobError, match="have only the last change of each key, and changelog or form now needs all"):
+        made.run()
+
+
+def test_a_state_of_files_is_refused_where_topics_are_read_and_the_other_way(job):
+    """Before Kafka is asked for anything, and before Java starts."""
+    made = job()
+    made.send(row(1, es=1000))
+    made.run()
+    topics = replace(made.pipeline(), source=Kafka("127.0.0.1:1", ("shop",)))
+    for check in (topics.check_free, topics.check, lambda: topics.run(once=True)):
+        assert error_of(check) == (
+            f"{made.folder}/state: expected the state of a pipeline that reads topics, got that of one that reads files"
+        )
+    checkpoint = made.folder / "state" / "checkpoint"
+    (checkpoint / "offsets" / "0").write_text('v1\n{}\n{"shop":{"0":7}}\n-')
+    with pytest.raises(FileError, match="that reads files, got that of one that reads topics"):
         made.run()
 
 

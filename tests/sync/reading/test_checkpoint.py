@@ -11,7 +11,7 @@ import pytest
 
 from cdcavro.errors import FileError
 from cdcavro.sync.reading import checkpoint as module
-from cdcavro.sync.reading.checkpoint import Checkpoint, FileLog, Planned, compact_interval, end_json
+from cdcavro.sync.reading.checkpoint import Checkpoint, FileLog, Planned, compact_interval, end_json, reads_files
 
 KAFKA = {"topic": {"0": 7, "1": 9}}
 
@@ -43,6 +43,21 @@ def test_a_batch_is_planned_and_committed(made):
     assert (again.last, again.next, again.start_of(1)) == (Planned(0, is_committed=True), 1, [KAFKA, None])
     made.plan(1, [KAFKA, {"logOffset": 0}])
     assert again.end_of(1) == [KAFKA, {"logOffset": 0}]
+
+
+def test_what_the_first_source_is_can_be_told_once_it_was_read(made, tmp_path: Path):
+    """Also while its first batch is not planned yet, and of topics in which there was nothing."""
+    assert reads_files(tmp_path / "none") is None
+    assert reads_files(made.folder) is None
+    made.put_first_offsets(0, KAFKA)
+    assert reads_files(made.folder) is False
+    made.plan(0, [{}, {"logOffset": 0}])
+    assert reads_files(made.folder) is False
+    other = Checkpoint(tmp_path / "other")
+    other.files(0).add([("file:///a", 1)])
+    assert reads_files(other.folder) is True
+    other.plan(0, [{"logOffset": 0}, None])
+    assert reads_files(other.folder) is True
 
 
 def test_the_end_of_one_source_is_replaced(made):
