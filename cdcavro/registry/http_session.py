@@ -151,7 +151,11 @@ class Session:
                 raise NoAnswerError("the server points elsewhere; redirects are not followed", answer.status_code)
             if answer.headers.get("Content-Encoding", "identity") != "identity":
                 raise NoAnswerError("the answer is compressed, which was not asked for", answer.status_code)
-            return httpx2.Response(answer.status_code, headers=answer.headers, content=self._body(answer, until))
+            content = self._body(answer, until)
+            # It is the server or a proxy before it that fails, whatever was asked for.
+            if answer.is_success and content.lstrip().startswith(b"<"):
+                raise NoAnswerError("the answer is a page, not JSON; is this its address, or does a proxy answer?")
+            return httpx2.Response(answer.status_code, headers=answer.headers, content=content)
         finally:
             answer.close()
 

@@ -127,7 +127,7 @@ def test_a_refusal_is_one_sentence_with_the_facts(serve, answer, said, attempts)
 @pytest.mark.parametrize(
     ("answer", "said", "attempts"),
     [
-        (Answer(200, b"<!DOCTYPE html><html>", {"Content-Type": "text/html"}), "the answer cannot be used: it is not what was asked for", 1),
+        (Answer(200, b"<!DOCTYPE html><html>", {"Content-Type": "text/html"}), "the answer is a page, not JSON; is this its address, or does a proxy answer?", 1),
         (Answer(200, b""), "the answer cannot be used: it is not what was asked for", 1),
         (Answer(200, b'{"id": 1, "schema"'), "the answer cannot be used: it is not what was asked for", 1),
         (Answer(200, b"[" * 100_000), "the answer cannot be used: it is not what was asked for", 1),

@@ -197,16 +197,27 @@ def test_a_schema_is_asked_for_once_by_all_tasks_of_a_process(
     assert sorted(asked) == [1, 77]
 
 
-def test_a_registry_that_is_down_fails_the_task_with_a_sentence():
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(401, {"message": "who?"}), "401: user and password are missing or wrong"),
+        (
+            Answer(200, b"\n<html>sign in</html>"),
+            "the answer is a page, not JSON; is this its address, or does a proxy",
+        ),
+    ],
+    ids=["refused", "a page"],
+)
+def test_a_registry_that_is_down_fails_the_task_with_a_sentence(answer: Answer, said: str):
     """It is no reject, for no message is to blame; the driver is told why, and all messages are read."""
     values = [registry.frame(b"", 1)] * 3
-    with serving([Answer(401, {"message": "who?"})]) as server:
+    with serving([answer]) as server:
         access = RegistrySettings(server.url, auth=("me", "hunter2 behind seals"), patience=0.1)
         made = Knowledge(Tables(), [], Formats(), None, framed=access)
         batches = iter([batch_of([(None, value) for value in values]), batch_of([(None, values[0])], first=3)])
         rows, summary = converted(made, *batches)
     assert (rows, list(summary)) == ([], [FAILURE])
-    assert "401: user and password are missing or wrong" in summary[FAILURE]
+    assert said in summary[FAILURE]
     assert "hunter2" not in summary[FAILURE]
 
 
