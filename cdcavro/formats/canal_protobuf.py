@@ -127,7 +127,9 @@ def _row(change: Change, row: dict[str, Any], zone: tzinfo | None) -> Change:
         for mark in ("isKey", "updated")
     }
     changed = marks["updated"] if before is not None and after is not None else None
-    return replace(change, columns=columns, key=marks["isKey"] or None, before=before, after=after, changed=changed)
+    # Columns that all lack their types say nothing, as in flat messages: those of a statement stay.
+    declared = columns if any(column.type is not None or column.code is not None for column in columns) else None
+    return replace(change, columns=declared, key=marks["isKey"] or None, before=before, after=after, changed=changed)
 
 
 def _code(value: Any) -> int | None:

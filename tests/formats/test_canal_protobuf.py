@@ -163,6 +163,17 @@ def test_rows_of_a_batch_are_typed_in_their_tables():
     assert (after["id"], after["at"].isoformat(), after["state"]) == (7, "2023-11-14T22:13:20+00:00", "sent")
 
 
+def test_columns_without_types_leave_those_of_the_statement():
+    """As those that DTS's records become have none: their names alone would make texts of all columns."""
+    found = made("RowData", afterColumns=[made("Column", name="id", isKey=True, value="7")])
+    (change,) = changes_of(packet(rows("INSERT", found)))
+    assert (change.columns, change.key, change.after) == (None, ("id",), {"id": "7"})
+    typer = MessageTyper("canal_protobuf", Tables())
+    assert typer.add(packet(DDL)) == []
+    (row,) = typer.add(packet(rows("INSERT", found)))
+    assert read(row.payload, row.schema.envelope)["after"]["id"] == 7
+
+
 @pytest.mark.parametrize("format", ["canal_protobuf", "mixed"])
 def test_records_of_kafka_become_rows(format):
     """As bytes, as they come; what is no packet is a reject with its reason."""

@@ -164,6 +164,7 @@ def test_message_that_is_told_can_be_encoded(format):
         ('{"payload":{"op":"INSERT","sequenceId":"-1"}}', "datahub_blob"),
         ('{"payload":{"op":"INSERT","scn":"null"}}', "oms_dataworks"),
         ('{"meta":{"op":"ins"}}', "oms_shareplex"),
+        ('{"operation":"DDL","afterText":"DROP TABLE t"}', "dts_avro"),
         ('{"_sequence_id_":"1"}', "datahub_tuple"),
         ('{"_operation_type_":"I","type":"x","data":1}', "datahub_tuple"),
         (' \n{"type" : "QUERY", "sql" : ""} ', "oms_canal"),
