@@ -74,6 +74,13 @@ def parse_max_rejects(value: str) -> MaxRejects:
         raise click.BadParameter(str(error)) from error
 
 
+def check_max_rejects(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Return the text of a limit as it is. Raises `click.BadParameter` for one that says nothing."""
+    if value is not None:
+        parse_max_rejects(value)
+    return value
+
+
 def check_files(inputs: Inputs, *outputs: str | None) -> None:
     """Check that no output is an input, lies in a folder of inputs, or is another output. Raises `click.UsageError`."""
     files = [os.path.realpath(file) for file in outputs if file not in (None, STANDARD)]

@@ -412,6 +412,8 @@ def test_max_rejects_refuses_what_is_neither(value):
     """Wrong usage."""
     sentence = f"Invalid value for '--max-rejects': expected a number such as 5 or a share such as 2%, got {value!a}"
     assert_ends(run("validate", "--max-rejects", value, input=b""), 2, usage("validate", sentence))
+    said = run("sync", "--config", __file__, "--max-rejects", value, input=b"")
+    assert (said.exit_code, said.stderr.splitlines()[-1]) == (2, f"Error: {sentence}")
 
 
 def test_a_share_of_no_messages_allows_no_rejects():

@@ -18,6 +18,7 @@ from cdcavro.cli.group import REJECTED, example, second_signal_ends, signals_wai
 from cdcavro.cli.options import (
     LOCAL,
     check_local,
+    check_max_rejects,
     check_runner,
     init_option,
     local_option,
@@ -72,6 +73,7 @@ _BEAT: Final = 0.5
 @click.option(
     "--max-rejects",
     metavar="N|P%",
+    callback=check_max_rejects,
     help="Stop once more than N messages are rejected, or P percent of all. Default: never.",
 )
 @click.option(

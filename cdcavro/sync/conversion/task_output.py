@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # How many bytes of rows a task holds before it hands them over, and of headers that it hands over in one batch.
 _HELD: Final = 1 << 25
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+# A date and time, or a date alone, that states no zone.
+_LOCAL_TIME: Final = re.compile(r"[0-9]+-[0-9]+-[0-9]+([ T:][0-9:.]+)?", re.ASCII)
 # Operations whose envelopes have rows.
 _WITH_ROWS: Final = "crud"
 # Each row of a message repeats its headers: held once, they take no more than the message, and fit in one array.
@@ -143,7 +145,7 @@ class TaskOutput:
         avro = next((column.avro for column in schema.columns if column.name == name), None)
         kind = avro.get("logicalType") if isinstance(avro, dict) else None
         tables = self._knowledge.tables
-        if kind == "timestamp-micros" and tables.zone is None:
+        if kind == "timestamp-micros" and tables.zone is None and _LOCAL_TIME.fullmatch(text):
             return " (a time without a zone needs that of the source: --zone, or zone in [tables])"
         is_connect = any(RULES.get(change.source.format or "", USUAL).is_connect for change in changes)
         is_text = is_connect and _NUMBER.fullmatch(text) and not any(_has_number(one, name, text) for one in changes)

@@ -108,7 +108,7 @@ class RejectCipher:
             return aead.decrypt(nonce, value[_HEAD:], MAGIC + part.encode())
         except (InvalidTag, ValueError):
             raise PayloadError(
-                f"bytes of a reject for {PRIVATE_KEY}", "those for another key, or damaged ones"
+                "bytes of a reject for the private key that is given", "those for another key, or damaged ones"
             ) from None
 
     def decrypted(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -290,7 +290,9 @@ def test_rejects_are_decrypted_by_a_command(job):
     done = CliRunner().invoke(main, ["decrypt", str(folder), "--key", str(made.folder / "other.pem")])
     assert done.exit_code == 1
     assert done.stderr.endswith("read 2 = decrypted 0 + not decrypted 2\n")
-    assert "json:1: expected bytes of a reject for rejects_private_key, got those for another key" in done.stderr
+    assert (
+        "json:1: expected bytes of a reject for the private key that is given, got those for another key" in done.stderr
+    )
     assert [json.loads(line) for line in done.stdout.splitlines()] == before
     done = CliRunner().invoke(main, ["decrypt", "-", "--key", str(made.folder / "public.pem")], input=b"5\n")
     assert done.exit_code == 2
