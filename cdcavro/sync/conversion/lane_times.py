@@ -134,7 +134,11 @@ class LaneTimes:
 
     def add(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> None:
         """Note what rows say, in a batch of `placing.ROWS`."""
-        if self._run.lane is None or not rows.num_rows:
+        if self._run.lane is None:
+            return
+        # The row of a DROP has no payload; its time was heard with the statement.
+        rows = rows.filter(pc.greater(pc.binary_length(rows.column("payload")), 0))
+        if not rows.num_rows:
             return
         numbers = rows.column("number")
         every = pc.unique(numbers).to_pylist()

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from cdcavro import to_changes
+from cdcavro.change.model import Arrival, replace
+from cdcavro.lake.placing import rows_batch
+from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.sync.conversion.knowledge import Knowledge
-from cdcavro.sync.conversion.lane_times import time_stated
+from cdcavro.sync.conversion.lane_times import LaneTimes, time_stated
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
+from support.canal_packets import column, entry, made, packet, rows
 from support.messages import SAMPLES, canal
 from support.task_batches import batch_of, converted
 
@@ -48,6 +52,25 @@ def test_rows_from_before_the_mark_of_their_table_are_late():
     marks = {0: (FIRST + 2) * SECOND}
     _, summary = converted(Knowledge(tables, [], Formats("canal"), None, marks=marks), batch)
     assert [one["late"] for one in summary["tables"].values()] == [2]
+
+
+def test_a_drop_among_rows_of_its_message_has_no_payload_to_read():
+    """A packet of Canal holds both; its time is heard with the statement."""
+    found = made("RowData", afterColumns=[column(0, "id", "7", "int", isKey=True)])
+    drop = made("RowChange", eventType="ERASE", isDdl=True, sql="DROP TABLE t", ddlSchemaName="shop")
+    insert = rows("INSERT", found, executeTime=(FIRST + 5) * 1000)
+    message = packet(insert, entry(4800, drop, "ROWDATA", tableName="t", executeTime=(FIRST + 6) * 1000))
+    maker = TypedRows(Tables())
+    place = Arrival(topic="shop", partition=3, offset=0)
+    changes = [replace(one, place=place) for one in to_changes(message, "canal_protobuf")]
+    typed = maker.of_batch([changes]).rows
+    assert [(one.operation, bool(one.payload)) for one in typed] == [("c", True), ("x", False)]
+    times = LaneTimes({})
+    for some in (typed, typed[1:]):
+        times.begin("shop", 3)
+        times.add(rows_batch([(0, one) for one in some]), maker.tables.tables)
+        times.end()
+    assert times.lanes == [["shop", 3, (FIRST + 5) * SECOND, 0, None, 0]]
 
 
 def test_rejects_hold_a_lane_where_it_was_before_the_first_of_them():
