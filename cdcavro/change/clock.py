@@ -11,7 +11,7 @@ follows it in its lane, comes behind what the other lanes have of that time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.model import Change
 from cdcavro.change.order import is_by_arrival, lane_of, order_key, rank_of_numbers
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Arrival
     from cdcavro.change.order import Lane, Place
+
+# The rank of a time with all numbers.
+_ALL: Final = 2
 
 
 class LaneTime(NamedTuple):
@@ -50,6 +53,11 @@ class Clock:
             [[*lane], [*place], time.rank, [*time.numbers], time.moves]
             for lane, (place, time) in sorted(self._lanes.items(), key=lambda entry: entry[0])
         ]
+
+    def latest_since(self, other: Clock) -> int | None:
+        """Return the greatest first number of the lanes that moved on from another clock; None if none has all numbers."""
+        moved = [entry[1] for lane, entry in self._lanes.items() if other.get(lane) != entry]
+        return max((time.numbers[0] for time in moved if time.rank == _ALL and time.numbers), default=None)
 
     def copy(self) -> Clock:
         """Return a clock with the same state, which continues independently."""

@@ -252,11 +252,28 @@ class NewTables:
         tables, count = self._tables.tables, len(self._known)
         if [(table.versions, table.is_gone) for table in tables[:count]] != self._known:
             return None
-        for table in tables[count:]:
-            if len(table.versions) > 1 or table.is_gone or not self._tables.is_alone(table):
+        return None if any(len(table.versions) > 1 for table in tables[count:]) else self._marks_of_new()
+
+    @property
+    def marks_beside_others(self) -> dict[int, str] | None:
+        """The marks of new tables by number, whatever else was learned; None if two have one mark.
+
+        None, too, if a table that was dropped or renamed is among those that were learned. Two tasks may know different
+        versions of a table with the same mark.
+        """
+        for i, table in enumerate(self._tables.tables):
+            versions, is_gone = self._known[i] if i < len(self._known) else ([], False)
+            names = {version.table for version in table.versions[max(len(versions) - 1, 0) :]}
+            if table.is_gone != is_gone or len(names) > 1:
+                return None
+        return self._marks_of_new()
+
+    def _marks_of_new(self) -> dict[int, str] | None:
+        for table in self._tables.tables[len(self._known) :]:
+            if table.is_gone or not self._tables.is_alone(table):
                 return None
             if table.number not in self._marks:
-                self._marks[table.number] = _mark(table.schema.row.json)
+                self._marks[table.number] = _mark(table.versions[0].row.json)
         return dict(self._marks) if len({*self._marks.values()}) == len(self._marks) else None
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import HasState, TypedRow
     from cdcavro.table.tables import Tables
-    from cdcavro.table.writing.message_typer import RowBuffers
+    from cdcavro.table.writing.message_typer import Journal, RowBuffers
 
 # How many bytes of rows are made of one batch before they are handed over.
 _MAX_BYTES: Final = 1 << 26
@@ -217,6 +217,11 @@ class Placing:
             # Whatever happens, no rows wait for the next batch.
             batches.append(self._engine_rows())
         return [rows for rows in batches if rows.num_rows]
+
+    @property
+    def journal(self) -> Journal:
+        """The patterns that the engine knows, until a table is edited."""
+        return self._typer.journal
 
     def changes(self, message: bytes) -> list[Change]:
         """Return the changes of a message. Raises as `to_changes` does."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.change.model import DDL
-from cdcavro.lake.learning import Learner, NewTables, outline_of
+from cdcavro.lake.learning import Learner, NewTables, identity_of, outline_of
 from cdcavro.sync.conversion.outcome_rows import STATEMENT, message_row
 from cdcavro.sync.conversion.waiting_halves import JoinedHalves
 from cdcavro.sync.protection import Protection
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.change.model import Change
+    from cdcavro.sync.conversion.evidence import Evidence
     from cdcavro.sync.conversion.outcome_rows import Fault, Message
     from cdcavro.sync.outputs.reject_cipher import RejectCipher
     from cdcavro.sync.settings import Formats, RegistrySettings
@@ -78,15 +79,17 @@ class Knowledge:
 class Questions:
     """What a task asks the driver to learn, once for all messages that say the same, and learns itself meanwhile."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._tables, self._is_all = knowledge.tables, knowledge.is_all
+    def __init__(self, knowledge: Knowledge, evidence: Evidence | None = None) -> None:
+        self._tables, self._is_all, self._evidence = knowledge.tables, knowledge.is_all, evidence
         self._learner, self._new = Learner(knowledge.tables), NewTables(knowledge.tables)
         self._asked: set[bytes] = set()
+        # The statements that were asked about, each of them once, as messages are converted once more.
+        self._stated: set[bytes] = set()
         self._unlearned: list[Change] = []
         # The new tables that the task has learned and the driver will number, as `NewTables` marks them.
         self.marks: dict[int, str] = {}
         # Whether the task learned anything else. The driver knows other lanes and may learn it differently, so what the
-        # task converts from then on does not count.
+        # task converts from then on does not count, unless there is evidence of it.
         self.is_ahead = False
 
     def ask(self, changes: Sequence[Change], message: Message, error: Fault) -> list[dict[str, Any]]:
@@ -94,8 +97,12 @@ class Questions:
 
         `error` is why it was not placed: then there always is a row, which becomes a reject if nothing is learned.
         """
-        outlines = []
+        outlines: list[bytes] = []
         if any(change.op in DDL for change in changes):
+            said = b"".join(map(identity_of, changes))
+            if said in self._stated:
+                return [message_row(STATEMENT, message, error, outlines)] if error else []
+            self._stated.add(said)
             # Behind a statement, the same may say more.
             self._asked.clear()
         for digest, outline in filter(None, map(outline_of, changes)):
@@ -115,6 +122,8 @@ class Questions:
         if self._tables.edits == edits:
             return False
         marks = None if any(change.op in DDL for change in asked) else self._new.marks
+        if marks is None and self._evidence is not None:
+            marks, self._evidence.is_ahead = self._new.marks_beside_others, True
         if marks is None:
             self.is_ahead = True
         else:

@@ -15,6 +15,7 @@ from cdcavro.errors import JobError
 from cdcavro.lake.learning import Learned, NewTables, identity_of, refusal_fields
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import FAILURE
+from cdcavro.sync.conversion.task import are_confirmed
 from cdcavro.sync.conversion.waiting_halves import JoinedHalves
 from cdcavro.sync.settings import Chosen
 from cdcavro.table.ddl.contents import empties
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.account import RejectReason
     from cdcavro.lake.typed_rows import TypedRows
+    from cdcavro.sync.conversion.evidence import Evidence
     from cdcavro.sync.settings import Settings
 
 # How often a batch is converted again at most, each time with something new.
@@ -70,9 +72,9 @@ def convert(
         # A TRUNCATE edits no table, nor does a DROP that arrives again, but its row ends other rows.
         is_ending = any(map(empties, more.changes)) or bool(more.dropped)
         is_new = maker.tables.edits != edits or own or is_ending
-        if not (is_new or outcomes.counts["given up"] or outcomes.begun):
+        if not (is_new or outcomes.counts["given up"] or outcomes.begun or outcomes.is_ahead):
             break
-        known = None if more.faults or _has_statements(learned) else outcomes.with_numbers(new.marks)
+        known = None if more.faults or is_ending else _numbered(outcomes, new, learned, know)
         if known is not None:
             outcomes = known
             break
@@ -84,6 +86,19 @@ def convert(
     # A message that was not placed, and about which nothing was learned, is a reject.
     outcomes.counts["rejected"] += outcomes.counts["unplaced"]
     return outcomes, learned.changes
+
+
+def _numbered(
+    outcomes: Outcomes, new: NewTables, learned: Learned, know: Callable[[Any], Knowledge]
+) -> Outcomes | None:
+    """Return outcomes with numbers for new tables, if all that was learned would make the same rows, else None."""
+    if not (outcomes.is_ahead or _has_statements(learned)):
+        return outcomes.with_numbers(new.marks)
+    marks = new.marks_beside_others if outcomes.evidence else None
+    numbered = outcomes.with_numbers(marks)
+    if marks is None or numbered is None:
+        return None
+    return numbered if are_confirmed(outcomes.evidence, know((learned, {})), marks) else None
 
 
 def _has_statements(learned: Learned) -> bool:
@@ -199,6 +214,13 @@ class Outcomes(NamedTuple):
     # delete, and those with records without a value.
     rows_alone: frozenset[str] = frozenset()
     without_value: frozenset[str] = frozenset()
+    # That of tasks which learned on their own and kept rows that they made of it; empty if none did.
+    evidence: Sequence[Evidence] = ()
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether rows are to be confirmed: a task has learned more than new tables, and kept what it made of it."""
+        return any(one.is_ahead for one in self.evidence)
 
     def with_numbers(self, marks: Mapping[int, str] | None) -> Outcomes | None:
         """Return the same with numbers for new tables; `marks` has their marks by number.
@@ -245,10 +267,12 @@ def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcome
     read = [[*lane, *ends] for lane, ends in lanes.items()]
     misfit = min((one for note in notes if (one := note.get("misfit"))), default="")
     times = [one for note in notes for one in note["times"]]
-    topics = [
+    rows_alone, without_value = (
         frozenset(one for note in notes for one in note.get(name, ())) for name in ("rows alone", "without value")
-    ]
-    return Outcomes(store, counts, read, clock, known, numbers, tables, sentences, misfit, times, (), *topics)
+    )
+    return Outcomes(
+        store, counts, read, clock, known, numbers, tables, sentences, misfit, times, (), rows_alone, without_value
+    )
 
 
 def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:

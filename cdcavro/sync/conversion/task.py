@@ -7,6 +7,7 @@ what is new. If that is only new tables, the task has learned of them what the d
 from __future__ import annotations
 
 import json
+import sys
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +34,7 @@ from cdcavro.errors import (
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, rows_batch
+from cdcavro.sync.conversion.evidence import ExactMessage
 from cdcavro.sync.conversion.framed_messages import open_framed
 from cdcavro.sync.conversion.knowledge import Questions
 from cdcavro.sync.conversion.lane_times import LaneTimes
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.sync.conversion.evidence import Evidence
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.outcome_rows import Fault
     from cdcavro.sync.conversion.runs import KnownKeys, MessageHeaders
@@ -71,6 +74,8 @@ if TYPE_CHECKING:
 # How many messages are converted before what they say is learned, at first and at most.
 _FIRST: Final = 256
 _MOST: Final = 1 << 20
+# How many messages are left without a place at most before what they say is learned: each is tried the exact way.
+_UNPLACED: Final = 64
 # How many kinds of messages are placed in their own way at a time.
 _PLACINGS: Final = 64
 _PLACE: Final = ("topic", "partition", "offset", "file", "line")
@@ -78,16 +83,17 @@ _RANKS: Final = range(3)
 
 
 def converter(
-    knowledge: Knowledge, unpack: Unpack | None = None
+    knowledge: Knowledge, unpack: Unpack | None = None, evidence: Evidence | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that converts batches of `sources.COLUMNS` into batches of `COLUMNS`.
 
     `unpack` is what the batches go through first; it is called with them, and with a function that takes what is to be
-    said of files. Its `FileError` ends the task.
+    said of files. Its `FileError` ends the task. With `evidence`, rows that are made of what the task has learned
+    itself are kept, for `are_confirmed`.
     """
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task, messages = _Task(knowledge), iter(batches)
+        task, messages = _Task(knowledge, evidence), iter(batches)
         try:
             for batch in messages if unpack is None else unpack(messages, task.notes.append):
                 yield from task.convert(batch)
@@ -105,6 +111,16 @@ def converter(
     return opened if cipher is None else lambda batches: opened(map(cipher.decrypted, batches))
 
 
+def are_confirmed(evidence: Sequence[Evidence], knowledge: Knowledge, marks: Mapping[int, str]) -> bool:
+    """Return whether tasks with `knowledge`, which has all that a batch says, would make the rows that others made.
+
+    `evidence` is that of the others, and `marks` has the marks of new tables by number.
+    """
+    own = knowledge.copier()()
+    names = [marks.get(table.number, str(table.number)) for table in own.tables.tables]
+    return all(one.is_confirmed(_Task(own).placing_of_lanes, names) for one in evidence)
+
+
 def left_outcomes(knowledge: Knowledge, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
     """Yield what becomes of the halves of updates that the tasks of a batch left, and the batch before.
 
@@ -120,8 +136,9 @@ def left_outcomes(knowledge: Knowledge, rows: Iterable[Mapping[str, Any]]) -> It
 class _Task:
     """Messages of some topic partitions or files, each from its first one in the batch on."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._knowledge = knowledge
+    def __init__(self, knowledge: Knowledge, evidence: Evidence | None = None) -> None:
+        self._knowledge, self._evidence = knowledge, evidence
+        self._begun = Clock(knowledge.clock)
         # What is to be said of the files.
         self.notes: list[str] = []
         self._clock = Clock(knowledge.clock)
@@ -134,7 +151,7 @@ class _Task:
         # a delete, and those with records without a value.
         self._rows_alone: set[str] = set()
         self._without_value: set[str] = set()
-        self._questions = Questions(knowledge)
+        self._questions = Questions(knowledge, evidence)
         self._output = TaskOutput(knowledge, self._questions)
         self._exact: list[tuple[int, TypedRow]] = []
         # Of the messages that are being converted: the index of the first one of the run, and the errors of those for
@@ -150,11 +167,14 @@ class _Task:
         # The headers of the messages that are being converted; None where they are not read.
         self._headers: MessageHeaders | None = None
         self._size = _FIRST
+        # With how many messages without a place the rest goes by, until what these say is learned.
+        self._most_unplaced = sys.maxsize
 
     def convert(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of a batch of messages."""
         is_replayed = batch.column("clock").is_valid()
         if pc.any(is_replayed).as_py():
+            self._void_evidence()
             self._convert_and_learn(partial(self._replay, batch.filter(is_replayed)))
             batch = batch.filter(pc.invert(is_replayed))
         for piece in self._pieces(batch):
@@ -178,16 +198,20 @@ class _Task:
         their lane before them, and must not move it.
         """
         self._forget_undecided()
+        self._most_unplaced = sys.maxsize if self._evidence is None else _UNPLACED
         while True:
             clock, lines, times = self._clock.copy(), dict(self._lines), self._times.copy()
             halves = self._halves.copy()
             known = len(self._undecided)
             convert()
+            is_cut = self._current.counts["unplaced"] >= self._most_unplaced
             is_new = self._questions.learn()
+            if not is_new or self._questions.is_ahead:
+                self._most_unplaced = sys.maxsize
             if is_new:
                 # What was learned may decide.
                 self._forget_undecided()
-            is_again = (is_new or len(self._undecided) > known) and not self._questions.is_ahead
+            is_again = is_cut or ((is_new or len(self._undecided) > known) and not self._questions.is_ahead)
             if is_new or is_again:
                 # They were made for tables that learn nothing more, and for another clock.
                 self._placings.clear()
@@ -197,7 +221,14 @@ class _Task:
             self._output.take_back()
         if is_new:
             self._current.counts["given up"] += 1
+        if self._evidence is not None:
+            latest = self._clock.latest_since(self._begun)
+            self._evidence.keep(self._current.exact, self._placings.values(), latest)
         self._output.commit()
+
+    def _void_evidence(self) -> None:
+        if self._evidence is not None:
+            self._evidence.void()
 
     def _forget_undecided(self) -> None:
         self._undecided.clear()
@@ -251,6 +282,8 @@ class _Task:
         refused = {i - self._first: error for i, error in single.items() if self._first <= i < stop}
 
         def left(i: int, message: bytes, place: Arrival | None) -> None:
+            if self._current.counts["unplaced"] >= self._most_unplaced:
+                return
             record = run.record(i)
             alike = None if record is None else message
             own = Message(run.raw(i) or b"", run.key(i), place, run.format, self._time_at(place), alike)
@@ -270,8 +303,13 @@ class _Task:
         if placing is None:
             if len(self._placings) >= _PLACINGS:
                 self._placings.clear()
+                self._void_evidence()
             placing = self._placings[kind] = self._new_placing(run.format, self._clock, is_of_one_topic=True)
         return placing
+
+    def placing_of_lanes(self, format: str) -> Placing:
+        """Return what places messages of a format, none of which was placed before."""
+        return self._new_placing(format, Clock(), is_of_one_topic=True)
 
     def _new_placing(self, format: str, clock: Clock, *, is_of_one_topic: bool = False) -> Placing:
         own = self._knowledge
@@ -332,6 +370,8 @@ class _Task:
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""
         before = {tuple(lane[0]): lane for lane in self._knowledge.clock}
+        if self._evidence is not None:
+            self._evidence.names = self._output.names
         note = {
             "counts": self._output.counts,
             "lanes": [[*lane, *ends] for lane, ends in self._lanes.items()],
@@ -371,6 +411,10 @@ class _Task:
         elif not knowledge.is_all and any(change.op in DDL for change in placed):
             self._current.counts["statements"] += 1
             self._current.others += self._questions.ask(placed, own, {})
+            self._times.hear(i, placed)
+            if any(change.op in DML for change in placed):
+                # Its rows are made with what it states.
+                self._void_evidence()
         elif knowledge.halves.takes(placed, knowledge.chosen):
             self._join(placing, i, own, placed[0])
         else:
@@ -459,9 +503,18 @@ class _Task:
         if rows and any(change.op in DML for change in placed):
             self._exact.extend((i, row) for row in rows)
             self._joined |= {i: len(others)} if others else {}
+            self._keep_evidence(placing, message, own, rows, others)
         else:
             self._keep_statement(placed, rows, 1 + len(others))
         return True
+
+    def _keep_evidence(
+        self, placing: Placing, message: bytes, own: Message, rows: Sequence[TypedRow], others: Sequence[Message]
+    ) -> None:
+        if self._evidence is not None and others:
+            self._evidence.void()
+        elif self._evidence is not None:
+            self._current.exact.append(ExactMessage.of(placing, message, own, rows))
 
     def _keep_statement(self, changes: Sequence[Change], rows: Sequence[TypedRow], count: int) -> None:
         """Keep the rows of what is no row itself, and count its messages."""

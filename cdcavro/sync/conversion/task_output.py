@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change, Source
     from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.sync.conversion.evidence import ExactMessage
     from cdcavro.sync.conversion.knowledge import Knowledge, Questions
     from cdcavro.sync.conversion.lane_times import LaneTimes
     from cdcavro.sync.conversion.runs import MessageHeaders
@@ -53,6 +54,8 @@ class Converted:
     rows: list[pa.RecordBatch] = field(default_factory=list)
     # Other outcomes.
     others: list[dict[str, Any]] = field(default_factory=list)
+    # Messages that became rows the exact way, as evidence; none where none is kept.
+    exact: list[ExactMessage] = field(default_factory=list)
 
 
 class TaskOutput:
@@ -190,7 +193,7 @@ class TaskOutput:
         held, self._all.rows = self._all.rows, []
         if held:
             self._facts.add(pa.Table.from_batches(held))
-            names = self._names()
+            names = self.names
             reducible, tables = self._reducible(), self._knowledge.tables.tables
             dropped = {one for one in reducible if attributes_of(tables[one].schema.record).get("gone")}
             for rows in _parts(group_by_table(held, reducible, dropped)):
@@ -200,11 +203,12 @@ class TaskOutput:
 
     def tables(self, times: LaneTimes) -> dict[str, dict[str, Any]]:
         """Return the facts of the rows by the names of their tables, with those that the times of lanes have."""
-        names = self._names()
+        names = self.names
         return {names[number]: facts | times.of_table(number) for number, facts in self._facts.tables.items()}
 
-    def _names(self) -> list[str]:
-        """Return the names of tables by number."""
+    @property
+    def names(self) -> list[str]:
+        """The names of tables by number."""
         marks = self._questions.marks
         return [marks.get(table.number, str(table.number)) for table in self._knowledge.tables.tables]
 

@@ -22,6 +22,7 @@ from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Arrivals, Batches, Lag
+from cdcavro.sync.conversion.evidence import Evidence
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
@@ -102,6 +103,9 @@ class LocalBatch:
         copied = knowledge.of_tasks.copier()
         shares = _shares(self.lanes, self.threads)
 
+        # What is protected, other statements than those of its lanes may decide.
+        is_known = knowledge.is_all or bool(knowledge.protection.rules)
+        evidence = [] if is_known else [Evidence() for _ in shares]
         counts, is_over = [0] * len(shares), threading.Event()
 
         def batches(own: int) -> Iterator[pa.RecordBatch]:
@@ -111,7 +115,7 @@ class LocalBatch:
                 self.seen(sum(counts), is_all=False)
 
         def run(own: int) -> None:
-            convert = converter(copied())
+            convert = converter(copied(), evidence=evidence[own] if evidence else None)
             with _ending(is_over):
                 for outcomes in convert(batches(own)):
                     store.add(outcomes)
@@ -124,9 +128,11 @@ class LocalBatch:
             self.seen(sum(counts), is_all=True)
             halves = store.take_halves()
             if halves or knowledge.halves.kept:
+                for one in evidence:
+                    one.void()
                 for outcomes in left_outcomes(knowledge, halves):
                     store.add(outcomes)
-            return merge_notes(store, store.notes)._replace(halves=store.take_halves())
+            return merge_notes(store, store.notes)._replace(halves=store.take_halves(), evidence=evidence)
         except BaseException:
             store.free()
             raise
@@ -167,14 +173,14 @@ def _ending(others: threading.Event) -> Iterator[None]:
 
 
 def _shares(lanes: Sequence[Lane], count: int) -> list[list[Lane]]:
-    """Return lanes in at most `count` shares of about the same size."""
-    shares: list[list[Lane]] = [[] for _ in range(max(1, min(count, len(lanes))))]
+    """Return lanes in at most `count` shares of about the same size, each in their order: older files come first."""
+    shares: list[list[int]] = [[] for _ in range(max(1, min(count, len(lanes))))]
     sizes = [0] * len(shares)
-    for lane in sorted(lanes, key=lambda lane: -lane.size):
+    for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].size):
         least = sizes.index(min(sizes))
-        shares[least].append(lane)
-        sizes[least] += lane.size
-    return shares
+        shares[least].append(i)
+        sizes[least] += lanes[i].size
+    return [[lanes[i] for i in sorted(share)] for share in shares]
 
 
 @dataclass(frozen=True)

@@ -463,6 +463,11 @@ class Journal:
         self.groups.append(index)
         self._patterns.append((fixed, program, is_right))
 
+    def patterns(self, count: int) -> dict[bytes, tuple[RowProgram, Table, TableSchema]]:
+        """Return the first `count` patterns, as far as they hold, with their programs, tables and versions."""
+        found = zip(self._patterns[:count], self.groups, strict=False)
+        return {fixed: (program, *self.versions[group]) for (fixed, program, is_right), group in found if is_right}
+
     def play(self, engine: RowEngine, first: int, last: int) -> None:
         """Let an engine that knows the patterns before `first` learn the others before `last`."""
         for fixed, program, is_right in self._patterns[first:last]:

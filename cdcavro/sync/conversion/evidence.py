@@ -1,0 +1,140 @@
+"""Evidence of a task: what it did with messages like others, for a look whether more knowledge would do the same.
+
+A task learns the statements of its lanes as it reads them. The driver knows those of all lanes, and may know a table
+otherwise. So its rows count only if all that the batch says makes the same of each message that went the exact way, and
+the same programs of the patterns by which the engine typed all others; else the batch is converted again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdcavro.engine.row_program import RowProgram
+from cdcavro.errors import CdcAvroError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cdcavro.change.model import Arrival
+    from cdcavro.lake.placing import Placing
+    from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.sync.conversion.outcome_rows import Message
+    from cdcavro.table.writing.message_typer import Journal
+
+# How many bytes are kept at most, with so many beside each message.
+_MOST: Final = 1 << 24
+_BESIDE: Final = 1 << 10
+_ALIKE: Final = tuple(one.name for one in fields(RowProgram) if one.name != "latest")
+
+
+class ExactMessage(NamedTuple):
+    """A message that became rows the exact way."""
+
+    # What placed it.
+    placing: Placing
+    format: str
+    # As `Placing.rows` takes them.
+    message: bytes
+    place: Arrival | None
+    alike: bytes | None
+    # As `_facts_of` returns them.
+    facts: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, placing: Placing, message: bytes, own: Message, rows: Sequence[TypedRow]) -> ExactMessage:
+        """Return a message as it was placed, and as it came, with what became of it."""
+        return cls(placing, own.format or "", message, own.place, own.alike, _facts_of(rows))
+
+
+@dataclass
+class _Placed:
+    """What one `Placing` did."""
+
+    format: str
+    messages: list[ExactMessage] = field(default_factory=list)
+    # How many patterns of its journal count, and how many messages the engine took.
+    count: int = 0
+    # The greatest first number of a message that it placed.
+    latest: int | None = None
+
+
+class Evidence:
+    """What a task keeps of its messages while it learns on its own.
+
+    Fields:
+
+    * `is_ahead` (bool), whether it learned more than new tables, so that its rows are to be confirmed
+    * `names` (list of str), the names of its tables by number, as rows have them
+    """
+
+    def __init__(self) -> None:
+        self.is_ahead = False
+        self.names: list[str] = []
+        self._placed: dict[Journal, _Placed] = {}
+        self._size = 0
+        self._is_void = False
+
+    def void(self) -> None:
+        """Give up: there is something of which no evidence is kept."""
+        self._is_void = True
+        self._placed.clear()
+
+    def keep(self, messages: Iterable[ExactMessage], placings: Iterable[Placing], latest: int | None) -> None:
+        """Keep messages that count from now on, and note up to where what places others was used.
+
+        `latest` is the greatest first number of a message so far.
+        """
+        for one in () if self._is_void else messages:
+            self._placed.setdefault(one.placing.journal, _Placed(one.format)).messages.append(one)
+            self._size += _BESIDE + len(one.message) + len(one.alike or b"")
+        if self._size > _MOST:
+            self.void()
+        for journal in (placing.journal for placing in placings):
+            if journal in self._placed:
+                self._placed[journal].count, self._placed[journal].latest = len(journal), latest
+
+    def is_confirmed(self, new_placing: Callable[[str], Placing], names: Sequence[str]) -> bool:
+        """Return whether what places messages by all that was learned, of a format, does the same as the task did.
+
+        `names` are those of its tables by number.
+        """
+        return not self._is_void and all(
+            self._is_same(journal, placed, new_placing(placed.format), names)
+            for journal, placed in self._placed.items()
+        )
+
+    def _is_same(self, journal: Journal, placed: _Placed, placing: Placing, names: Sequence[str]) -> bool:
+        for one in placed.messages:
+            try:
+                rows = placing.rows(one.message, placing.changes(one.message), one.place, one.alike)
+            except CdcAvroError:
+                return False
+            if _named(_facts_of(rows), names) != _named(one.facts, self.names):
+                return False
+        found, known = placing.journal.patterns(len(placing.journal)), journal.patterns(placed.count)
+        return all(
+            fixed in found
+            and (self.names[table.number], schema.version) == (names[found[fixed][1].number], found[fixed][2].version)
+            and _is_alike(program, found[fixed][0], placed.latest)
+            for fixed, (program, table, schema) in known.items()
+        )
+
+
+def _facts_of(rows: Sequence[TypedRow]) -> tuple[tuple[Any, ...], ...]:
+    """Return what the knowledge of tables decides of the rows of a message; their orders are not part of it."""
+    return tuple(
+        (one.table, one.version, one.operation, sha256(repr((one.key, one.payload, one.absent)).encode()).digest())
+        for one in rows
+    )
+
+
+def _named(facts: Sequence[Sequence[Any]], names: Sequence[str]) -> list[tuple[Any, ...]]:
+    return [(names[number], *others) for number, *others in facts]
+
+
+def _is_alike(program: RowProgram, other: RowProgram, latest: int | None) -> bool:
+    """Return whether two programs do the same to all messages of a pattern, of which `latest` is the greatest number."""
+    is_same = all(getattr(program, name) == getattr(other, name) for name in _ALIKE)
+    return is_same and (other.latest >= program.latest or (latest is not None and other.latest >= latest))

@@ -1,0 +1,163 @@
+"""Tasks that learn statements on their own: a batch is converted once where they did what others do that know all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cdcavro.lake import TypedRows
+from cdcavro.sync.conversion import rounds
+from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.rounds import Outcomes
+from cdcavro.sync.local import local_runner
+from cdcavro.sync.local.local_runner import Lane, LocalBatch
+from cdcavro.sync.settings import Formats, Settings
+from cdcavro.table.history import Table
+from cdcavro.table.tables import Tables
+from support.messages import canal
+from support.rows_trial import ZONE
+from support.statement_streams import lanes_of
+from support.task_batches import batch_of
+
+SETTINGS = Settings(formats=Formats("canal"), options={"zone": ZONE})
+# How many messages of a lane come at a time.
+PIECE = 300
+
+
+def lanes_with(lanes: Sequence[Sequence[bytes]]) -> list[Lane]:
+    """Return lanes, each a topic partition with messages."""
+
+    def batches(partition: int, _: Any) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(lanes[partition]), PIECE):
+            records = [(None, one) for one in lanes[partition][start : start + PIECE]]
+            yield batch_of(records, partition=partition, first=start)
+
+    return [Lane(len(one), partial(batches, i)) for i, one in enumerate(lanes) if one]
+
+
+def facts(outcomes: Outcomes, tables: Sequence[Table]) -> dict[str, Any]:
+    """Return all that a batch comes to; which table has which number depends on what tasks ask first."""
+    names = [one.schema.table.table for one in tables]
+    labels = [f"{name} {names[:i].count(name)}" for i, name in enumerate(names)]
+    rows = {
+        labels[number]: sorted(map(repr, outcomes.store.rows(name, 0).to_pylist()))
+        for number, name in outcomes.names.items()
+    }
+    rejects = [(one["partition"], one["offset"], one["reason"]) for one in outcomes.store.rejects().to_pylist()]
+    return {
+        "rows": rows,
+        "rejects": sorted(rejects),
+        "counts": {name: count for name, count in outcomes.counts.items() if count and name != "unplaced"},
+        "tables": {labels[i]: {**one, "ops": sorted(one["ops"].items())} for i, one in outcomes.tables.items()},
+        "lanes": [sorted(map(repr, part)) for part in (outcomes.lanes, outcomes.clock, outcomes.times)],
+        "versions": {label: one.versions for label, one in zip(labels, tables, strict=True)},
+    }
+
+
+def count_rounds(
+    messages: Sequence[Sequence[bytes]], folder: Path, *, threads: int = 2, has_states: bool = True
+) -> int:
+    """Check that a batch comes to the same as without evidence; return how often it is converted."""
+    batch = LocalBatch(lanes_with(messages), folder, threads=threads)
+    found, counts = [], []
+    for is_kept in (True, False):
+        seen: list[Knowledge] = []
+
+        def run(knowledge: Knowledge, seen: list[Knowledge] = seen, is_kept: bool = is_kept) -> Outcomes:
+            seen.append(knowledge)
+            outcomes = batch.convert(knowledge)
+            return outcomes if is_kept else outcomes._replace(evidence=())
+
+        with pytest.MonkeyPatch.context() as patch:
+            if not is_kept:
+                # As on Spark, where a batch is converted again if tasks learn more than new tables.
+                patch.setattr(local_runner, "Evidence", lambda: None)
+            maker = TypedRows(SETTINGS.tables())
+            outcomes, _ = rounds.convert(run, maker, SETTINGS, is_reduced=False, has_states=has_states)
+        found.append(facts(outcomes, maker.tables.tables))
+        counts.append(len(seen))
+    assert found[0] == found[1]
+    return counts[0]
+
+
+def rows(table: str, *ids: int, type: str = "INSERT", **values: str) -> list[bytes]:
+    """Return messages of rows, in the seconds of their numbers."""
+    old = [dict.fromkeys(values, "0")] if type == "UPDATE" else []
+    return [canal(type, [{"id": str(i), **values}], id=i, table=table, old=old) for i in ids]
+
+
+def added(table: str, id: int, name: str = "b", **members: Any) -> bytes:
+    """Return a statement that adds a column."""
+    return canal("ALTER", [], id=id, table=table, isDdl=True, sql=f"ALTER TABLE {table} ADD {name} int", **members)
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        [[*rows("a", *range(1, 900)), added("a", 900), *rows("a", *range(901, 1800), b="1")]],
+        [
+            [*rows(name, *range(1, 400)), added(name, 400), *rows(name, *range(401, 800), type="UPDATE", b="1")]
+            for name in "ab"
+        ],
+        [[*rows("a", 1, 3), added("a", 4)], rows("a", 2) + rows("a", 5, 6, b="1"), rows("b", 1)],
+        [
+            [*rows("a", *range(1, 5), a="1", type="UPDATE"), added("a", 5)],
+            rows("a", *range(1, 6), a="2", type="UPDATE"),
+        ],
+    ],
+    ids=["one lane", "a table in each", "another lane sees its columns only", "updates before it in both"],
+)
+def test_a_batch_with_a_statement_in_its_middle_is_converted_once(tmp_path: Path, lanes: Sequence[Sequence[bytes]]):
+    """What stands before the statement, and behind it, is typed as it is with all that was learned."""
+    assert count_rounds(lanes, tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        [rows("a", *range(1, 9), a="1", type="UPDATE"), [*rows("a", 1, a="1"), added("a", 5)]],
+        [[*rows("a", 1), added("a", 3)], [*rows("a", 2), added("a", 4, "c"), *rows("a", 5, c="1")]],
+        [[*rows("a", 1, 2), canal("TRUNCATE", [], id=3, table="a", isDdl=True, sql="TRUNCATE a"), *rows("a", 4)]],
+        [[*rows("a", 1), canal("ERASE", [], id=2, table="a", isDdl=True, sql="DROP TABLE a"), *rows("a", 3)]],
+        [[*rows("a", 1), canal("RENAME", [], id=2, table="a", isDdl=True, sql="RENAME TABLE a TO b"), *rows("b", 3)]],
+    ],
+    ids=[
+        "updates behind the statement of another lane",
+        "statements of two lanes",
+        "a truncate",
+        "a drop",
+        "another name",
+    ],
+)
+def test_a_batch_of_which_lanes_know_other_things_is_converted_again(tmp_path: Path, lanes: Sequence[Sequence[bytes]]):
+    """It comes to the same."""
+    assert count_rounds(lanes, tmp_path) > 1
+
+
+def test_a_task_learns_a_statement_before_it_tries_all_rows_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each row that has no place takes a hundred times as long as others."""
+    tried = []
+    found = Tables.find
+    monkeypatch.setattr(Tables, "find", lambda *own: tried.append(own) or found(*own))
+    lane = [*rows("a", *range(1, 900)), added("a", 900), *rows("a", *range(901, 1200), b="1")]
+    outcomes, _ = rounds.convert(
+        LocalBatch(lanes_with([lane]), tmp_path).convert, TypedRows(SETTINGS.tables()), SETTINGS, is_reduced=False
+    )
+    assert outcomes.counts["written"] == 1198
+    assert len(tried) < 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_streams_come_to_the_same_as_without_evidence(tmp_path: Path, first: int):
+    """Columns are added, dropped, changed and renamed, tables emptied, dropped and renamed; messages are sent again."""
+    counts = [
+        count_rounds(lanes_of(seed), tmp_path, threads=1 + seed % 3, has_states=bool(seed % 2))
+        for seed in range(first, first + 10)
+    ]
+    assert {1} < {*counts}
