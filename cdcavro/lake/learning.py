@@ -258,13 +258,14 @@ class NewTables:
     def marks_beside_others(self) -> dict[int, str] | None:
         """The marks of new tables by number, whatever else was learned; None if two have one mark.
 
-        None, too, if a table that was dropped or renamed is among those that were learned. Two tasks may know different
-        versions of a table with the same mark.
+        None, too, if a table was dropped or renamed, or one all of whose versions had keys has one without. Two tasks may
+        know different versions of a table with the same mark.
         """
         for i, table in enumerate(self._tables.tables):
-            versions, is_gone = self._known[i] if i < len(self._known) else ([], False)
-            names = {version.table for version in table.versions[max(len(versions) - 1, 0) :]}
-            if table.is_gone != is_gone or len(names) > 1:
+            versions, is_gone = self._known[i] if i < len(self._known) else (table.versions[:1], False)
+            names = {version.table for version in table.versions[len(versions) - 1 :]}
+            are_keyed = {all(version.key is not None for version in some) for some in (versions, table.versions)}
+            if table.is_gone != is_gone or len(names) > 1 or len(are_keyed) > 1:
                 return None
         return self._marks_of_new()
 

@@ -21,19 +21,21 @@ if TYPE_CHECKING:
     from cdcavro.lake.placing import Placing
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.outcome_rows import Message
+    from cdcavro.table.history import Table
+    from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.writing.message_typer import Journal
 
 # How many bytes are kept at most, with so many beside each message.
 _MOST: Final = 1 << 24
 _BESIDE: Final = 1 << 10
+# How many messages one `Placing` types once more: it tries some hundreds of patterns where the engine takes nothing.
+_AT_ONCE: Final = 256
 _ALIKE: Final = tuple(one.name for one in fields(RowProgram) if one.name != "latest")
 
 
 class ExactMessage(NamedTuple):
     """A message that became rows the exact way."""
 
-    # What placed it.
-    placing: Placing
     format: str
     # As `Placing.rows` takes them.
     message: bytes
@@ -43,9 +45,9 @@ class ExactMessage(NamedTuple):
     facts: tuple[tuple[Any, ...], ...]
 
     @classmethod
-    def of(cls, placing: Placing, message: bytes, own: Message, rows: Sequence[TypedRow]) -> ExactMessage:
+    def of(cls, message: bytes, own: Message, rows: Sequence[TypedRow]) -> ExactMessage:
         """Return a message as it was placed, and as it came, with what became of it."""
-        return cls(placing, own.format or "", message, own.place, own.alike, _facts_of(rows))
+        return cls(own.format or "", message, own.place, own.alike, _facts_of(rows))
 
 
 @dataclass
@@ -54,7 +56,7 @@ class _Placed:
 
     format: str
     messages: list[ExactMessage] = field(default_factory=list)
-    # How many patterns of its journal count, and how many messages the engine took.
+    # How many patterns of its journal count.
     count: int = 0
     # The greatest first number of a message that it placed.
     latest: int | None = None
@@ -81,13 +83,15 @@ class Evidence:
         self._is_void = True
         self._placed.clear()
 
-    def keep(self, messages: Iterable[ExactMessage], placings: Iterable[Placing], latest: int | None) -> None:
+    def keep(
+        self, messages: Iterable[tuple[Placing, ExactMessage]], placings: Iterable[Placing], latest: int | None
+    ) -> None:
         """Keep messages that count from now on, and note up to where what places others was used.
 
         `latest` is the greatest first number of a message so far.
         """
-        for one in () if self._is_void else messages:
-            self._placed.setdefault(one.placing.journal, _Placed(one.format)).messages.append(one)
+        for placing, one in () if self._is_void else messages:
+            self._placed.setdefault(placing.journal, _Placed(one.format)).messages.append(one)
             self._size += _BESIDE + len(one.message) + len(one.alike or b"")
         if self._size > _MOST:
             self.void()
@@ -101,24 +105,28 @@ class Evidence:
         `names` are those of its tables by number.
         """
         return not self._is_void and all(
-            self._is_same(journal, placed, new_placing(placed.format), names)
-            for journal, placed in self._placed.items()
+            self._is_same(journal, placed, new_placing, names) for journal, placed in self._placed.items()
         )
 
-    def _is_same(self, journal: Journal, placed: _Placed, placing: Placing, names: Sequence[str]) -> bool:
-        for one in placed.messages:
-            try:
-                rows = placing.rows(one.message, placing.changes(one.message), one.place, one.alike)
-            except CdcAvroError:
-                return False
-            if _named(_facts_of(rows), names) != _named(one.facts, self.names):
-                return False
-        found, known = placing.journal.patterns(len(placing.journal)), journal.patterns(placed.count)
+    def _is_same(
+        self, journal: Journal, placed: _Placed, new_placing: Callable[[str], Placing], names: Sequence[str]
+    ) -> bool:
+        found: dict[bytes, tuple[RowProgram, Table, TableSchema]] = {}
+        for start in range(0, len(placed.messages), _AT_ONCE):
+            placing = new_placing(placed.format)
+            for one in placed.messages[start : start + _AT_ONCE]:
+                try:
+                    rows = placing.rows(one.message, placing.changes(one.message), one.place, one.alike)
+                except CdcAvroError:
+                    return False
+                if _named(_facts_of(rows), names) != _named(one.facts, self.names):
+                    return False
+            found |= placing.journal.patterns(len(placing.journal))
         return all(
             fixed in found
             and (self.names[table.number], schema.version) == (names[found[fixed][1].number], found[fixed][2].version)
             and _is_alike(program, found[fixed][0], placed.latest)
-            for fixed, (program, table, schema) in known.items()
+            for fixed, (program, table, schema) in journal.patterns(placed.count).items()
         )
 
 

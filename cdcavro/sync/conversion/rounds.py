@@ -50,9 +50,10 @@ def convert(
     `is_reduced`, `has_states`, `marks` and `halves` are as in `Knowledge`.
 
     The batch is converted with what was known before. Tasks learn themselves what is new; if that is only new tables,
-    the driver and the tasks then know the same of them, and one round is enough. Otherwise the batch is converted again
-    with all that was learned; a message that is then not placed may be of a table that began behind a statement, and is
-    learned in the next round.
+    the driver and the tasks then know the same of them, and one round is enough; it is, too, where tasks have evidence
+    that all that was learned makes the same of their messages. Otherwise the batch is converted again with all that was
+    learned; a message that is then not placed may be of a table that began behind a statement, and is learned in the
+    next round.
 
     A misfit that is to end the job ends it when nothing more is learned: `run` then raises `MisfitError`, or what its
     runner makes of it, such as `PythonException` of Spark.

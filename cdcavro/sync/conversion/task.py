@@ -198,7 +198,7 @@ class _Task:
         their lane before them, and must not move it.
         """
         self._forget_undecided()
-        self._most_unplaced = sys.maxsize if self._evidence is None else _UNPLACED
+        self._most_unplaced, was_ahead = sys.maxsize if self._evidence is None else _UNPLACED, self._questions.is_ahead
         while True:
             clock, lines, times = self._clock.copy(), dict(self._lines), self._times.copy()
             halves = self._halves.copy()
@@ -219,7 +219,7 @@ class _Task:
                 break
             self._clock, self._lines, self._times, self._halves = clock, lines, times, halves
             self._output.take_back()
-        if is_new:
+        if is_new or self._questions.is_ahead > was_ahead:
             self._current.counts["given up"] += 1
         if self._evidence is not None:
             latest = self._clock.latest_since(self._begun)
@@ -514,7 +514,7 @@ class _Task:
         if self._evidence is not None and others:
             self._evidence.void()
         elif self._evidence is not None:
-            self._current.exact.append(ExactMessage.of(placing, message, own, rows))
+            self._current.exact.append((placing, ExactMessage.of(message, own, rows)))
 
     def _keep_statement(self, changes: Sequence[Change], rows: Sequence[TypedRow], count: int) -> None:
         """Keep the rows of what is no row itself, and count its messages."""

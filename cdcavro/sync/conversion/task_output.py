@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cdcavro.change.model import Change, Source
+    from cdcavro.lake.placing import Placing
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.evidence import ExactMessage
     from cdcavro.sync.conversion.knowledge import Knowledge, Questions
@@ -54,8 +55,8 @@ class Converted:
     rows: list[pa.RecordBatch] = field(default_factory=list)
     # Other outcomes.
     others: list[dict[str, Any]] = field(default_factory=list)
-    # Messages that became rows the exact way, as evidence; none where none is kept.
-    exact: list[ExactMessage] = field(default_factory=list)
+    # Messages that became rows the exact way, as evidence, each with what placed it; none where none is kept.
+    exact: list[tuple[Placing, ExactMessage]] = field(default_factory=list)
 
 
 class TaskOutput:

@@ -125,6 +125,13 @@ def test_a_batch_with_a_statement_in_its_middle_is_converted_once(tmp_path: Path
         [[*rows("a", 1, 2), canal("TRUNCATE", [], id=3, table="a", isDdl=True, sql="TRUNCATE a"), *rows("a", 4)]],
         [[*rows("a", 1), canal("ERASE", [], id=2, table="a", isDdl=True, sql="DROP TABLE a"), *rows("a", 3)]],
         [[*rows("a", 1), canal("RENAME", [], id=2, table="a", isDdl=True, sql="RENAME TABLE a TO b"), *rows("b", 3)]],
+        [
+            [
+                *rows("a", 1),
+                canal("ERASE", [], id=2, table="a", isDdl=True, sql="DROP TABLE a"),
+                *rows("a", *range(3, 99), b="1"),
+            ]
+        ],
     ],
     ids=[
         "updates behind the statement of another lane",
@@ -132,6 +139,7 @@ def test_a_batch_with_a_statement_in_its_middle_is_converted_once(tmp_path: Path
         "a truncate",
         "a drop",
         "another name",
+        "many rows behind a drop",
     ],
 )
 def test_a_batch_of_which_lanes_know_other_things_is_converted_again(tmp_path: Path, lanes: Sequence[Sequence[bytes]]):
