@@ -104,8 +104,8 @@ _BRACKETS: Final = {
 class Config(Struct, forbid_unknown_fields=True):
     """The configuration of a pipeline.
 
-    * `state`: the folder of the pipeline's state; all machines must see it under the same path. Without Spark it may be
-      an address in an object store, such as `s3://bucket/state`.
+    * `state`: the folder of the pipeline's state, which all machines must see under the same path; or an address in an
+      object store, such as `s3://bucket/state`.
     * `format`: the format of all messages, `mixed` to detect that of each, or one by pattern of topics or files.
     * `rejects`: the folder for rejects, by default `rejects` in that of the state.
     * `rejects_table`: a lake table to which rejects are also written.

@@ -75,8 +75,8 @@ class Pipeline:
     * `source` (`Kafka` or `Files`)
     * `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`)
     * `state` (str): a folder for all that it remembers: how far it has read, what it learned of tables, rows that wait,
-      and rejects. If Spark has several machines, all see it under the same path. Without Spark it may be an address in an
-      object store, such as `s3://bucket/state`.
+      and rejects, or an address in an object store, such as `s3://bucket/state`. If Spark has several machines, all see a
+      folder under the same path.
     * `settings` (Settings)
     * `registry` (RegistrySettings or None): where the schemas of tables are published.
     * `redaction` (Redaction): what hides values of variables in errors and reports.
@@ -147,13 +147,13 @@ class Pipeline:
         with lock_state(self.folder) if self.stored is None else self.stored.held():
             yield
 
-    def save(self) -> None:
+    def save(self, *, is_idle: bool = False) -> None:
         """Let the state of now be what a later run finds, wherever it runs: files of a folder are there already.
 
-        Raises `FileError` if another process has taken the state, or the object store does not answer.
+        `is_idle` is as in `StoredState.save`. Raises `FileError` if another process has taken the state, or the object store does not answer.
         """
         if self.stored is not None:
-            self.stored.save()
+            self.stored.save(is_idle=is_idle)
 
     @property
     def rejects(self) -> str:

@@ -48,6 +48,8 @@ class PipelineJob(ABC):
     source: Kafka | Files | None = None
     out: Any = None
     registry: RegistrySettings | None = None
+    # The address of its state, if that is in an object store.
+    state: str | None = None
     reports: list[BatchReport] = field(default_factory=list)
     # How many files were sent.
     files: int = 0
@@ -92,7 +94,13 @@ class PipelineJob(ABC):
         options = {"zone": UTC, **settings.pop("options", {})}
         out = self.out or LakeSettings(self.sink, **{"parallel": 2, **lake, **self.lake})
         source = self.source or Files(str(self.folder / "in"), most=1)
-        return source, out, str(self.folder / "state"), Settings(options=options, **settings), self.registry
+        return (
+            source,
+            out,
+            self.state or str(self.folder / "state"),
+            Settings(options=options, **settings),
+            self.registry,
+        )
 
     def run(self, **settings: Any) -> list[BatchReport]:
         """Run until nothing is left, and return the reports of the batches."""

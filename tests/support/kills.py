@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from support.kafka_server import Broker
 
 RANDOM = "at a random time"
+# For how many seconds a state in an object store is held by a life that was killed.
+LEASE = 2.0
 
 
 def die() -> None:

@@ -47,7 +47,7 @@ from cdcavro.sync.reading.stored_state import StoredState
 from cdcavro.table.tables import REJECT
 from support import kills as ways
 from support.avro_changes import changes_in, listed
-from support.kills import RANDOM, KilledPipeline, at, behind_writing, die, differences, freed, when, within
+from support.kills import LEASE, RANDOM, KilledPipeline, at, behind_writing, die, differences, freed, when, within
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.object_store import BUCKET, object_store
 
@@ -56,8 +56,6 @@ SINKS = (DELTA, ICEBERG, AVRO)
 CREATED = "while a lake table is created"
 LAST = "before the checkpoint's commit"
 CALL = "at a call"
-# For how many seconds a state in an object store is held by a life that was killed.
-LEASE = 2.0
 # The class of lake tables that this process writes.
 _TABLES: list[Any] = []
 # Calls of which folders count; they are those that read and write.

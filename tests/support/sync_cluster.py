@@ -35,6 +35,7 @@ from cdcavro.spark.lake import current_state, lake_settings
 from cdcavro.spark.pipeline import outcome_frames as outcomes
 from cdcavro.sync.conversion.knowledge import Knowledge
 from support.cluster import Cluster, cluster, environment, kill_group
+from support.local_kills import LocalTrial
 from support.places import TESTS
 from support.sync_kills import Trial, session_for
 
@@ -67,8 +68,13 @@ def run_on(own: Cluster, trial: Trial, worker: int, point: str | None = None, ca
     return sorted(part for part, count in begun.items() if count > 1)
 
 
-def submitted(own: Cluster, trial: Trial, said: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
-    """Run the command on a cluster; `said` is what this program is told beside the configuration."""
+def submitted(
+    own: Cluster, trial: Trial | LocalTrial, said: dict[str, Any], **more: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command on a cluster; `said` is what this program is told beside the configuration.
+
+    `more` are variables of the driver's environment.
+    """
     config = trial.folder / "sync.toml"
     config.write_text(_config(trial), encoding="utf-8")
     lake = lake_settings(catalog="ice", warehouse=trial.warehouse)
@@ -77,13 +83,15 @@ def submitted(own: Cluster, trial: Trial, said: dict[str, Any]) -> subprocess.Co
     command = own.submit(Path(__file__), told, packages=packages, config={**lake, **_SHUFFLE})
     path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
     with (trial.folder / "driver.log").open("ab") as log:
-        return subprocess.run(command, stdout=log, stderr=log, env=environment(PYTHONPATH=path), check=False)
+        return subprocess.run(command, stdout=log, stderr=log, env=environment(PYTHONPATH=path, **more), check=False)
 
 
-def _config(trial: Trial) -> str:
+def _config(trial: Trial | LocalTrial) -> str:
     lake = {"delta": str(trial.folder / "lake")} if trial.sink == "delta" else {"iceberg": "ice"}
-    told = {"format": "canal", "state": str(trial.folder / "state")}
-    parts = {"source": {"files": str(trial.folder / "in"), "most": LANES}, "tables": {"zone": "UTC"}}
+    told = {"format": "canal", "state": trial.state or str(trial.folder / "state")}
+    told |= {"merge_every": trial.merge_every} if isinstance(trial, LocalTrial) else {}
+    parts = {"source": {"files": str(trial.folder / "in"), "most": LANES}}
+    parts["tables"] = {"zone": "UTC", "on_misfit": trial.on_misfit}
     parts["lake"] = {**lake, "changelog": True, "parallel": 2, "native": False}
     return "\n".join(
         [

@@ -37,9 +37,10 @@ from cdcavro.spark.pipeline.outcome_frames import FrameStore
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs import table_rows as waiting
 from cdcavro.sync.outputs.table_rows import WaitingRows
+from cdcavro.sync.reading import stored_state
 from cdcavro.table.tables import REJECT
 from support.kafka_server import broker, spark_settings
-from support.kills import RANDOM, KilledPipeline, at, freed, when, within
+from support.kills import LEASE, RANDOM, KilledPipeline, at, freed, when, within
 from support.pipelines import Job
 from support.processes import let_spark_compile_little
 
@@ -93,9 +94,14 @@ def plain_appends() -> Iterator[None]:
 
 @dataclass
 class Trial(KilledPipeline):
-    """A pipeline that is killed on Spark; `kafka` are the settings that Spark needs for Kafka."""
+    """A pipeline that is killed on Spark.
+
+    * `kafka` (dict): the settings that Spark needs for Kafka.
+    * `state` (str or None): the address of its state, if that is in an object store.
+    """
 
     kafka: dict[str, str] = field(default_factory=dict)
+    state: str | None = None
     # What a child runs.
     script: ClassVar[str] = __file__
     points: ClassVar[Mapping[str, Callable[[Path], None]]] = POINTS
@@ -107,7 +113,13 @@ class Trial(KilledPipeline):
         if self.servers is not None:
             source = Kafka(self.servers, (self.folder.name,), most=self.most)
         lake = {"is_changelog": True, "behavior": self.behavior, **lake}
-        return Job(self.folder, sink, lake, source, files=self.files, spark=spark)
+        return Job(self.folder, sink, lake, source, state=self.state, files=self.files, spark=spark)
+
+    @contextmanager
+    def state_folder(self) -> Iterator[Path]:
+        """Yield the folder of the state, or a copy of it in an object store, which is saved."""
+        with stored_state.state_folder(self.state or str(self.folder / "state"), is_changed=True) as folder:
+            yield folder
 
     def run(self, job: Job) -> list[BatchReport]:
         """Run the pipeline until nothing is left."""
@@ -116,7 +128,7 @@ class Trial(KilledPipeline):
 
     def command(self, point: str) -> list[str | Path]:
         """Return the command that runs the pipeline until it is killed at a point."""
-        names = ("sink", "warehouse", "is_plain", "most", "behavior", "on_misfit", "servers", "kafka")
+        names = ("sink", "warehouse", "is_plain", "most", "behavior", "on_misfit", "servers", "kafka", "state")
         said = {name: getattr(self, name) for name in names}
         return [sys.executable, self.script, "--child", self.folder, point, json.dumps(said)]
 
@@ -151,6 +163,7 @@ def run_child(kind: type[Trial]) -> None:
     """Run a pipeline until it is killed, as the arguments of this process say."""
     folder, point = Path(sys.argv[2]), sys.argv[3]
     trial = kind(folder, seed=0, **json.loads(sys.argv[4]))
+    stored_state.LEASE = LEASE  # type: ignore[misc]
     with session_for(trial.warehouse, trial.kafka) as spark:
         if point != RANDOM:
             trial.points[point](trial.lake)

@@ -44,7 +44,7 @@ PURPOSES: Final = {
     "postgresql": "sync --local: an Iceberg catalog in PostgreSQL",
     "registry": "a schema registry at an address",
     "spark": "Spark: run and sync on it, Columns",
-    "store": "sync --local: a state in an object store",
+    "store": "sync: a state in an object store",
 }
 # What a distribution is imported as, where that is another name.
 _MODULES: Final = {

@@ -288,6 +288,7 @@ def _run_on_spark(
     from cdcavro.spark.pipeline.runner import session_settings  # noqa: PLC0415
 
     pipeline, redaction = config.pipeline(file, SparkPipeline), config.redaction
+    progress.folder = pipeline.folder
     pipeline.check_free()
     settings = {"spark.driver.memory": "2g", **session_settings(config)}
     with redaction.errors(), spark_session(master, settings, is_verbose=verbose) as spark:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 
 _CHUNK: Final = 1 << 16
+# The number of the pipeline's source in a checkpoint.
+_SOURCE: Final = "0"
 _COMPACT: Final = ".compact"
 _HIDDEN: Final = ("_", ".")
 _MILLISECOND: Final = 1_000_000
@@ -164,8 +166,11 @@ class FilesLeft:
         return Lag(len(there - self._taken.keys()), "files")
 
     def taken(self) -> dict[str, int]:
-        """Return the files that Spark has taken, with the times at which they were modified then, in milliseconds."""
-        for folder in sorted((self._checkpoint / "sources").glob("*")):
+        """Return the files that Spark has taken, with the times at which they were modified then, in milliseconds.
+
+        Rejects that are read again are not among them: those of a working copy are new each time.
+        """
+        for folder in (self._checkpoint / "sources").glob(_SOURCE):
             logs = [int(path.name.removesuffix(_COMPACT)) for path in folder.iterdir() if path.name[0].isdecimal()]
             self._take(folder, max(logs, default=-1))
         return self._taken

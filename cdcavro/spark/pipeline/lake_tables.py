@@ -506,12 +506,20 @@ def pieces_of(rows: DataFrame | pa.Table) -> Iterator[pa.Table]:
     if isinstance(rows, pa.Table):
         yield rows
         return
-    size = sf.coalesce(sf.sum(sf.coalesce(sf.octet_length("payload"), sf.lit(0)) + sf.lit(_ROW_SIZE)), sf.lit(0))
+    for piece in pieces_of_bytes(rows.select(*ROWS.names), "payload", ["key"]):
+        yield piece.cast(ROWS)
+
+
+def pieces_of_bytes(rows: DataFrame, sized: str, keys: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield rows as Arrow has them, about `COLLECTED` bytes at a time: rows with equal `keys` together.
+
+    `sized` is the column that has most of the bytes.
+    """
+    size = sf.coalesce(sf.sum(sf.coalesce(sf.octet_length(sized), sf.lit(0)) + sf.lit(_ROW_SIZE)), sf.lit(0))
     count = rows.agg(size.alias("size")).collect()[0]["size"] // COLLECTED + 1
-    typed = rows.select(*ROWS.names)
     for number in range(count):
-        is_chosen = sf.pmod(sf.xxhash64("key"), sf.lit(count)) == number
-        yield collect_arrow(typed.where(is_chosen) if count > 1 else typed).cast(ROWS)
+        is_chosen = sf.pmod(sf.xxhash64(*keys), sf.lit(count)) == number
+        yield collect_arrow(rows.where(is_chosen) if count > 1 else rows)
 
 
 def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:

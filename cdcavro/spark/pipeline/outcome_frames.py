@@ -1,6 +1,7 @@
 """Outcome frames: the outcomes of a batch's tasks on Spark, and the rows of tables in frames and in Parquet files.
 
-Those files are in a folder that all machines of Spark share, which is checked before.
+Those files are in a folder that all machines of Spark share, which is checked before. Of a state in an object store, only
+the driver has a working copy: then it reads and writes them itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import functions as sf
 
@@ -21,14 +23,16 @@ from cdcavro.change.model import Change
 from cdcavro.errors import FileError
 from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.lake.spark_tables import collect_arrow
+from cdcavro.spark.lake.spark_tables import collect_arrow, frame_of
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
+from cdcavro.spark.pipeline.lake_tables import COLLECTED, pieces_of, pieces_of_bytes
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
 from cdcavro.spark.source.line_frame import marked_files, unpack_lines
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, HALF, ROW, SCHEMA, STATEMENT, SUMMARY
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import ROWS, LocalFiles, LocalStore
+from cdcavro.sync.outputs.reject_places import PLACE
 from cdcavro.sync.outputs.table_rows import OF_ROWS, ROW_TYPES
 
 if TYPE_CHECKING:
@@ -56,10 +60,12 @@ class FrameBatch:
 
     * `frame`: the messages, with the columns of `sources.COLUMNS`.
     * `room` (int): how many bytes of outcomes are collected; more of them stay in a frame.
+    * `is_shared` (bool): whether all machines share the folder of the state.
     """
 
     frame: DataFrame
     room: int = 0
+    is_shared: bool = True
 
     def convert(self, knowledge: Knowledge) -> Outcomes:
         """Convert the messages; the frame of outcomes stays until it is freed. Raises as `merge_notes` does."""
@@ -75,9 +81,8 @@ class FrameBatch:
             if size >= self.room:
                 count = sum(sum(one["ops"].values()) for note in notes for one in note.get("tables", {}).values())
                 bounds = self.room, _TABLES * self.room, size / max(1, count)
-                return merge_notes(FrameStore(left.added_to(outcomes), *bounds, outcomes), notes)._replace(
-                    halves=left.halves
-                )
+                kept = FrameStore(left.added_to(outcomes), *bounds, outcomes, self.is_shared)
+                return merge_notes(kept, notes)._replace(halves=left.halves)
             store = _collect(outcomes.where(~sf.col("what").isin(SUMMARY, HALF)))
             for batch in left.batches:
                 store.add(batch)
@@ -140,6 +145,7 @@ class FrameStore:
     * `room` and `left` (int): how many bytes of one table are collected, and how many of all together.
     * `row_size` (float): how many bytes a row has on average.
     * `kept` (DataFrame or None): the frame that is kept, if it is a part of `frame`.
+    * `is_shared` (bool): whether all machines share the folder of the state.
     """
 
     frame: DataFrame
@@ -147,11 +153,12 @@ class FrameStore:
     left: int = 0
     row_size: float = 0
     kept: DataFrame | None = None
+    is_shared: bool = True
 
     @property
     def files(self) -> FrameFiles:
         """Reads and writes rows in the session of the frame."""
-        return FrameFiles(self.frame.sparkSession)
+        return FrameFiles(self.frame.sparkSession, self.is_shared)
 
     def questions(self) -> list[Change]:
         """Return the changes that tasks ask to learn."""
@@ -171,7 +178,13 @@ class FrameStore:
     def write_rows(self, folder: Path) -> int:
         """Write the rows of all tables below a folder in one job; return how many there are."""
         rows = self.frame.where(sf.col("what") == ROW).select("number", *OF_ROWS)
-        rows.write.partitionBy("number").parquet(f"file://{folder.resolve()}")
+        if self.is_shared:
+            rows.write.partitionBy("number").parquet(f"file://{folder.resolve()}")
+            return rows.count()
+        for i, piece in enumerate(pieces_of_bytes(rows, "payload", ["key"])):
+            for name in pc.unique(piece.column("number")).to_pylist():
+                own = piece.filter(pc.equal(piece.column("number"), name)).select(OF_ROWS).cast(ROWS)
+                _write_part(own, folder / f"number={name}", i)
         return rows.count()
 
     def rejects(self) -> DataFrame:
@@ -180,7 +193,17 @@ class FrameStore:
 
     def write_rejects(self, folder: str, batch: int, now: datetime, count: int) -> None:
         """Write the rejects of a batch. Raises `JobError` if they are not all there."""
-        write_rejects(self.frame, folder, batch, now, count)
+        if self.is_shared:
+            write_rejects(self.frame, folder, batch, now, count)
+            return
+        store = LocalStore(room=COLLECTED)
+        try:
+            for piece in pieces_of_bytes(self.rejects(), "raw", PLACE):
+                for part in piece.cast(SCHEMA).to_batches():
+                    store.add(part)
+            store.write_rejects(folder, batch, now, count)
+        finally:
+            store.free()
 
     def reject_reasons(self) -> list[RejectReason]:
         """Return the rejects by reason."""
@@ -197,18 +220,29 @@ class FrameStore:
 
 @dataclass(frozen=True)
 class FrameFiles:
-    """Folders of Parquet files with the rows of a table, read and written as frames."""
+    """Folders of Parquet files with the rows of a table, read and written as frames.
+
+    `is_shared` says whether all machines share the folders. If not, rows go through the memory of this process: when they
+    are written some at a time, and when they are read all those in a folder.
+    """
 
     spark: SparkSession
+    is_shared: bool = True
 
     def read(self, folder: Path) -> DataFrame:
         """Return the rows in a folder; those that an earlier version wrote have no headers."""
+        if not self.is_shared:
+            return frame_of(self.spark, LocalFiles().read(folder))
         return self.spark.read.schema(ROW_TYPES).parquet(f"file://{folder.resolve()}")
 
     def write(self, rows: DataFrame | pa.Table, folder: Path) -> int:
         """Write rows to a folder, also those that were collected; return how many there are."""
         if isinstance(rows, pa.Table):
             return LocalFiles().write(rows, folder)
+        if not self.is_shared:
+            for i, piece in enumerate(pieces_of(rows)):
+                _write_part(piece, folder, i)
+            return rows.count()
         rows.write.parquet(f"file://{folder.resolve()}")
         return rows.count()
 
@@ -223,6 +257,12 @@ class FrameFiles:
         if isinstance(rows, pa.Table):
             return LocalFiles().behind(rows, order)
         return rows.withColumn("order", sf.concat(sf.lit(order), sf.col("order")))
+
+
+def _write_part(rows: pa.Table, folder: Path, number: int) -> None:
+    """Write rows to a file of their own in a folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, folder / f"part-{number:05}.parquet", use_dictionary=["operation", "version"])
 
 
 # How often each machine is asked, on average: which one takes a task is Spark's choice.

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
@@ -30,6 +31,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import IcebergLake
 from cdcavro.spark.framed_rows import with_id_header
 from cdcavro.spark.lake.sinks import lake_settings
+from cdcavro.spark.lake.spark_tables import frame_of
 from cdcavro.spark.pipeline.avro_files import FileSink
 from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, is_idle, lag_of
 from cdcavro.spark.pipeline.kafka_topics import TopicSink, admin_of_source
@@ -43,9 +45,10 @@ from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lake_names, lock_state
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lake_names
+from cdcavro.sync.reading.checkpoint import Checkpoint
+from cdcavro.sync.reading.file_source import FileProgress, ReplayReader
 from cdcavro.sync.reading.line_reader import CUT, MOST_CUT
-from cdcavro.sync.reading.stored_state import is_stored
 from cdcavro.sync.reading.topic_ids import BatchTopics, CheckedMessages, TopicIds
 from cdcavro.sync.sources import Files, Kafka
 
@@ -68,6 +71,8 @@ SINKS: Final[Mapping[type, Callable[[Any], LakeSink | TopicSink | FileSink]]] = 
     AvroFiles: FileSink,
 }
 _POLL: Final = 1
+# The number of the rejects that are read again among the sources of the checkpoint.
+_REPLAYED: Final = 1
 # What Spark says where messages are lost, in its versions.
 _LOST: Final = ("KAFKA_DATA_LOSS", "failOnDataLoss", "may have been missed", "OffsetOutOfRange")
 # How often files that were read are looked at, in seconds, or as a multiple of the time that this takes.
@@ -89,20 +94,19 @@ class Pipeline(pipeline.Pipeline):
     * `source` (`Kafka` or `Files`)
     * `sink` (`LakeSettings`, `KafkaTopics` or `AvroFiles`)
     * `state` (str): a folder for all that it remembers: how far it has read, what it learned about tables, pending
-      rows, and rejects. All machines of Spark see it under the same path.
+      rows, and rejects. All machines of Spark see it under the same path. Or an address in an object store, of which
+      this process has a working copy, and other machines see nothing.
     * `settings` (Settings)
     * `registry` (RegistrySettings or None): where the schemas of tables are published.
     * `redaction` (Redaction): what hides values of variables in errors and reports.
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for a state and a catalog that Spark does not have.
+        """Raise `ValueError` as other runners do, and for shards and a catalog that Spark does not have.
 
         Also for a function as `where` that cannot be sent to Spark's workers.
         """
         super().__post_init__()
-        if is_stored(self.state):
-            raise ValueError(_STORED)
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
         if self.settings.routes.of_shards is not None:
@@ -116,9 +120,13 @@ class Pipeline(pipeline.Pipeline):
         Raises `FileError`, and `JobError` for shards.
         """
         super().check_free()
-        with self.redaction.errors():
-            if lake_names(self.folder).shards:
-                raise JobError(f"{self.folder}: tables are written into one as shards. {_SHARDS}")
+        if self.stored is None:
+            with self.redaction.errors():
+                self._check_shards()
+
+    def _check_shards(self) -> None:
+        if lake_names(self.folder).shards:
+            raise JobError(f"{self.state}: tables are written into one as shards. {_SHARDS}")
 
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
@@ -128,7 +136,8 @@ class Pipeline(pipeline.Pipeline):
         Spark Connect.
         """
         classic(spark, "a pipeline")
-        with self.redaction.errors(), lock_state(Path(self.state)):
+        with self.redaction.errors(), self.held():
+            self._check_shards()
             sink = self._connect(spark)
             self._check_shared(spark)
             check_places(self.places, spark, self.source)
@@ -146,12 +155,12 @@ class Pipeline(pipeline.Pipeline):
             for registry in (self.settings.framed, self.registry):
                 if registry is not None:
                     registry.check()
-            state = JobState(Path(self.state) / BATCHES)
+            state = JobState(self.folder / BATCHES)
             last = max(state.batches(), default=-1) + 1
             state.resume(last, self.settings.tables())
             job = None
-            if (Path(self.state) / JOB).exists():
-                job = job_of(Path(self.state), sink.identity(spark), is_checked=True)
+            if (self.folder / JOB).exists():
+                job = job_of(self.folder, sink.identity(spark), is_checked=True)
             if isinstance(sink, LakeSink):
                 names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
                 sink.check_owner(spark, job, names, self.settings.is_written_as)
@@ -176,21 +185,22 @@ class Pipeline(pipeline.Pipeline):
         """
         classic(spark, "a pipeline")
         self.check_free()
-        folder = Path(self.state)
+        folder = self.folder
         with (
             self.redaction.errors(),
-            lock_state(folder),
+            self.held(),
             whole_files(spark, PIECES),
             self.publisher() as publisher,
             self._watched(spark) as topics,
         ):
+            self._check_shards()
             sink = self._connect(spark)
             check_places(self.places, spark, self.source)
             job = job_of(folder, sink.identity(spark))
             writer: Writer = sink.writer(job, publisher)
             outputs = outputs_of(self.places, job.id)
             # Rejects that go to other places than a folder of this machine are taken from a frame.
-            is_collecting = not outputs and local_folder(self.rejects) is not None
+            is_collecting = not outputs and (not self._is_shared or local_folder(self.rejects) is not None)
             room = sink.collect(spark, writer, job) if isinstance(sink, LakeSink) and is_collecting else 0
             if publisher is not None:
                 writer = PublishingWriter(writer, publisher, FrameFiles(spark).versions)
@@ -201,11 +211,13 @@ class Pipeline(pipeline.Pipeline):
             )
             decided = self.schema_changes(schema_change_output(self.places, job.id, spark))
             to = writer, account, reports.add, outputs, self.sink.template, decided
-            batches = Batches(self.settings, JobState(folder / BATCHES), *to)
+            # What a batch reads and learned is saved before anything of it is written.
+            batches = Batches(self.settings, JobState(folder / BATCHES, self.save), *to)
 
             def run(frame: DataFrame, number: int) -> None:
                 begin(number, None)
-                batches.run(CheckedMessages(FrameBatch(frame, room), partial(topics.learn_batch, number)), number)
+                messages = FrameBatch(self._with_rejects(frame, number), room, self._is_shared)
+                batches.run(CheckedMessages(messages, partial(topics.learn_batch, number)), number)
 
             try:
                 self._check_shared(spark)
@@ -219,16 +231,17 @@ class Pipeline(pipeline.Pipeline):
                 if batches.failure is None and _is_of_lost_messages(error):
                     topics.compare_last()
                 raise _error_of(batches.failure or error, self.source) from error
+            self.save()
 
     @contextmanager
     def _watched(self, spark: SparkSession) -> Iterator[BatchTopics]:
         """Yield what tells the topics of batches from others. Raises `JobError` if one is another than was read."""
-        checkpoint = Path(self.state) / CHECKPOINT
+        checkpoint = self.folder / CHECKPOINT
         if isinstance(self.source, Files):
             yield BatchTopics(None, checkpoint)
             return
         with admin_of_source(self.source, spark) as admin:
-            topics = BatchTopics(TopicIds(Path(self.state), admin.topic_ids), checkpoint)
+            topics = BatchTopics(TopicIds(self.folder, admin.topic_ids), checkpoint)
             topics.compare_last()
             yield topics
 
@@ -249,7 +262,7 @@ class Pipeline(pipeline.Pipeline):
             try:
                 try:
                     self._await(spark, query, reports, idle, once=once)
-                    batches.finish(FrameFiles(spark))
+                    batches.finish(FrameFiles(spark, self._is_shared))
                 finally:
                     reports.tell(query, is_over=True)
             finally:
@@ -267,10 +280,11 @@ class Pipeline(pipeline.Pipeline):
             is_over = bool(query.awaitTermination(_POLL))
             reports.tell(query)
             if not is_over and is_idle(query):
+                self.save(is_idle=True)
                 idle()
             began = time.monotonic()
             if isinstance(self.source, Files) and (is_over or began >= look):
-                check_unchanged(spark, self.source, Path(self.state).resolve() / CHECKPOINT)
+                check_unchanged(spark, self.source, self.folder.resolve() / CHECKPOINT)
                 # However many files there are, looking at them is a small part of the work.
                 look = time.monotonic() + max(_LOOK, _SHARE * (time.monotonic() - began))
 
@@ -282,20 +296,43 @@ class Pipeline(pipeline.Pipeline):
         return sink
 
     def _check_shared(self, spark: SparkSession) -> None:
-        check_shared(spark, [Path(self.state).resolve(), self.rejects, *sink_of(self.sink).folders(spark)])
+        folders = sink_of(self.sink).folders(spark)
+        check_shared(spark, [self.folder.resolve(), self.rejects, *folders] if self._is_shared else folders)
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether all machines share the folder of the state."""
+        return self.stored is None
 
     def _start(
         self, spark: SparkSession, run: Callable[[DataFrame, int], None], *, once: bool, every: str
     ) -> StreamingQuery:
-        again = Path(self.state).resolve() / REPLAY
+        again = self.folder.resolve() / REPLAY
         again.mkdir(exist_ok=True)
         headers = {"has_id_headers": self.settings.has_id_headers, "has_headers": self.has_headers}
         source = stream_of(self.source, spark, **headers)
-        messages = source.unionByName(replay_stream(spark, f"file://{again}"), allowMissingColumns=True)
+        rejects = replay_stream(spark, f"file://{again}")
+        if not self._is_shared:
+            # Spark plans which files a batch reads, and this process reads them: no other machine has them.
+            rejects = rejects.where(sf.lit(False))  # noqa: FBT003
+        messages = source.unionByName(rejects, allowMissingColumns=True)
         writer = messages.writeStream.foreachBatch(run)
-        writer = writer.option("checkpointLocation", f"file://{Path(self.state).resolve() / CHECKPOINT}")
+        writer = writer.option("checkpointLocation", f"file://{self.folder.resolve() / CHECKPOINT}")
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=every)
         return writer.start()
+
+    def _with_rejects(self, frame: DataFrame, number: int) -> DataFrame:
+        """Return the messages of a batch, with those rejects that this process reads again and Spark does not."""
+        if self._is_shared:
+            return frame
+        checkpoint, reader = Checkpoint(self.folder / CHECKPOINT), ReplayReader(self.folder / REPLAY)
+        ends = checkpoint.start_of(number)[_REPLAYED], checkpoint.end_of(number)[_REPLAYED]
+        files = FileProgress(reader, checkpoint.files(_REPLAYED)).files(*ends)
+        parts = [part for file in files for part in reader.batches(file)]
+        if not parts:
+            return frame
+        rejects = pa.Table.from_batches(parts).drop_columns("size")
+        return frame.unionByName(frame_of(frame.sparkSession, rejects), allowMissingColumns=True)
 
 
 def sink_of(settings: LakeSettings | KafkaTopics | AvroFiles) -> LakeSink | TopicSink | FileSink:
@@ -505,10 +542,6 @@ def _bounded_raw(raw: Column, length: Column) -> Column:
 
 PACKAGES: Final = "spark.jars.packages"
 _SHARDS: Final = 'Routes with shards = true are for runs without Spark: run = "local" or --local'
-_STORED: Final = (
-    "Spark keeps its state in a folder that all its machines see: a state in an object store is that of a run without"
-    ' Spark, run = "local" or --local'
-)
 
 
 def session_settings(config: Config) -> dict[str, str]:

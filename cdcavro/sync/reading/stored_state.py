@@ -155,6 +155,8 @@ class StoredState:
         # What files were when they were last saved.
         self._saved: dict[str, tuple[int, ...]] = {}
         self._lock = threading.Lock()
+        # Of two threads that save, the second one finds what the first one has saved.
+        self._saving = threading.Lock()
 
     @contextmanager
     def held(self, *, is_whole: bool = False) -> Iterator[None]:
@@ -192,12 +194,26 @@ class StoredState:
             with hold(self.folder / LOCK):
                 yield
 
-    def save(self) -> None:
+    def save(self, *, is_idle: bool = False) -> None:
         """Save the working copy, as a whole or not at all.
 
-        Raises `FileError` if another process has taken the state, or the store cannot be reached.
+        With `is_idle`, another thread may begin to write to it: only if there is something new, and it stays the same
+        for as long as it is read, it is saved. Raises `FileError` if another process has taken the state, or the store
+        cannot be reached.
         """
-        found, folders = self._walk()
+        if not is_idle:
+            with self._saving:
+                self._save(self._walk())
+            return
+        # A file that is gone again is one that was written meanwhile.
+        with self._saving, suppress(FileNotFoundError):
+            found = self._walk()
+            if found != (self._saved, self._head.folders):
+                self._save(found, is_idle=True)
+
+    def _save(self, walked: tuple[dict[str, tuple[int, ...]], list[str]], *, is_idle: bool = False) -> None:
+        """Save what `_walk` has found; with `is_idle`, not if there is something else by then."""
+        found, folders = walked
         old = self._head.files
         changed = [path for path, state in found.items() if self._saved.get(path) != state]
         files = {path: old[path] for path in found if path not in changed}
@@ -205,6 +221,10 @@ class StoredState:
             files |= {path: one for path, one in old.items() if _is_reject(path) and path not in found}
         with self._reached():
             files |= dict(zip(changed, self._in_parallel(self._upload, changed), strict=True))
+        # A file that was written later may be there while one that was written before it is not.
+        if is_idle and self._walk() != walked:
+            self._remove(files[path].object for path in changed)
+            return
         with self._lock:
             self._put(files=dict(sorted(files.items())), folders=folders)
         self._note(found)
@@ -349,8 +369,10 @@ class StoredState:
             data = place.read_bytes().replace(self._root, _ROOT)
             obstore.put(self._store, key, data)
             return StoredFile(key, len(data))
-        obstore.put(self._store, key, place)
-        return StoredFile(key, place.stat().st_size)
+        # Another thread may replace the file.
+        with place.open("rb") as file:
+            obstore.put(self._store, key, file)
+            return StoredFile(key, os.fstat(file.fileno()).st_size)
 
     @property
     def _root(self) -> bytes:
@@ -374,7 +396,9 @@ class StoredState:
                         continue
                     if entry.is_dir():
                         waiting.append(path)
-                    else:
+                        continue
+                    # Spark removes what is old in a thread of its own.
+                    with suppress(FileNotFoundError):
                         status = entry.stat()
                         files[path] = status.st_ino, status.st_mtime_ns, status.st_size
             if folder and len(files) + len(waiting) == count:

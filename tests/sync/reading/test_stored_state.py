@@ -27,7 +27,8 @@ from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import file_uri
 from cdcavro.sync.reading.stored_state import Head, StoredState, state_folder
 from cdcavro.sync.status import read_status
-from support.local_kills import LEASE, LocalTrial
+from support.kills import LEASE
+from support.local_kills import LocalTrial
 from support.local_pipelines import DELTA, LocalJob, lake_section
 from support.messages import canal
 from support.object_store import BUCKET, ObjectStore, object_store
@@ -475,6 +476,36 @@ def test_a_second_process_is_refused_until_the_first_is_gone(s3: ObjectStore, tm
             os.killpg(child.pid, signal.SIGKILL)
     made.run()
     assert ids(made) == [[(1,), (2,)]] * 2
+
+
+@pytest.mark.parametrize("what", ["written", "removed"])
+def test_a_copy_in_which_another_thread_works_is_saved_once_it_stays(
+    memory: MemoryStore, monkeypatch: pytest.MonkeyPatch, what: str
+):
+    """Not as it is between two files that belong together; and once what there is was saved, nothing is written."""
+    state = StoredState(ADDRESS, memory)
+    own = StoredState._upload
+
+    def meanwhile(self: StoredState, path: str) -> Any:
+        monkeypatch.setattr(StoredState, "_upload", own)
+        if what == "removed":
+            (self.folder / path).unlink()
+        else:
+            put(self, "a/1", "1")
+        return own(self, path)
+
+    with state.held():
+        put(state, "b/1", "1")
+        monkeypatch.setattr(StoredState, "_upload", meanwhile)
+        state.save(is_idle=True)
+        assert (state._find().head.files, objects(memory)) == ({}, set())
+        put(state, "b/1", "1")
+        state.save(is_idle=True)
+        head = state._find().head
+        assert [*head.files] == (["b/1"] if what == "removed" else ["a/1", "b/1"])
+        monkeypatch.setattr(StoredState, "_put", lambda *_, **__: pytest.fail("a head is written"))
+        state.save(is_idle=True)
+        monkeypatch.undo()
 
 
 def test_the_head_that_a_store_has_is_small(memory: MemoryStore, tmp_path: Path):
