@@ -25,7 +25,7 @@ from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.lake.spark_tables import collect_arrow, frame_of
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
-from cdcavro.spark.pipeline.lake_tables import COLLECTED, pieces_of, pieces_of_bytes
+from cdcavro.spark.pipeline.lake_tables import COLLECTED, pieces_of_bytes
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
 from cdcavro.spark.source.line_frame import marked_files, unpack_lines
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, HALF, ROW, SCHEMA, STATEMENT, SUMMARY
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 # A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows; each table
 # reads all pieces with a row of its own. With 20 files and 20 tables, writing took a tenth longer.
 PIECES: Final = {"spark.sql.inMemoryColumnarStorage.batchSize": "1000"}
+# What parts rows that wait: each has another order, and those of a table without a key have no key.
+_APART: Final = ["order"]
 # How many rows of one table are written by one task, if there are fewer than one reads.
 _ROWS_OF_TASK: Final = 100_000
 # As many times the room of one table is what all tables of a batch have.
@@ -181,7 +183,7 @@ class FrameStore:
         if self.is_shared:
             rows.write.partitionBy("number").parquet(f"file://{folder.resolve()}")
             return rows.count()
-        for i, piece in enumerate(pieces_of_bytes(rows, "payload", ["key"])):
+        for i, piece in enumerate(pieces_of_bytes(rows, "payload", _APART)):
             for name in pc.unique(piece.column("number")).to_pylist():
                 own = piece.filter(pc.equal(piece.column("number"), name)).select(OF_ROWS).cast(ROWS)
                 _write_part(own, folder / f"number={name}", i)
@@ -240,8 +242,8 @@ class FrameFiles:
         if isinstance(rows, pa.Table):
             return LocalFiles().write(rows, folder)
         if not self.is_shared:
-            for i, piece in enumerate(pieces_of(rows)):
-                _write_part(piece, folder, i)
+            for i, piece in enumerate(pieces_of_bytes(rows.select(*OF_ROWS), "payload", _APART)):
+                _write_part(piece.cast(ROWS), folder, i)
             return rows.count()
         rows.write.parquet(f"file://{folder.resolve()}")
         return rows.count()
