@@ -111,7 +111,9 @@ def _lakes(folders: pytest.TempPathFactory) -> dict[str, str]:
 
 def _lakes_and_kafka(folders: pytest.TempPathFactory) -> dict[str, str]:
     lake, kafka = _lakes(folders), spark_settings(folders.mktemp("kafka"))
-    packages = ",".join([lake["spark.jars.packages"], kafka["spark.jars.packages"]])
+    # Some have their files in S3.
+    aws = lake_settings(catalog="ice", properties={"type": "glue"})["spark.jars.packages"]
+    packages = ",".join([lake["spark.jars.packages"], aws, kafka["spark.jars.packages"]])
     return {**lake, **kafka, "spark.jars.packages": packages}
 
 

@@ -29,7 +29,7 @@ from support.jobs import LocalJob
 from support.local_pipelines import DELTA, ICEBERG, lake_section
 from support.local_pipelines import LocalJob as ConfiguredJob
 from support.messages import canal
-from support.object_store import BUCKET
+from support.object_store import BUCKET, LOGIN
 from support.pipelines import Job
 
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.classic, pytest.mark.since("4.1")]
@@ -97,15 +97,29 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogServers
         yield made
 
 
+def catalog_of(servers: CatalogServers, kind: str, folder: Path) -> dict[str, str]:
+    """Return the properties of a catalog; Glue's and Nessie's have their files in S3."""
+    properties = servers.properties(kind, folder)
+    if kind == GLUE:
+        properties |= {"warehouse": f"s3://{BUCKET}/glue", "s3.endpoint": properties["glue.endpoint"]}
+    return properties
+
+
 @pytest.mark.parametrize(
     ("kind", "turns"),
-    [(REST, "LSLS"), (SQL, "LSLS"), (SQL, "SLSL"), (POSTGRESQL, "SLSL"), (HIVE, "LSLS"), (HIVE, "SLSL")],
+    [
+        *[(REST, "LSLS"), (SQL, "LSLS"), (SQL, "SLSL"), (POSTGRESQL, "SLSL"), (HIVE, "LSLS"), (HIVE, "SLSL")],
+        *[(GLUE, "LSLS"), (GLUE, "SLSL")],
+    ],
 )
 def test_a_table_of_a_catalog_is_one_for_both_runners(
     spark: SparkSession, tmp_path: Path, servers: CatalogServers, kind: str, turns: str
 ):
     """By the same section: each goes on with what the other one made, and a batch that is run again is there once."""
-    catalog = servers.properties(kind, tmp_path) | ({"token": "canary-password"} if kind == REST else {})
+    catalog = catalog_of(servers, kind, tmp_path) | ({"token": "canary-password"} if kind == REST else {})
+    # Spark runs since before there were variables that log in to Glue.
+    for variable, value in zip(("aws.accessKeyId", "aws.secretAccessKey"), LOGIN, strict=True):
+        spark._jvm.java.lang.System.setProperty(variable, value)
     name, database = f"c{uuid4().hex}", uuid4().hex
     lake = {"catalog": catalog, "is_changelog": True}
     jobs = {"L": LocalJob(tmp_path, IcebergLake(name), lake), "S": Job(tmp_path, IcebergLake(name), lake, spark=spark)}
@@ -136,15 +150,17 @@ def test_a_table_of_a_catalog_is_one_for_both_runners(
     assert changes == [("b", 1), ("c", 1), ("c", 2), ("c", 7), ("d", 2), ("u", 1)]
     assert spark.sql(f"SELECT id, c, b FROM {name}.`{database}`.t ORDER BY id").collect() == [(1, 3, 4), (7, 7, 7)]
     assert "canary" not in "".join(path.read_text() for path in (tmp_path / "state").rglob("*.json"))
-    (tmp_path / "other").mkdir()
-    another = Job(
-        tmp_path / "other", IcebergLake(name), lake | {"catalog": {**catalog, "s3.region": "eu"}}, spark=spark
-    )
+
+
+def test_a_session_that_has_other_properties_of_a_catalog_is_refused(spark: SparkSession, tmp_path: Path):
+    """Its tables may be elsewhere."""
+    name = f"c{uuid4().hex}"
+    catalog = {"type": "rest", "uri": "http://127.0.0.1:9", "s3.region": "eu"}
     spark.conf.set(f"spark.sql.catalog.{name}.client.region", "us")
     with pytest.raises(
         SetupError, match=r"another value of spark[.]sql[.]catalog[.]\w+[.]client[.]region than catalog"
     ):
-        another.check()
+        Job(tmp_path, IcebergLake(name), {"catalog": catalog}, spark=spark).check()
 
 
 @pytest.mark.slow
@@ -154,9 +170,7 @@ def test_iceberg_in_java_and_without_it_write_one_table_with_files_in_s3(
     tmp_path: Path, servers: CatalogServers, kind: str
 ):
     """By the properties and the libraries that Spark gets for the section of both."""
-    catalog, namespace = servers.properties(kind, tmp_path), f"d{uuid4().hex}"
-    if kind == GLUE:
-        catalog |= {"warehouse": f"s3://{BUCKET}/glue", "s3.endpoint": catalog["glue.endpoint"]}
+    catalog, namespace = catalog_of(servers, kind, tmp_path), f"d{uuid4().hex}"
     with java_catalog(tmp_path / "jars", "prod", catalog) as java:
         made = java.create(namespace, "t", "id")
         made.updateSchema().addColumn("b", java.integer).commit()
