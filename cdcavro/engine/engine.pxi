@@ -141,7 +141,9 @@ cdef class Engine:
             raise MemoryError
         r.root = self._root
         r.code = <const Instruction *>PyBytes_AS_STRING(self._code)
-        r.capitals = r.root >= 0 and r.code[r.root].kind == RECORD and r.code[r.root].a[6] & CAPITALS
+        if r.root >= 0 and r.code[r.root].kind == RECORD:
+            r.capitals = r.code[r.root].a[6] & CAPITALS
+            r.is_brief = r.code[r.root].a[6] & IS_BRIEF
         r.members = <const Member *>PyBytes_AS_STRING(self._fields)
         r.symbols = <const int32_t *>PyBytes_AS_STRING(self._symbols)
         r.texts = <const uint8_t *>PyBytes_AS_STRING(self._texts)

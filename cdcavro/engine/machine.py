@@ -341,13 +341,15 @@ class RowEngine:
         first: int,
         most: int,  # noqa: ARG002
         clock: Any = None,  # noqa: ARG002
+        head: bytes = b"",  # noqa: ARG002
     ) -> tuple[int, bool]:
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
         Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
         which more than `most` bytes are made, and returns whether it did so with messages to come. `places` is None, or
         a column of the same length with encoded fields of `source` that say where each message arrived. A null has no
-        rows. `clock` (`Clock`) has the times of lanes before, and gets those after.
+        rows. `clock` (`Clock`) has the times of lanes before, and gets those after. In brief texts, `MARK` stands for
+        `head`.
         """
         return first, False
 

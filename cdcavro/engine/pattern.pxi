@@ -191,6 +191,7 @@ cdef int _keep_map(Typing *t, int node) noexcept nogil:
     """Add a map to the pattern, its entries in one order: TiCDC writes them in another one each time."""
     cdef Run *r = t.run
     cdef const uint8_t *start = r.at
+    cdef const uint8_t *entries
     cdef Span spans[MOST_SORTED]
     cdef Span span
     cdef int64_t count, i, j
@@ -202,8 +203,11 @@ cdef int _keep_map(Typing *t, int node) noexcept nogil:
         if index == r.code[node].a[2]:
             return _keep(t, start, r.at)
         map = r.code[node].a[0]
+    entries = r.at
     if _read_long(r, &count):
         return LEFT
+    if count == OF_HEAD and r.has_head:
+        return _keep(t, start, entries) or _put_bytes(t.fixed, t.head, t.head_size)
     if not 0 <= count <= MOST_SORTED:
         r.at = start
         return _skip(r, node) or _keep(t, start, r.at)
@@ -356,6 +360,29 @@ cdef int _gather_message(Typing *t, const uint8_t *start, Py_ssize_t size) noexc
     r.at = r.out
     r.end = r.out + r.size
     return LEFT if _gather(t, r.root, FIXED) or r.at != r.end else OK
+
+
+cdef int _keep_head(Typing *t, const uint8_t *start, Py_ssize_t size) noexcept nogil:
+    """Make the pattern what the schema in a head adds to one; stop at a head that has no schema, or more than that."""
+    cdef Run *r = t.run
+    cdef int i, node
+    if r.root < 0 or size < 21 or not cdcavro_is_utf8(start, start + size):
+        return LEFT
+    if memcmp(start, b'{"schema":', 10) != 0 or memcmp(start + size - 11, b',"payload":', 11) != 0:
+        return LEFT
+    i = _find_member(r, r.code + r.root, <const uint8_t *>b"schema", 6)
+    if i < 0 or not _is_map(r, r.members[r.code[r.root].a[0] + i].node):
+        return LEFT
+    node = r.members[r.code[r.root].a[0] + i].node
+    node = r.code[node].a[0] if r.code[node].kind == OPTIONAL else node
+    r.size = t.fixed.size = 0
+    _begin(r, start + 10, size - 21)
+    # A schema stands at most in the value of a Kafka record.
+    if _write(r, node, 3) or r.at != r.end or r.noted:
+        return LEFT
+    r.items_left = LARGEST
+    r.at, r.end = r.out, r.out + r.size
+    return LEFT if _keep_map(t, node) or r.at != r.end else OK
 
 
 # Patterns, kept and found by what their messages have in common.

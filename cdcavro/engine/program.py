@@ -16,8 +16,11 @@ WIDTH: Final = 8
 """How many integers an instruction has, and a row of `fields`."""
 BOOLEAN, INT, LONG, STRING, ENUM, COLUMN, ARRAY, MAP, RECORD, OPTIONAL, VARIANT, BYTES, DOUBLE, FLOAT, LEAVE = range(15)
 ABSENT, NULL, REQUIRED, REST, EXTRAS = range(5)
-LACKS_NULLS, CAPITALS = 1, 2
-"""Flags of a record: nulls in deletes say nothing of their columns; escapes that are put out have capitals."""
+LACKS_NULLS, CAPITALS, IS_BRIEF = 1, 2, 4
+"""Flags of a record: nulls in deletes say nothing of their columns; escapes that are put out have capitals; texts that are
+put out begin with `MARK`."""
+MARK: Final = b"\x01"
+"""What stands in a brief text for its head, `{"schema":…,"payload":`; the last bracket is left out, too."""
 _OPERATIONS: Final = (
     ("boolean",),
     ("int",),

@@ -25,6 +25,8 @@ cdef class RowEngine(Engine):
     cdef bytes words
     cdef bytes word_ends
     cdef bytes zone
+    cdef bytes head
+    cdef bytes kept_of_head
     cdef bint is_busy
 
     def __cinit__(self, program, tuple words=(), zone=b"", bint is_ordered=False, bint of_changes=False,
@@ -47,6 +49,7 @@ cdef class RowEngine(Engine):
         self.pattern_room = 64
         self.patterns = <Pattern **>calloc(self.pattern_room, sizeof(Pattern *))
         self.kept = []
+        self.head = self.kept_of_head = b""
         _open_order(&t.order, is_ordered)
         if t.fixed == NULL or t.keys == NULL or t.payloads == NULL or t.said == NULL or self.patterns == NULL:
             raise MemoryError
@@ -83,6 +86,7 @@ cdef class RowEngine(Engine):
         self._drop()
         _forget_large(&self.typing)
         self.kept = []
+        self.head = self.kept_of_head = b""
         self.kept_size = 0
 
     def drop_last(self):
@@ -211,13 +215,26 @@ cdef class RowEngine(Engine):
         finally:
             self._shrink_all()
 
-    def take_column(self, column, places, Py_ssize_t first, Py_ssize_t most, clock=None):
+    cdef int _begin_head(self, bytes head) except -1:
+        """Let a mark stand for a head, unless this has no schema that can be part of a pattern."""
+        cdef Typing *t = &self.typing
+        if head != self.head:
+            self.head, self.kept_of_head = head, b""
+            if _keep_head(t, _start(head), PyBytes_GET_SIZE(head)) == OK:
+                self.kept_of_head = PyBytes_FromStringAndSize(<const char *>t.fixed.out, t.fixed.size)
+        t.head, t.head_size = _start(self.kept_of_head), PyBytes_GET_SIZE(self.kept_of_head)
+        t.run.has_head = t.head_size > 0
+        t.run.head_size = PyBytes_GET_SIZE(head)
+        return 0
+
+    def take_column(self, column, places, Py_ssize_t first, Py_ssize_t most, clock=None, bytes head=b""):
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
         Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
         which more than `most` bytes are made, and returns whether it did so with messages to come. `places` is None, or
         a column of the same length with encoded fields of `source` that say where each message arrived. A null has no
-        rows. `clock` (`Clock`) has the times of lanes before, and gets those after.
+        rows. `clock` (`Clock`) has the times of lanes before, and gets those after. In brief texts, `MARK` stands for
+        `head`.
         """
         cdef Column values, told
         cdef Ordering *order = &self.typing.order
@@ -234,6 +251,7 @@ cdef class RowEngine(Engine):
                     raise ValueError("the messages from an index on")
                 if has_places and told.count != values.count:
                     raise ValueError("as many places as messages")
+                self._begin_head(head)
                 self.is_busy, order.has_clock = True, clock is not None
                 _forget_lanes(order)
                 while True:
@@ -245,7 +263,8 @@ cdef class RowEngine(Engine):
                     lanes.meet(order)
                 lanes.settle(order)
             finally:
-                self.is_busy = order.has_clock = False
+                self.is_busy = order.has_clock = self.typing.run.has_head = False
+                self.typing.run.head_size = 0
                 if has_places:
                     _close_column(&told)
         finally:

@@ -34,6 +34,8 @@ cdef struct Typing:  # the state of turning messages into rows
     int large_count
     int large_last
     Py_ssize_t large_bytes
+    const uint8_t *head  # what the schema in the head of brief texts adds to a pattern
+    Py_ssize_t head_size
     const uint8_t *key_names[MOST_KEYS]
     Py_ssize_t key_sizes[MOST_KEYS]
     Token key_values[MOST_KEYS]

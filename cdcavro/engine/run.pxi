@@ -10,6 +10,7 @@ cdef enum:  # Missing: what stands for a member without a value, as in `program.
 cdef enum:  # flags of a record, as in `program.py`
     LACKS_NULLS = 1
     CAPITALS = 2
+    IS_BRIEF = 4
 
 cdef enum:  # outcomes
     OK = 0
@@ -20,6 +21,7 @@ cdef enum:
     KEPT = 1 << 24  # bytes of room that wait for the next message, or for the next batch of 10,000
     FIRST_NOTES = 16
     FIRST_NAMES = 256
+    MARK = 1  # the byte of a brief text that stands for its head, as in `program.py`
 
 cdef struct Instruction:
     int32_t kind
@@ -60,6 +62,9 @@ cdef struct Run:
     int32_t *follows
     int root
     bint capitals  # in escapes of what is put out
+    bint is_brief  # what is put out has no head, but a mark for it
+    bint has_head  # a mark in a text stands for a head that is known
+    Py_ssize_t head_size
     bint odd  # a number was seen that msgspec does not parse exactly
     int32_t count  # of members
     int32_t nodes

@@ -7,6 +7,7 @@ cdef enum:  # what became of a member; 0 is that it was not reached yet
     WRITTEN = 2
 
 cdef enum:
+    OF_HEAD = -1  # how many entries a map has that stands in a head
     FREE = 64 << 10
     PROPORTION = 64
     WORTH_KEEPING = 256  # bytes of a JSON text, for the next message
@@ -840,13 +841,32 @@ cdef int _assemble(Run *r, const Instruction *record, Py_ssize_t begin, Py_ssize
     return OK
 
 
+cdef int _write_brief(Run *r, Cursor *c) noexcept nogil:
+    """Write the members of a record behind the mark for its head: the known schema, of which nothing is written but a
+    number of entries that no map has, and the payload."""
+    cdef int schema = _find_member(r, c.record, <const uint8_t *>b"schema", 6)
+    cdef int payload = _find_member(r, c.record, <const uint8_t *>b"payload", 7)
+    cdef const Instruction *type
+    cdef Slice *slice
+    if c.shuffled or not 0 <= schema < payload or _place(r, c, schema):
+        return LEFT
+    type = r.code + r.members[c.record.a[0] + schema].node
+    slice = r.slices + c.base + schema
+    slice.state, slice.start, slice.first_note, slice.last_note = WRITTEN, r.size, r.noted, r.noted
+    if type.kind != OPTIONAL or _put(r, type.a[1] << 1) or _put_long(r, OF_HEAD):
+        return LEFT
+    slice.stop = r.size
+    return _place(r, c, payload) or _write_member(r, c, payload)
+
+
 cdef int _write_record(Run *r, int node, int level) noexcept nogil:
     cdef const Instruction *record = r.code + node
     cdef Py_ssize_t begin = r.size
     cdef Py_ssize_t noted = r.noted
     cdef Cursor c
     cdef bint notes
-    if r.at[0] != 123 or level > r.most_levels or _push_slice(r, record.a[1]):
+    cdef bint is_brief = r.has_head and r.at[0] == MARK
+    if (r.at[0] != 123 and not is_brief) or level > r.most_levels or _push_slice(r, record.a[1]):
         return LEFT
     r.object += 1
     c.record, c.level, c.own = record, level, r.object
@@ -857,7 +877,10 @@ cdef int _write_record(Run *r, int node, int level) noexcept nogil:
     memset(r.slices + c.base, 0, record.a[1] * sizeof(Slice))
     r.at += 1
     _skip_space(r)
-    if r.at < r.end and r.at[0] == 125:
+    if is_brief:
+        if _write_brief(r, &c):
+            return LEFT
+    elif r.at < r.end and r.at[0] == 125:
         r.at += 1
     elif _write_members(r, &c):
         return LEFT
@@ -1036,7 +1059,7 @@ cdef bint _looks_like_record_of_kafka(Run *r) noexcept nogil:
 cdef int _write_message(Run *r, int root, const uint8_t *start, Py_ssize_t size) noexcept nogil:
     """Append the payload of a message."""
     cdef Py_ssize_t begin = r.size
-    if size > r.most_size or not cdcavro_is_utf8(start, start + size):
+    if size + r.head_size > r.most_size or not cdcavro_is_utf8(start, start + size):
         return LEFT
     _begin(r, start, size)
     r.said_size = r.pointed = 0

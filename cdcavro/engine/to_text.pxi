@@ -531,7 +531,7 @@ cdef int _say_around(Run *r, const uint8_t *text, Py_ssize_t size) noexcept nogi
 cdef int _render_around(Run *r, int root) noexcept nogil:
     """Put out a message, and the Kafka record around it, if there is one."""
     if not r.around_size:
-        return _render_record(r, root, 1)
+        return LEFT if r.is_brief and _put(r, MARK) else _render_record(r, root, 1)
     if _put_bytes(r, r.said + r.around, r.around_size) or _render_record(r, root, 1):
         return LEFT
     return _put(r, 125)

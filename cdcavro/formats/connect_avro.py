@@ -22,6 +22,7 @@ import struct
 from array import array
 from base64 import b64encode
 from decimal import Decimal
+from functools import cached_property
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,7 +43,7 @@ from cdcavro.avro.types import (
 )
 from cdcavro.engine import program as operations
 from cdcavro.engine.machine import Engine
-from cdcavro.engine.program import REQUIRED, WIDTH, Program
+from cdcavro.engine.program import MARK, REQUIRED, WIDTH, Program
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH
 from cdcavro.exact.jsonvalues import ABSENT
@@ -104,7 +105,7 @@ class ConnectReader:
         is_bare = is_key and isinstance(root, Record) and {*_names_of(root)} != {"schema", "payload"}
         # What stands before the JSON of a datum.
         self._head = "" if is_bare else f'"schema":{text},"payload":'
-        self._read = _reader(root)
+        self._read, self._root = _reader(root), root
         self._engine = Engine(_ProgramBuilder().program(root, self._head))
 
     @property
@@ -122,11 +123,46 @@ class ConnectReader:
         text = self._engine.decode(payload)
         return self._exact_text(payload) if text is None else text
 
+    @property
+    def head(self) -> bytes:
+        """What `MARK` stands for in brief texts (bytes), of which `whole_text` makes those that `text` returns."""
+        return f"{{{self._head}".encode()
+
+    @property
+    def brief_column(self) -> Batch:
+        """What turns whole columns of payloads into brief texts, up to one that is left to `brief_text`."""
+        return self._brief_engine.decode_column
+
+    def brief_text(self, payload: bytes) -> bytes:
+        """Return the JSON of a payload (bytes) with `MARK` for its schema. Raises as `text` does."""
+        text = self._brief_engine.decode(payload)
+        return MARK + self._json(payload).encode() if text is None else text
+
+    @cached_property
+    def _brief_engine(self) -> Engine:
+        return Engine(_ProgramBuilder().program(self._root, "", operations.CAPITALS | operations.IS_BRIEF))
+
     def _exact_text(self, payload: bytes) -> bytes:
+        text = self._json(payload)
+        return (f"{{{self._head}{text}}}" if self._head else text).encode()
+
+    def _json(self, payload: bytes) -> str:
         source = Decoder(payload)
         text = self._read(source)
         source.finish()
-        return (f"{{{self._head}{text}}}" if self._head else text).encode()
+        return text
+
+
+def whole_text(text: bytes, head: bytes) -> bytes:
+    r"""Return a brief text, which may be the last member of an object, with its head; any other as it is.
+
+    Without a head, no text is brief.
+
+    >>> whole_text(b'{"value":\x01{"id":5}}', b'{"schema":{},"payload":')
+    b'{"value":{"schema":{},"payload":{"id":5}}}'
+    """
+    before, mark, datum = text.rpartition(MARK)
+    return before + head + datum + b"}" if head and mark else text
 
 
 def _text_of(schema: dict[str, Any]) -> str:
@@ -385,12 +421,12 @@ class _ProgramBuilder:
         self._code, self._fields, self._symbols, self._texts = array("i"), array("i"), array("i"), bytearray()
         self._known: dict[str, int] = {}
 
-    def program(self, root: Type, head: str) -> Program:
+    def program(self, root: Type, head: str, flags: int = operations.CAPITALS) -> Program:
         """Return the program of a schema, and of the text that makes each datum a member of an object."""
         number = self._node(root)
         if head:
             number = self._members([head], [number])
-        self._code[number * WIDTH + WIDTH - 1] = operations.CAPITALS
+        self._code[number * WIDTH + WIDTH - 1] = flags
         parts = (self._code, self._fields, self._symbols, bytes(self._texts))
         return Program(number, *parts, (MAX_DEPTH, MAX_COUNT, MAX_LENGTH))
 

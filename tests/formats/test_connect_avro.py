@@ -16,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
+from cdcavro.avro.types import Record
 from cdcavro.engine.arrow_column import pack
 from cdcavro.engine.machine import COMPILED
+from cdcavro.engine.program import MARK
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.exact.numbers import ExactNumber
-from cdcavro.formats.connect_avro import ConnectReader, is_connect
+from cdcavro.formats.connect_avro import ConnectReader, is_connect, whole_text
 from support.columns import column
 from support.columns import read as read_column
 from support.connect_envelopes import ENVELOPE, HEARTBEAT, KEY, ROW, envelope, written
@@ -386,6 +388,10 @@ def compare(reader: ConnectReader, payloads: list[bytes]) -> int:
     assert [one if type(one) is bytes else (type(one), str(one)) for one in some] == told
     packed = pack(column(payloads), reader.text, lambda *_: None, batch=reader.column)
     assert read_column(packed) == [one if type(one) is bytes else None for one in exact]
+    if reader.repeated and isinstance(reader._root, Record):
+        brief = read_column(pack(column(payloads), reader.brief_text, lambda *_: None, batch=reader.brief_column))
+        assert [one and whole_text(one, reader.head) for one in brief] == read_column(packed)
+        assert brief == [one and MARK + one.removeprefix(reader.head)[:-1] for one in read_column(packed)]
     return sum(reader._engine.decode(payload) is not None for payload in payloads)
 
 

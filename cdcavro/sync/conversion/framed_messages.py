@@ -52,6 +52,8 @@ _REPEATED: Final = 4 << 20
 OPENED: Final = (TEXT, "format", "expected", "got")
 # The JSON of a record's key: as it came, or of a framed one what it became.
 KEY: Final = "key text"
+# The head of a batch's texts, in its schema's metadata, if they are brief.
+HEAD: Final = b"head"
 
 
 def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) -> Convert:
@@ -60,7 +62,7 @@ def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) ->
     def converted_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = iter(batches)
         try:
-            opener = Opener(access, formats)
+            opener = Opener(access, formats, is_brief=True)
             yield from convert(part for batch in messages for part in opener.open_in_parts(batch))
         except (JobError, RegistryError) as error:
             yield failure_summary(error)
@@ -80,6 +82,14 @@ class PayloadReader(NamedTuple):
     column: Batch | None
     # How many characters of a schema each text has.
     repeated: int = 0
+    # What makes brief texts, which have no schema.
+    brief: ConnectReader | None = None
+
+    def as_brief(self) -> PayloadReader:
+        """Return what makes brief texts if it can be had."""
+        if self.brief is None:
+            return self
+        return self._replace(decode=self.brief.brief_text, column=self.brief.brief_column)
 
     def texts(self, payloads: pa.Array, faults: dict[int, MessageError], indexes: Sequence[int]) -> pa.Array:
         """Return the texts of payloads, null for one that cannot be read; `faults` gets its error under its index."""
@@ -92,10 +102,13 @@ class PayloadReader(NamedTuple):
 
 
 class Opener:
-    """Opens messages for one task; `access` is the registry, `formats` are those of topics."""
+    """Opens messages for one task; `access` is the registry, `formats` are those of topics.
 
-    def __init__(self, access: RegistrySettings, formats: Formats) -> None:
-        self._access, self._formats = access, formats
+    With `is_brief`, envelopes of one schema become brief texts, whose head is under `HEAD` in the metadata of a batch.
+    """
+
+    def __init__(self, access: RegistrySettings, formats: Formats, *, is_brief: bool = False) -> None:
+        self._access, self._formats, self._is_brief = access, formats, is_brief
         self._sizes = FRAMINGS[access.framing].sizes
         # What framed keys begin with.
         self._key_marks = FRAMED_KEYS if access.framing == HEADERS else FRAMED_KEYS[:1]
@@ -130,14 +143,15 @@ class Opener:
         faults: dict[int, MessageError] = {}
         columns, names = batch.columns, batch.schema.names
         batch = self._with_nulls(batch)
-        texts, formats = self._open_alike(batch, faults) or self._open_one_by_one(batch, faults)
+        texts, formats, head = self._open_alike(batch, faults) or (*self._open_one_by_one(batch, faults), b"")
         opened = texts, self._with_deletes(batch, formats)
         keys = self._open_keys(batch, faults)
         expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)] if faults else None
         got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None
         none = pa.nulls(batch.num_rows, pa.string())
         errors = [none if values is None else pa.array(values, pa.string()) for values in (expected, got)]
-        return pa.RecordBatch.from_arrays([*columns, *opened, *errors, keys], [*names, *OPENED, KEY])
+        made = pa.RecordBatch.from_arrays([*columns, *opened, *errors, keys], [*names, *OPENED, KEY])
+        return made.replace_schema_metadata({HEAD: head}) if head else made
 
     def _with_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch with null for the values of rejects that are read again and have no bytes, if that says delete."""
@@ -212,16 +226,26 @@ class Opener:
             raise reader
         return reader.decode(key[len(self._prefix_of(key)) :])
 
-    def _open_alike(self, batch: pa.RecordBatch, faults: dict[int, MessageError]) -> tuple[pa.Array, pa.Array] | None:
-        """Return the texts and formats of messages of one topic and one schema, as in most batches; None for others."""
+    def _open_alike(
+        self, batch: pa.RecordBatch, faults: dict[int, MessageError]
+    ) -> tuple[pa.Array, pa.Array, bytes] | None:
+        """Return the texts and formats of messages of one topic and one schema, as in most batches; None for others.
+
+        The texts may be brief, and then have a head.
+        """
         raw = batch.column("raw")
         is_whole = pc.less_equal(batch.column("length"), pc.binary_length(raw).cast(pa.int64()))
         alike = self._reader_of_all(raw, batch.column("topic")) if pc.all(is_whole).as_py() else None
         if alike is None:
             return None
         reader, payloads = alike
-        texts = reader.texts(payloads, faults, range(len(raw)))
-        return texts, pc.if_else(raw.is_valid(), pa.scalar(reader.format), pa.scalar(None, pa.string()))
+        head = reader.brief.head if reader.brief is not None and self._may_be_brief(batch) else b""
+        texts = (reader.as_brief() if head else reader).texts(payloads, faults, range(len(raw)))
+        return texts, pc.if_else(raw.is_valid(), pa.scalar(reader.format), pa.scalar(None, pa.string())), head
+
+    def _may_be_brief(self, batch: pa.RecordBatch) -> bool:
+        """Return whether texts may be brief: nobody else wants them, and no message is a reject that is read again."""
+        return self._is_brief and batch.column("clock").null_count == batch.num_rows
 
     def _reader_of_all(
         self, values: pa.Array, topics: pa.Array, *, is_key: bool = False
@@ -317,7 +341,8 @@ def _format_of_connect(writer: Schema) -> str:
 def _connect_reader(writer: Schema, identifier: str, format: str, *, is_key: bool) -> PayloadReader:
     try:
         reader = ConnectReader(writer, is_key=is_key)
-        return PayloadReader(format, reader.text, reader.column, reader.repeated)
+        brief = reader if format == CONNECT and not is_key else None
+        return PayloadReader(format, reader.text, reader.column, reader.repeated, brief)
     except SchemaError as error:
         raise PayloadError("a payload of Kafka Connect's types", f"one of {identifier}: {error}") from error
 

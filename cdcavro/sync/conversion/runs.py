@@ -23,7 +23,7 @@ from cdcavro.exact.jsontext import parse, to_bytes
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import plain_path
 from cdcavro.registry.framing import FRAMED_KEYS
-from cdcavro.sync.conversion.framed_messages import KEY, OPENED, TEXT
+from cdcavro.sync.conversion.framed_messages import HEAD, KEY, OPENED, TEXT
 from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
@@ -82,6 +82,12 @@ class MessageRun:
     batch: pa.RecordBatch
     # The Kafka records of messages that stand without their keys in `messages`, or are empty there.
     records: pa.Array | None = None
+
+    @property
+    def head(self) -> bytes:
+        """What `whole_text` completes what is converted with; empty if that is whole."""
+        head: bytes = (self.batch.schema.metadata or {}).get(HEAD, b"")
+        return head
 
     @property
     def count(self) -> int:
@@ -297,7 +303,7 @@ def _texts(
     `keys` are as in `runs_of`, and `is_told` says that they are of the format whatever they are.
     """
     text = part.column(TEXT if TEXT in part.schema.names else "raw")
-    is_cut = pc.fill_null(pc.greater(part.column("length"), pc.binary_length(text)), fill_value=False)
+    is_cut = pc.fill_null(pc.greater(part.column("length"), pc.binary_length(part.column("raw"))), fill_value=False)
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.
         text = pc.if_else(is_cut, _literal(b""), text)

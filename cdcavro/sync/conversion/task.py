@@ -32,6 +32,7 @@ from cdcavro.errors import (
     shown,
 )
 from cdcavro.files.lines import Line
+from cdcavro.formats.connect_avro import whole_text
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.sync.conversion.evidence import ExactMessage
@@ -281,10 +282,10 @@ class _Task:
         single = {i: error for i, error in self._undecided.items() if i not in self._undecided_updates}
         refused = {i - self._first: error for i, error in single.items() if self._first <= i < stop}
 
-        def left(i: int, message: bytes, place: Arrival | None) -> None:
+        def left(i: int, text: bytes, place: Arrival | None) -> None:
             if self._current.counts["unplaced"] >= self._most_unplaced:
                 return
-            record = run.record(i)
+            message, record = whole_text(text, run.head), run.record(i)
             alike = None if record is None else message
             own = Message(run.raw(i) or b"", run.key(i), place, run.format, self._time_at(place), alike)
             if i in refused:
@@ -292,7 +293,7 @@ class _Task:
                 return
             self._take(placing, i, message if record is None else record, own, run.length(i))
 
-        for rows in placing.take(run.messages_without(refused), left):
+        for rows in placing.take(run.messages_without(refused), left, run.head):
             self._keep(rows)
         self._keep_exact()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +15,13 @@ import pytest
 
 import cdcavro
 from cdcavro import registry
+from cdcavro.change.clock import Clock
 from cdcavro.change.model import Change
+from cdcavro.engine.machine import COMPILED
+from cdcavro.engine.program import MARK
+from cdcavro.formats.connect_avro import ConnectReader, whole_text
 from cdcavro.lake.learning import Learner
+from cdcavro.lake.placing import Placing
 from cdcavro.registry.folder_backend import FolderBackend
 from cdcavro.registry.framing import FRAMINGS, HEADERS, ContentId, Fingerprint, GlobalId, with_header
 from cdcavro.sync.conversion import framed_messages as framed
@@ -23,12 +30,25 @@ from cdcavro.sync.conversion.outcome_rows import FAILURE, REJECT
 from cdcavro.sync.conversion.outcome_rows import ROW as ROW_OUTCOME
 from cdcavro.sync.settings import Formats, RegistrySettings
 from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.wire.formats import get_format
-from support.connect_envelopes import COLUMNS, ENVELOPE, HEARTBEAT, KEY, ROW, envelope, written
+from support.columns import column
+from support.connect_envelopes import (
+    COLUMNS,
+    DECIMAL,
+    ENVELOPE,
+    HEARTBEAT,
+    KEY,
+    MICROSECONDS,
+    ROW,
+    envelope,
+    envelope_of,
+    written,
+)
 from support.faulty_server import Answer, serving
 from support.messages import canal, golden_files
 from support.task_batches import batch_of, converted
-from support.wire import record
+from support.wire import field, record
 
 pytestmark = pytest.mark.timeout(600)
 MESSAGE = canal("INSERT", [{"id": "1", "a": "1"}], id=1)
@@ -371,6 +391,176 @@ def test_another_framing_that_is_told_gives_the_same_rows(
         "apicurio-content-id": ("got content id ", "expected JSON as the key of the Kafka record"),
     }
     assert all(said in reason for said, reason in zip(expected[framing], reasons, strict=True)), reasons
+
+
+class WholeTexts(framed.Opener):
+    """An opener of which no text is brief."""
+
+    def __init__(self, access: RegistrySettings, formats: Formats, *, is_brief: bool) -> None:
+        assert is_brief
+        super().__init__(access, formats)
+
+
+VARIABLE = record(field("scale", "int"), field("value", "bytes"), name="io.debezium.data.VariableScaleDecimal") | {
+    "connect.name": "io.debezium.data.VariableScaleDecimal"
+}
+# The types of columns, and values of each.
+KINDS: dict[str, tuple[Any, list[Any]]] = {
+    "number": ("long", [0, -1, 2**63 - 1, -(2**63)]),
+    "real": ("double", [0.1, -0.0, 1e300, 5.0, float("nan"), float("-inf")]),
+    "single": ("float", [0.5, 1e-30, 3.4028235e38]),
+    "yes": ("boolean", [True, False]),
+    "text": ("string", ["", "naïve 𝄞", 'a"\\\x01\n\x1f/', "\x01", "__debezium_unavailable_value"]),
+    "raw": ("bytes", [b"", b"\x00\x01", b"{}"]),
+    "price": (DECIMAL, [b"\x00\xc8", b"\xff", b""]),
+    "loose": (VARIABLE, [{"scale": 3, "value": b"\x07"}, {"scale": -1, "value": b"\xff\x01"}]),
+    "day": ({"type": "int", "connect.name": "io.debezium.time.Date", "connect.version": 1}, [0, 19_000, -1]),
+    "at": (MICROSECONDS, [0, 1_700_000_000_123_456, -1]),
+    "list": ({"type": "array", "items": ["null", "double"]}, [[], [0.5, None], [1.0] * 400]),
+    "map": ({"type": "map", "values": "long"}, [{}, {"a": 1, "\x01": 2}]),
+}
+
+
+def any_stream(random: Random, access: RegistrySettings) -> list[tuple[bytes | None, bytes | None]]:
+    """Return records of one table, whose schemas change in between, and of which some are damaged or have no value."""
+    records: list[tuple[bytes | None, bytes | None]] = []
+    for _ in range(random.choice([1, 2])):
+        names = random.sample([*KINDS], random.randrange(1, len(KINDS)))
+        columns = [{"name": name, "type": ["null", copy.deepcopy(KINDS[name][0])], "default": None} for name in names]
+        declared = envelope_of(field("id", "int"), *columns)
+        with access.connect() as schemas:
+            id = schemas.publish(json.dumps(declared), f"stream-{random.random()}").id
+        for _ in range(random.randrange(40)):
+            key = random.randrange(5)
+            row, old = (
+                {"id": key, **{name: random.choice([None, *KINDS[name][1]]) for name in names}} for _ in range(2)
+            )
+            op = random.choice("cuuudr")
+            images = (None, row) if op == "d" else (row, old if op == "u" else None)
+            payload = written(declared, envelope(op, *images, pos=400 + 10 * len(records)))
+            framed_key = registry.frame(written(KEY, {"id": key if random.random() < 0.95 else 9}), 6)
+            value = registry.frame(damaged(random, payload) if random.random() < 0.1 else payload, id)
+            has_key, has_value = random.random() < 0.95, random.random() < 0.95
+            records.append((framed_key if has_key else None, value if has_value else None))
+    return records
+
+
+def damaged(random: Random, payload: bytes) -> bytes:
+    """Return a payload that is cut, has more, or has another byte or two bytes in the other order."""
+    at = random.randrange(len(payload))
+    byte = random.choice([b"\0", b"\1", b"\2", b"\x7f", b"\x80", b"\xff"])
+    swapped = payload[:at] + payload[at : at + 2][::-1] + payload[at + 2 :]
+    return random.choice([payload[:at], payload + byte, payload[:at] + byte + payload[at + 1 :], swapped])
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+def test_brief_texts_become_what_whole_ones_become(access, monkeypatch: pytest.MonkeyPatch, seed: int):
+    """Rows, rejects, questions and counts, byte for byte, of values of all types, damaged ones, and several schemas."""
+    random = Random(seed)
+    records = any_stream(random, access)
+    size, given = random.choice([7, 1000]), random.choice(["mixed", "debezium"])
+    made = []
+    for opener in (framed.Opener, WholeTexts):
+        monkeypatch.setattr(framed, "Opener", opener)
+        tables, outcome = Tables(), []
+        for is_all in (False, True, True):
+            own = Knowledge(tables, [], Formats(given), None, framed=access, is_all=is_all)
+            batches = [batch_of(records[i : i + size], first=i) for i in range(0, len(records), size)]
+            rows, summary = converted(own, *batches)
+            outcome.append((rows, summary))
+            Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+        made.append(outcome)
+    assert made[0] == made[1]
+
+
+def brief_records(access: RegistrySettings, count: int) -> tuple[Knowledge, pa.RecordBatch]:
+    """Return what a task knows of updates of one table, and the batch of them."""
+    payloads = [written(ENVELOPE, envelope("u", ROW | {"note": f"{i}"}, ROW, pos=400 + i)) for i in range(count)]
+    records = [(FRAMED_KEY, registry.frame(payload, 5)) for payload in payloads]
+    first = Knowledge(Tables(), [], Formats(), None, framed=access)
+    rows, _ = converted(first, batch_of(records))
+    Learner(first.tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
+    return replace(first, is_all=True), batch_of(records)
+
+
+def test_the_byte_that_marks_a_head_is_none_elsewhere(access: RegistrySettings):
+    """Neither in a text that is not opened, nor in the key beside a brief one; both are rejects as they came."""
+    text = MESSAGE[:-1] + MARK
+    (row,) = [row for row in of_texts([MESSAGE, text]) if row["what"] == REJECT]
+    assert row["raw"] == text
+    for key in (b'{"id":"\x01"}', b'{"\x01":7}', b"\x01", b'\x01{"id":7}'):
+        rows, counts = outcomes_of_records(
+            [RECORDS[0], (key, RECORDS[1][1])], Knowledge(Tables(), [], Formats(), None, framed=access)
+        )
+        assert counts == {"read": 2, "written": 1, "rejected": 1}
+        (reject,) = [row for row in rows if row["what"] == REJECT]
+        assert (reject["raw"], reject["record_key"]) == (RECORDS[1][1], key)
+        assert "schema" not in reject["reason"]
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
+def test_the_engine_types_brief_texts(access: RegistrySettings, monkeypatch: pytest.MonkeyPatch):
+    """All but the first, from which their pattern is learned; without the head, it types none."""
+    own, batch = brief_records(access, 200)
+    left: list[bytes] = []
+    changes = Placing.changes
+    monkeypatch.setattr(Placing, "changes", lambda self, message: left.append(message) or changes(self, message))
+    assert converted(own, batch)[1]["counts"]["written"] == 200
+    assert len(left) == 1
+    assert b'"value":{"schema":{"type":"struct",' in left[0]
+    opened = framed.Opener(access, Formats(), is_brief=True).open(batch)
+    (text, *_) = opened.column(framed.TEXT).to_pylist()
+    whole = framed.Opener(access, Formats()).open(batch)
+    assert text.startswith(MARK + b'{"before":')
+    assert whole_text(text, opened.schema.metadata[framed.HEAD]) == whole.column(framed.TEXT)[0].as_py()
+    again = batch.set_column(batch.schema.names.index("clock"), "clock", pa.array(["null"] * 200))
+    assert framed.Opener(access, Formats(), is_brief=True).open(again).schema.metadata is None
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"",
+        (b'"optional"', b'"0ptional"'),
+        (b'"payload":', b'"payload"'),
+        b'{"schema":[[[,"payload":',
+        b'{"schema":{"a":"\xff"},"payload":',
+        b'{"schema":null,"payload":',
+        b'{"schema":{},"payload":',
+        b'{"schema":{"a":1,"a":1},"payload":',
+        b'{"schema":{} ,"b":1,"payload":',
+        b'{"schema":,"payload":',
+        b'{"schema":',
+    ],
+)
+def test_messages_with_a_head_that_is_another_or_none_are_left(other: Any):
+    """No rows are made of a schema that they were not learned from."""
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(ENVELOPE)))
+    head = reader.head.replace(*other, 1) if isinstance(other, tuple) else other
+    assert head != reader.head
+    payloads = [written(ENVELOPE, envelope("c", ROW, pos=400 + i)) for i in range(3)]
+    for clock in (None, Clock()):
+        typer = MessageTyper("debezium", Tables(), clock=clock)
+        for payload in payloads:
+            typer.add(reader.text(payload))
+        texts = column([reader.brief_text(payload) for payload in payloads])
+        assert typer.take_column(texts, None, 0, 1 << 20, reader.head) == (3, False)
+        assert typer.take_column(texts, None, 0, 1 << 20, head) == (0, False)
+        assert typer.take_column(texts, None, 0, 1 << 20) == (0, False)
+        assert typer.take_column(texts, None, 0, 1 << 20, reader.head) == (3, False)
+        assert len(typer.pop_rows()[1][0]) == 4 * 6
+
+
+def test_a_value_whose_text_is_shorter_is_not_taken_for_cut(access: RegistrySettings):
+    """A thousand numbers of eight bytes each take four bytes each as text."""
+    declared = envelope_of(field("id", "int"), field("vector", {"type": "array", "items": "double"}))
+    with access.connect() as schemas:
+        id = schemas.publish(json.dumps(declared), "vectors-value").id
+    row = {"id": 7, "vector": [0.5] * 1000}
+    records = [(key, registry.frame(written(declared, envelope("c", row)), id)) for key in (FRAMED_KEY, None)]
+    _, counts = outcomes_of_records(records, Knowledge(Tables(), [], Formats(), None, framed=access))
+    assert counts == {"read": 2, "written": 2}
 
 
 def test_texts_that_repeat_a_long_schema_are_few_at_a_time(access: RegistrySettings, monkeypatch: pytest.MonkeyPatch):
