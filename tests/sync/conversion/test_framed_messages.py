@@ -486,7 +486,8 @@ def brief_records(access: RegistrySettings, count: int) -> tuple[Knowledge, pa.R
 def test_the_byte_that_marks_a_head_is_none_elsewhere(access: RegistrySettings):
     """Neither in a text that is not opened, nor in the key beside a brief one; both are rejects as they came."""
     text = MESSAGE[:-1] + MARK
-    (row,) = [row for row in of_texts([MESSAGE, text]) if row["what"] == REJECT]
+    own = replace(knowledge_of_texts([MESSAGE]), formats=Formats("canal"), is_all=True)
+    (row,) = [row for row in converted(own, batch_of([(None, MESSAGE), (None, text)]))[0] if row["what"] == REJECT]
     assert row["raw"] == text
     for key in (b'{"id":"\x01"}', b'{"\x01":7}', b"\x01", b'\x01{"id":7}'):
         rows, counts = outcomes_of_records(
