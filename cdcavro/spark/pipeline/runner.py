@@ -138,6 +138,7 @@ class Pipeline(pipeline.Pipeline):
         classic(spark, "a pipeline")
         with self.redaction.errors(), self.held():
             self._check_shards()
+            self.check_source_kind()
             sink = self._connect(spark)
             self._check_shared(spark)
             check_places(self.places, spark, self.source)
@@ -194,6 +195,7 @@ class Pipeline(pipeline.Pipeline):
             self._watched(spark) as topics,
         ):
             self._check_shards()
+            self.check_source_kind()
             sink = self._connect(spark)
             check_places(self.places, spark, self.source)
             job = job_of(folder, sink.identity(spark))
