@@ -68,19 +68,19 @@ class Evidence:
     Fields:
 
     * `is_ahead` (bool), whether it learned more than new tables, so that its rows are to be confirmed
+    * `is_void` (bool), whether it was given up, so that nothing more need be kept
     * `names` (list of str), the names of its tables by number, as rows have them
     """
 
     def __init__(self) -> None:
-        self.is_ahead = False
+        self.is_ahead = self.is_void = False
         self.names: list[str] = []
         self._placed: dict[Journal, _Placed] = {}
         self._size = 0
-        self._is_void = False
 
     def void(self) -> None:
         """Give up: there is something of which no evidence is kept."""
-        self._is_void = True
+        self.is_void = True
         self._placed.clear()
 
     def keep(
@@ -90,7 +90,7 @@ class Evidence:
 
         `latest` is the greatest first number of a message so far.
         """
-        for placing, one in () if self._is_void else messages:
+        for placing, one in () if self.is_void else messages:
             self._placed.setdefault(placing.journal, _Placed(one.format)).messages.append(one)
             self._size += _BESIDE + len(one.message) + len(one.alike or b"")
         if self._size > _MOST:
@@ -104,7 +104,7 @@ class Evidence:
 
         `names` are those of its tables by number.
         """
-        return not self._is_void and all(
+        return not self.is_void and all(
             self._is_same(journal, placed, new_placing, names) for journal, placed in self._placed.items()
         )
 

@@ -75,8 +75,10 @@ if TYPE_CHECKING:
 # How many messages are converted before what they say is learned, at first and at most.
 _FIRST: Final = 256
 _MOST: Final = 1 << 20
-# How many messages are left without a place at most before what they say is learned: each is tried the exact way.
+# How many messages are left without a place at most before what they say is learned: each is tried the exact way. So often
+# at most, since the messages before them are converted again each time.
 _UNPLACED: Final = 64
+_CUTS: Final = 8
 # How many kinds of messages are placed in their own way at a time.
 _PLACINGS: Final = 64
 _PLACE: Final = ("topic", "partition", "offset", "file", "line")
@@ -199,20 +201,24 @@ class _Task:
         their lane before them, and must not move it.
         """
         self._forget_undecided()
-        self._most_unplaced, was_ahead = sys.maxsize if self._evidence is None else _UNPLACED, self._questions.is_ahead
+        was_ahead, cuts = self._questions.is_ahead, 0 if self._evidence is None else _CUTS
         while True:
+            self._most_unplaced = _UNPLACED if cuts else sys.maxsize
             clock, lines, times = self._clock.copy(), dict(self._lines), self._times.copy()
             halves = self._halves.copy()
             known = len(self._undecided)
             convert()
             is_cut = self._current.counts["unplaced"] >= self._most_unplaced
             is_new = self._questions.learn()
-            if not is_new or self._questions.is_ahead:
-                self._most_unplaced = sys.maxsize
+            cuts = cuts - 1 if cuts and is_new and not self._questions.is_ahead else 0
             if is_new:
                 # What was learned may decide.
                 self._forget_undecided()
-            is_again = is_cut or ((is_new or len(self._undecided) > known) and not self._questions.is_ahead)
+            # Rows behind a DROP of which nothing was known say what is new only now, though they do not count any more.
+            is_behind = is_new and self._current.counts["statements"] > 0
+            is_again = (
+                is_cut or is_behind or ((is_new or len(self._undecided) > known) and not self._questions.is_ahead)
+            )
             if is_new or is_again:
                 # They were made for tables that learn nothing more, and for another clock.
                 self._placings.clear()
@@ -514,7 +520,7 @@ class _Task:
     ) -> None:
         if self._evidence is not None and others:
             self._evidence.void()
-        elif self._evidence is not None:
+        elif self._evidence is not None and not self._evidence.is_void:
             self._current.exact.append((placing, ExactMessage.of(message, own, rows)))
 
     def _keep_statement(self, changes: Sequence[Change], rows: Sequence[TypedRow], count: int) -> None:

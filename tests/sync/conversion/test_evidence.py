@@ -160,6 +160,26 @@ def test_a_task_learns_a_statement_before_it_tries_all_rows_behind_it(tmp_path: 
     assert len(tried) < 200
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize(("count", "behind"), [(64, 200), (100, 500), (256, 1000)])
+def test_rows_behind_a_drop_have_a_place_wherever_pieces_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, behind: int, is_kept: bool
+):
+    """They are of a table of their own, which begins with the first of them, not with that of the next piece."""
+    if not is_kept:
+        monkeypatch.setattr(local_runner, "Evidence", lambda: None)
+    drop = canal("ERASE", [], id=count + 1, table="a", isDdl=True, sql="DROP TABLE a")
+    lane = [*rows("a", *range(1, count + 1)), drop, *rows("a", *range(count + 2, count + 2 + behind))]
+
+    def run(knowledge: Knowledge) -> Outcomes:
+        outcomes = batch.convert(knowledge)
+        return outcomes if is_kept else outcomes._replace(evidence=())
+
+    batch = LocalBatch(lanes_with([lane]), tmp_path)
+    outcomes, _ = rounds.convert(run, TypedRows(SETTINGS.tables()), SETTINGS, is_reduced=False)
+    assert (outcomes.counts["written"], outcomes.counts["rejected"]) == (count + behind, 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_random_streams_come_to_the_same_as_without_evidence(tmp_path: Path, first: int):
