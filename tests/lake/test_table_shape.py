@@ -368,6 +368,7 @@ def test_a_column_that_is_to_partition_an_iceberg_table_is_not_dropped(job: Call
     assert made.rows("d.t", "id", "b") == [(1, None), (2, 9), (3, 8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_readable", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("kind", "partition", "was", "became", "value", "said"),

@@ -646,7 +646,8 @@ def test_a_paused_table_waits_alone_and_is_whole_when_it_goes_on(job):
     assert made.run() == []
 
 
-@pytest.mark.parametrize("sink", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", ["delta", "iceberg"])
 def test_a_table_that_is_reset_has_what_is_read_from_then_on_alone(job, sink: str):
     """Also rows of a full load, which come before all changes; no change that waited or was begun, and no other table."""
     made, state = job(sink, is_changelog=True), job().folder / "state"

@@ -349,6 +349,7 @@ def test_fields_stand_where_a_list_has_them(count, edits):
         assert order.fields() == listed
 
 
+@pytest.mark.slow
 def test_a_field_among_many_is_found_at_once():
     """To go through all of them for each would take hours."""
     fields = list(map(_int_field, range(100_000)))
