@@ -93,8 +93,7 @@ def _show(asked: Asked) -> int:
     for topic, partition, file, _, end in facts.get("read", []):
         lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end + 1}")
     complete = {table.name: table.complete_until for table in read_status(state).tables}
-    for _, *parts in facts.get("names", []):
-        name = ".".join(part for part in parts if part)
+    for name in (one["name"] for one in _tables(facts)):
         until = complete.get(name)
         lines.append(f"table {name}" + ("" if until is None else f", complete until {_shown_time(until)} UTC"))
     for line in asked.of(lines):
@@ -111,11 +110,23 @@ def _remembered(batch: int, facts: Mapping[str, Any]) -> dict[str, Any]:
             {"topic": topic, "partition": partition, "file": file, "position": end if file else end + 1}
             for topic, partition, file, _, end in facts.get("read", [])
         ],
-        "tables": [
-            {"name": ".".join(filter(None, names)), **dict(zip(_OF_A_NAME, names, strict=True))}
-            for _, *names in facts.get("names", [])
-        ],
+        "tables": _tables(facts),
     }
+
+
+def _tables(facts: Mapping[str, Any]) -> list[dict[str, str | None]]:
+    """Return the name of each table that has one, as `sync status` has it, with its parts and its shard."""
+    from cdcavro.sync.outputs.sink_settings import LakeNames  # noqa: PLC0415  the other commands do not need it
+
+    names = LakeNames.of(facts.get("names", []))
+    return [
+        {
+            "name": names.label_of(number),
+            **{part: getattr(one, part) for part in _OF_A_NAME},
+            "shard": names.shards.get(number),
+        }
+        for number, one in names.names.items()
+    ]
 
 
 def _status(asked: Asked) -> int:

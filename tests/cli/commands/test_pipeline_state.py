@@ -70,8 +70,31 @@ def test_what_a_pipeline_remembers_is_a_line_of_json(made: LocalJob):
         "batch": 0,
         "counts": {"read": 2, "written": 1, "rejected": 1},
         "lanes": [{"topic": None, "partition": None, "file": f"{made.folder}/in/0000.jsonl", "position": 2}],
-        "tables": [{"name": "d.t", "database": "d", "schema": None, "table": "t"}],
+        "tables": [{"name": "d.t", "database": "d", "schema": None, "table": "t", "shard": None}],
     }
+
+
+def test_shards_of_a_table_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`sync show` names them as `sync status` does, with the time up to which each is complete, also as JSON."""
+    monkeypatch.chdir(tmp_path)
+    route = '[[route]]\nfrom = "d_*.t"\nto = "d.t"\nshards = true\n'
+    Path("sync.toml").write_text(FILE.replace("${STATE}", "state") + route)
+    Path("in").mkdir()
+    rows = [canal("INSERT", [{"id": "1"}], id=i, database=f"d_{i}") for i in (1, 2)]
+    Path("in/0000.jsonl").write_bytes(b"\n".join(rows))
+    assert cdcavro("sync", "--config", "sync.toml", "--once", "--quiet").exit_code == 0
+    shards = ["d_1.t", "d_2.t"]
+    labels = [f"d.t ({shard})" for shard in shards]
+    assert [
+        table["name"] for table in json.loads(cdcavro("sync", "status", "--state", "state", "--json").stdout)["tables"]
+    ] == labels
+    assert cdcavro("sync", "show", "--state", "state").stdout.splitlines()[-2:] == [
+        f"table {label}" for label in labels
+    ]
+    found = json.loads(cdcavro("sync", "show", "--state", "state", "--json").stdout)["tables"]
+    assert [(table["name"], table["database"], table["table"], table["shard"]) for table in found] == [
+        (label, "d", "t", shard) for label, shard in zip(labels, shards, strict=True)
+    ]
 
 
 def test_a_table_that_stopped_is_an_exit_code(made: LocalJob):
