@@ -41,7 +41,7 @@ DROP_TABLE: Final = "drop.table"
 FRONT: Final = ""
 STATEMENTS: Final = (ADD_COLUMN, DROP_COLUMN, RENAME_COLUMN, ALTER_TYPE, TRUNCATE_TABLE, DROP_TABLE)
 # Types whose values a smaller one of them holds exactly or refuses.
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL: Final = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
@@ -109,6 +109,8 @@ def steps_to(
     Of what statements of the kinds `excluded`, some of `STATEMENTS`, make of the columns, no step is taken: the lake
     keeps a column, its name or its type, and does not get a new one. What keeps its name goes on under it, and a column
     that would take this name gets a free one. Names that are made here are those that `spelled` makes of them.
+
+    A column of whole numbers or decimals keeps the wider type that the lake has, from a table that was dropped and made again.
 
     `behavior` is one of Flink CDC's words. With "lenient", columns are added, renamed and widened, and columns that
     the table no longer has stay. With "evolve" these are dropped, and it is an error if a column of another type takes
@@ -184,7 +186,7 @@ def _allowed(
 def _with_type(table: str, found: LakeColumn, column: LakeColumn) -> LakeColumn:
     """Return a column with the type that it has in the lake. Raises `SchemaError` if its values would be rounded."""
     old, new = _DECIMAL.fullmatch(found.type), _DECIMAL.fullmatch(column.type)
-    is_exact = {found.type, column.type} <= _INTEGERS or (old is not None and new is not None and old[2] == new[2])
+    is_exact = {found.type, column.type} <= {*_INTEGERS} or (old is not None and new is not None and old[2] == new[2])
     if found.type != column.type and not is_exact:
         raise SchemaError(
             table,
@@ -192,6 +194,13 @@ def _with_type(table: str, found: LakeColumn, column: LakeColumn) -> LakeColumn:
             f" whose values the lake's {found.type} does not hold exactly",
         )
     return replace(column, type=found.type)
+
+
+def _holds(found: str, type: str) -> bool:
+    """Return whether a lake's type, one of whole numbers or decimals, holds all values of a smaller one as they are."""
+    if {found, type} <= {*_INTEGERS}:
+        return _INTEGERS.index(found) >= _INTEGERS.index(type)
+    return is_wider_decimal(type, found, is_scale_free=False)
 
 
 def _steps(
@@ -223,11 +232,12 @@ def _steps(
             steps.append(Step(ADD, column.name, column, after))
             continue
         if found.type != column.type:
-            if not can_widen(found.type, column.type):
+            if can_widen(found.type, column.type):
+                steps.append(Step(WIDEN, column.name, column))
+            elif not _holds(found.type, column.type):
                 raise SchemaError(
                     table, f"column {shown(column.name)} is {found.type}, which the lake cannot make {column.type}"
                 )
-            steps.append(Step(WIDEN, column.name, column))
         if found.field != column.field:
             steps.append(Step(MARK, column.name, column))
     return steps

@@ -227,6 +227,28 @@ def test_a_type_that_the_lake_cannot_widen_stops_the_table(behavior: str):
 
 
 @pytest.mark.parametrize(
+    ("held", "wanted", "is_held"),
+    [
+        ("bigint", "int", True),
+        ("smallint", "tinyint", True),
+        ("smallint", "int", False),
+        ("decimal(20,2)", "decimal(10,2)", True),
+        ("decimal(10,2)", "decimal(20,2)", False),
+        ("decimal(20,4)", "decimal(10,2)", False),
+        ("string", "int", False),
+        ("double", "float", False),
+    ],
+)
+def test_a_smaller_type_is_kept_in_the_wider_one_of_the_lake(held: str, wanted: str, *, is_held: bool):
+    """As a table has that is made again, whose lake table stays; one that may not hold all values stops the table."""
+    columns = [A, column("b", type=held)], [A, column("b", type=wanted)]
+    if is_held:
+        assert steps(*columns) == []
+    else:
+        assert error_of(steps, *columns) == f"schema t: column 'b' is {held}, which the lake cannot make {wanted}"
+
+
+@pytest.mark.parametrize(
     ("wanted", "excluded", "sentences"),
     [
         ([A, B, column("c")], {ADD_COLUMN}, []),

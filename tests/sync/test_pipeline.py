@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -1116,6 +1117,27 @@ def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
     made.run()
     assert made.rows("d.t", "id") == [(2,), (3,)]
     assert made.rows('d."t~2"', "id") == [(9,)]
+
+
+def test_a_table_that_is_made_again_with_a_smaller_type_keeps_the_wider_one(job):
+    """In the lake, which keeps the changes of the old one."""
+    made = job(is_changelog=True)
+    big = str(1 << 40)
+    old = {"id": "int", "a": "bigint", "n": "decimal(20,2)"}
+    made.send(
+        canal("CREATE", [], id=1, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY, a BIGINT, n DECIMAL(20,2))"),
+        canal("INSERT", [{"id": "1", "a": big, "n": "1.50"}], id=2, mysqlType=old),
+    )
+    made.run()
+    made.send(
+        canal("ERASE", [], id=3, isDdl=True, sql="DROP TABLE t"),
+        canal("CREATE", [], id=4, isDdl=True, sql="CREATE TABLE t (id INT PRIMARY KEY, a INT, n DECIMAL(5,2))"),
+        canal("INSERT", [{"id": "2", "a": "7", "n": "2.50"}], id=5, mysqlType=old | {"a": "int", "n": "decimal(5,2)"}),
+    )
+    made.run()
+    assert made.rows("d.t", "id", "a", "n") == [(2, 7, Decimal("2.50"))]
+    changes = [("c", 1, int(big), Decimal("1.50")), ("c", 2, 7, Decimal("2.50")), ("x", None, None, None)]
+    assert made.rows("d.t", "_cdc_op", "id", "a", "n", suffix="changes") == changes
 
 
 def test_a_folder_that_another_job_uses_is_refused(job):
