@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.exact.jsontext import MAX_DEPTH, escape
+from cdcavro.exact.jsontext import MAX_DEPTH, escape, unescape
 from cdcavro.exact.numbers import MAX_LONG, ExactNumber, plain_text
 
 if TYPE_CHECKING:
@@ -29,6 +29,29 @@ def at(record: Any, *names: str) -> Any:
     for name in names:
         record = record.get(name) if type(record) is dict else None
     return record
+
+
+def at_pointer(value: Any, pointer: str) -> Any:
+    """Return the value that a JSON pointer leads to, `ABSENT` if there is none.
+
+    >>> at_pointer({"a": [{"b/c": 1}]}, "/a/0/b~1c")
+    1
+    """
+    for token in pointer.split("/")[1:]:
+        if type(value) is dict:
+            value = value.get(unescape(token), ABSENT)
+        elif type(value) is list and len(token) < _LONG_DIGITS and token.isdecimal() and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            return ABSENT
+    return value
+
+
+def copy_of(value: Any) -> Any:
+    """Return a copy of a JSON value, its objects and arrays included."""
+    if type(value) is dict:
+        return {name: copy_of(one) if type(one) in _CONTAINERS else one for name, one in value.items()}
+    return [copy_of(item) for item in value] if type(value) is list else value
 
 
 def string_at(record: Any, *names: str) -> str | None:

@@ -440,12 +440,16 @@ _LOCAL_TIMES: Final = {LOCAL: to_local, LOCAL_MICROSECONDS: to_local_microsecond
 _POSITIONS: Final = {"whole number": whole_number, "file offset": file_offset, "trail": trail_place}
 
 
+# What members mean that no change has.
+_BESIDE: Final = ("nothing", "key values")
+
+
 @cache
 def _meant(format: str) -> _Meant:
     envelope, rule = get_format(format).envelope, get_format(format).rule
     operations = [path for path, _ in marked_paths(envelope, "operation")]
     fields = [field_rule(field) for field in envelope.fields]
-    meant = {meaning: path for path, meaning in marked_paths(envelope, "means") if meaning != "nothing"}
+    meant = {meaning: path for path, meaning in marked_paths(envelope, "means") if meaning not in _BESIDE}
     paths = {meaning: member_path(path) for meaning, path in meant.items()}
     rules = {meaning: field_rule(path[-1]) for meaning, path in meant.items()}
     pointers = {meaning: "" if rules[meaning].members else _pointer(path) for meaning, path in paths.items()}

@@ -4,6 +4,10 @@ What a change does not hold of its message is found by comparison: the message t
 from the bare changes is compared with the original, and every difference is kept in `Change.members`,
 which only the same format can use. So a message comes back whole.
 
+A member that spells a value of a row holds for that value only. Where the two have the same text, as a JSON number and
+a string of it, this is seen from the value that stands there now; where they have not, the members keep under `BARE`
+what the format makes of the value itself. A value that somebody has changed is written as the format writes it.
+
 Without an embedded schema, a Debezium message does not state how its values are to be read: `AkY=` is a DECIMAL or a
 BLOB. The connector's schema changes state it, if all messages are read in their order: `SchemaHistory` learns the columns
 of tables from them and applies these to row changes.
@@ -11,6 +15,7 @@ of tables from them and applies these to row changes.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.connect_values import with_unsigned
@@ -26,11 +31,11 @@ from cdcavro.change.modes import (
 from cdcavro.change.operations import check_operation
 from cdcavro.change.rows import check_repeated, group_rows, is_whole, plain_numbers, with_rows
 from cdcavro.engine.machine import differences
-from cdcavro.errors import MessageError, StructureError, shown
+from cdcavro.errors import MessageError, PayloadError, StructureError, shown
 from cdcavro.exact.instants import check_zone
-from cdcavro.exact.jsontext import escape, parse, render
-from cdcavro.exact.jsonvalues import ABSENT, at, same_text
-from cdcavro.exact.numbers import MAX_LONG, decimals, number_text
+from cdcavro.exact.jsontext import escape, parse, parse_fast, render
+from cdcavro.exact.jsonvalues import ABSENT, at, at_pointer, copy_of, same_text
+from cdcavro.exact.numbers import MAX_LONG, decimals, number_text, plain_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import (
     PLACEHOLDER,
@@ -42,6 +47,7 @@ from cdcavro.formats.connect_columns import (
 )
 from cdcavro.formats.connect_messages import has_connect_values
 from cdcavro.wire import extras
+from cdcavro.wire.attributes import field_rule, marked_paths, member_path
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import KAFKA, VALUE, without_value
 
@@ -51,8 +57,13 @@ if TYPE_CHECKING:
 
 
 WHOLE: Final = ""
+# The key among members of an object: JSON pointers of spelled values to what the bare changes have there, as JSON text.
+BARE: Final = "bare"
 EXACT: Final = "exact"
 DECIMAL: Final = "decimal"
+_NUMBERS: Final = frozenset("-0123456789")
+_TEXTLESS: Final = (dict, list, type(None))
+_ROWS: Final = frozenset({"before", "after", "row", "rows", "old"})
 USUAL_PLACEHOLDER: Final = PLACEHOLDER
 
 
@@ -155,7 +166,7 @@ def with_members(changes: list[Change], record: Any, format: str, zone: tzinfo |
     Members that the first change has already are its format's notes on the shape of the message.
     """
     bare = BRIDGES[format].from_changes(changes, zone)
-    members = (changes[0].members or {}) | _members(bare, record)
+    members = (changes[0].members or {}) | _members(bare, record, changes, format)
     return [replace(changes[0], members=members), *changes[1:]] if members else changes
 
 
@@ -163,9 +174,9 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
     """Return the messages of changes as UTF-8 JSON texts; changes for which the format has no message are left out.
 
     Rows that came in one message become one message again if they follow each other here. `members`
-    belong to the first row; those that concern the rows are restored only if no row is missing. A change with other
-    values than its message had needs `members=None`, as they say how the message spelled these. `zone` is
-    the time zone of the source, as in `to_changes`. Raises `UnknownFormatError`; `StructureError` for the
+    belong to the first row; those that concern the rows are restored only if no row is missing, and those that say how
+    the message spelled a value only if the row still has that value. `zone` is the time zone of the source, as in
+    `to_changes`. Raises `UnknownFormatError`; `StructureError` for the
     half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them), and for
     a row with an unknown operation of another format;
     `PayloadError` for `members` that do not fit their change; `TypeError` for a `zone` that is not a time
@@ -201,15 +212,8 @@ def iterate_records(changes: Sequence[Change], format: str, zone: tzinfo | None 
             batch = [target.parse(members[WHOLE])]
             members = {KAFKA: members[KAFKA]} if KAFKA in members else {}
         if members and batch:
-            batch[0] = extras.apply(_copy(batch[0]), members)
+            batch[0] = extras.apply(copy_of(batch[0]), _unedited(members, batch[0], rows, format))
         yield from batch
-
-
-def _copy(value: Any) -> Any:
-    """Return a copy of a JSON value: records share rows, objects and arrays with the changes they are made of."""
-    if type(value) is dict:
-        return {name: _copy(member) for name, member in value.items()}
-    return [_copy(item) for item in value] if type(value) is list else value
 
 
 def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:
@@ -224,11 +228,134 @@ def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> M
     }
 
 
-def _members(bare: list[Any], record: Any) -> dict[str, str]:
+def _members(bare: list[Any], record: Any, changes: Sequence[Change], format: str) -> dict[str, str]:
     if len(bare) != 1:
         return {WHOLE: render(record).decode()}
     found = differences(bare[0], record)
-    return {pointer: "" if value is ABSENT else render(value).decode() for pointer, _, value in found}
+    members = {pointer: "" if value is ABSENT else render(value).decode() for pointer, _, value in found}
+    cells = _cells(format)
+    starts = cells.starts
+    at_cells = [one for one in found if one[0].startswith(starts)]
+    if not at_cells:
+        return members
+    noted = {
+        pointer: _text(value)
+        for pointer, value, sent in at_cells
+        # Most spelled values are numbers, of which the bare message has the digits as a string.
+        if (value != members[pointer] or members[pointer][:1] not in _NUMBERS)
+        and not cells.is_spelling(pointer, sent, value, bare[0], changes)
+    }
+    return members | {BARE: render(noted).decode()} if noted else members
+
+
+def _unedited(members: Mapping[str, str], bare: Any, rows: Sequence[Change], format: str) -> Mapping[str, str]:
+    """Return the members without those that spell a value which `bare`, the message of these rows, has no longer."""
+    cells = _cells(format)
+    starts, last, row, unlike = cells.starts, None, None, []
+    for pointer, text in members.items():
+        if pointer.startswith(starts):
+            above, _, name = pointer.rpartition("/")
+            if above != last:
+                last, row = above, at_pointer(bare, above)
+            if type(row) is not dict or row.get(name) != text or text[:1] not in _NUMBERS:
+                unlike.append(pointer)
+    if BARE not in members and all(cells.is_spelled(pointer, members[pointer], bare, rows) for pointer in unlike):
+        return members
+    kept = {pointer: text for pointer, text in members.items() if pointer != BARE}
+    noted = _notes(members[BARE]) if BARE in members else {}
+    for pointer in {*unlike, *noted} & kept.keys():
+        text = members[pointer]
+        if pointer in noted:
+            is_kept = noted[pointer] == _text(at_pointer(bare, pointer))
+        else:
+            is_kept = cells.is_spelled(pointer, text, bare, rows)
+        if not is_kept:
+            del kept[pointer]
+            if text.startswith("["):
+                kept |= cells.values_of_key(pointer, rows[0])
+    return kept
+
+
+def _notes(text: str) -> dict[str, str]:
+    """Return what members have under `BARE`. Raises `PayloadError` for anything else than an object of texts."""
+    notes = parse_fast(text)
+    if type(notes) is not dict or not all(type(note) is str for note in notes.values()):
+        raise PayloadError("an object of texts", shown(text), pointer=f"/members/{BARE}", format="change")
+    return notes
+
+
+def _text(value: Any) -> str:
+    return "" if value is ABSENT else render(value).decode()
+
+
+class _Cells(NamedTuple):
+    """Where the values of rows stand in the messages of a format, as its wire schema says."""
+
+    # The beginnings of the JSON pointers to them, and to the values of the key.
+    starts: tuple[str, ...]
+    # JSON pointers to the values of the key, which stand beside the row.
+    keys: tuple[str, ...]
+    # JSON pointers that are none of a value, though they begin so.
+    beside: frozenset[str]
+    # What stands behind a column's name in the name of the member that says whether it is stated; empty for none.
+    unstated: str
+
+    def is_spelled(self, pointer: str, text: str, bare: Any, rows: Sequence[Change]) -> bool:
+        """Return whether a text among the members spells the value that the bare message has there."""
+        if pointer in self.keys and self.values_of_key(pointer, rows[0]).get(pointer) == text:
+            return True
+        sent = ABSENT if not text else None if text == "null" else parse_fast(text)
+        return self.is_spelling(pointer, sent, at_pointer(bare, pointer), bare, rows)
+
+    def is_spelling(self, pointer: str, sent: Any, value: Any, bare: Any, rows: Sequence[Change]) -> bool:
+        """Return whether what was sent spells the value that the bare message has there."""
+        if pointer in self.beside and pointer not in self.keys:
+            return True
+        if value is ABSENT and self.unstated and type(sent) is bool and pointer.endswith(self.unstated):
+            column = at_pointer(bare, pointer.removesuffix(self.unstated))
+            return column is ABSENT or column is None if sent else column is not ABSENT
+        if pointer in self.keys and (sent is ABSENT or value is ABSENT):
+            return sent is ABSENT or _is_of_key(sent, rows[0])
+        if sent is None or sent is ABSENT:
+            return value is None or value is ABSENT
+        return value is not ABSENT and same_text(value, sent)
+
+    def values_of_key(self, pointer: str, change: Change) -> dict[str, str]:
+        """Return the member that lists the values of the key as the row has them; none if they are not known."""
+        row, key = change.before if change.after is None else change.after, change.key
+        if pointer not in self.keys or not key or row is None or not all(name in row for name in key):
+            return {}
+        return {pointer: _text([row[name] for name in key])}
+
+
+def _is_of_key(sent: Any, change: Change) -> bool:
+    """Return whether values of a key, in a list or behind the last dot of a text, are those of a row."""
+    row = (change.before if change.after is None else change.after) or {}
+    if type(sent) is not list:
+        texts = [plain_text(value) for value in row.values() if type(value) not in _TEXTLESS]
+        return any(sent == text or str(sent).endswith(f".{text}") for text in texts)
+    if change.key is None:
+        return all(any(same_text(value, cell) for cell in row.values()) for value in sent)
+    return len(sent) == len(change.key) and all(map(same_text, sent, map(row.get, change.key)))
+
+
+@cache
+def _cells(format: str) -> _Cells:
+    target = get_format(format)
+    parts = marked_paths(target.envelope, "part")
+    fields = [(field_rule(path[-1]).members, member_path(path)) for path, part in parts if part in _ROWS]
+    means = marked_paths(target.envelope, "means")
+    keys = tuple(_pointer(member_path(path)) for path, meaning in means if meaning == "key values")
+    return _Cells(
+        starts=(*(f"{_pointer(path[:-1] if rest else path)}/" for rest, path in fields), *keys),
+        keys=keys,
+        beside=frozenset(_pointer((field_rule(field).name,)) for field in target.envelope.fields),
+        unstated=target.rule.unstated,
+    )
+
+
+def _pointer(names: Sequence[str]) -> str:
+    return "".join(f"/{escape(name)}" for name in names)
 
 
 def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, prefix: str = "") -> list[Change]:

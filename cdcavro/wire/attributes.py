@@ -122,13 +122,14 @@ MEANINGS: Final = {
     "transaction else": "transaction_else",
     "position": "position_1",
     "row of position": "position_2",
-    "nothing": "unused",
+    **dict.fromkeys(("key values", "nothing"), "unused"),
 }
 """The part of a typed row that each meaning has; none belongs to what all messages of a kind share.
 
 `row`, `old` and `transaction else` are as among the parts; of a statement there is no row. `whole row` is the row after
 a change, and of a delete the row before it; `before` beside it has what is stated of the row before an update. `key` are
-the names of its columns, or what says of each column whether it belongs to it. `row of position` is the number of a row
+the names of its columns, or what says of each column whether it belongs to it. `key values` are the
+values of these columns again, in a list or at the end of a text. `row of position` is the number of a row
 among those that share a position; the last of them has none. `full name` has the names of database, schema and table
 with dots between them; of two names the first is the database.
 """

@@ -153,7 +153,9 @@ def _split_pointer(pointer: str, places: Mapping[str, SchemaMember]) -> tuple[Se
     place = places.get(pointer)
     if place is not None:
         return place.parents, place.name
-    *parents, name = [unescape(token) for token in pointer[1:].split("/")]
+    *parents, name = pointer[1:].split("/")
+    if "~" in pointer:
+        return [unescape(token) for token in parents], unescape(name)
     return parents, name
 
 
@@ -166,7 +168,8 @@ def _check_pointer(pointer: str, extras: Mapping[str, str]) -> None:
         raise PayloadError("~0 and ~1 only in a JSON pointer in extras", shown(pointer))
     end = pointer.rfind("/") if len(extras) > 1 else 0
     while end > 0:
-        _check_disjoint(pointer, (pointer[:end],), extras)
+        if pointer[:end] in extras:
+            _check_disjoint(pointer, (pointer[:end],), extras)
         end = pointer.rfind("/", 0, end)
 
 

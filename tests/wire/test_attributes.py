@@ -314,6 +314,7 @@ def test_error_is_a_schema_error():
         ("row", "row"),
         ("event time", "event_time"),
         ("nothing", "unused"),
+        ("key values", "unused"),
         ("table", ""),
         ("full name", ""),
         ("whole row", "after"),
