@@ -81,6 +81,36 @@ def check_max_rejects(_ctx: click.Context, _param: click.Parameter, value: str |
     return value
 
 
+def check_zone(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return the name of a time zone as it is. Raises `click.BadParameter` for one that there is not."""
+    parse_zone(ctx, param, value)
+    return value
+
+
+def check_metrics(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Return the address at which metrics are served as it is. Raises `click.BadParameter` for one that is none."""
+    if value is not None:
+        from cdcavro.sync.metrics import MetricsConfig  # noqa: PLC0415  only pipelines need it
+
+        try:
+            MetricsConfig(listen=value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
+def check_registry(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
+    """Return the address of a registry as it is. Raises `click.BadParameter` for one that is none."""
+    if value is not None:
+        from cdcavro.sync.sections import RegistryConfig  # noqa: PLC0415  only pipelines need it
+
+        try:
+            RegistryConfig(url=value).settings("--registry", "registry")
+        except FileError as error:
+            raise click.BadParameter(error.got) from error
+    return value
+
+
 def check_files(inputs: Inputs, *outputs: str | None) -> None:
     """Check that no output is an input, lies in a folder of inputs, or is another output. Raises `click.UsageError`."""
     files = [os.path.realpath(file) for file in outputs if file not in (None, STANDARD)]

@@ -211,11 +211,7 @@ class Pipeline:
 
     def check_source_kind(self) -> None:
         """Raise `FileError` for the state of a pipeline that reads files where topics are read, and the other way round."""
-        kinds = ("topics", "files")
-        has_files, is_files = reads_files(self.folder / CHECKPOINT), isinstance(self.source, Files)
-        if has_files not in (None, is_files):
-            expected = f"the state of a pipeline that reads {kinds[is_files]}"
-            raise FileError(self.state, expected, f"that of one that reads {kinds[not is_files]}")
+        check_source_kind(self.folder, self.source, self.state)
 
     @contextmanager
     def publisher(self) -> Iterator[Publisher | None]:
@@ -228,6 +224,15 @@ class Pipeline:
             yield publisher
         finally:
             publisher.close()
+
+
+def check_source_kind(folder: Path, source: Kafka | Files, called: str) -> None:
+    """Raise `FileError` if a state, which is `called` so, is of a pipeline whose source is of another kind."""
+    kinds = ("topics", "files")
+    has_files, is_files = reads_files(folder / CHECKPOINT), isinstance(source, Files)
+    if has_files not in (None, is_files):
+        expected = f"the state of a pipeline that reads {kinds[is_files]}"
+        raise FileError(called, expected, f"that of one that reads {kinds[not is_files]}")
 
 
 @contextmanager
@@ -382,13 +387,21 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
         known = frozenset(TableName(*name) for name in unmarked)
     except TypeError as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
-    if _UNMARKED not in stated and other == sink and not is_checked:
+    is_same = _resolved(other) == _resolved(sink)
+    if _UNMARKED not in stated and is_same and not is_checked:
         replace_file(path, json.dumps({**stated, _UNMARKED: unmarked}))
-    if other != sink:
-        is_same_lake = other.partition(WITH_FORM)[0] == sink.partition(WITH_FORM)[0]
+    if not is_same:
+        is_same_lake = _resolved(other).partition(WITH_FORM)[0] == _resolved(sink).partition(WITH_FORM)[0]
         hint = ": a form cannot change: leave it, or begin with another state and lake" if is_same_lake else ""
         raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}{hint}")
     return Job(job, known)
+
+
+def _resolved(sink: str) -> str:
+    """Return what names a sink with the folder in it, if there is one, as it is without `..` and links."""
+    kind, slash, folder = sink.partition(" /")
+    folder, form, named = folder.partition(WITH_FORM)
+    return f"{kind} {Path(slash.strip() + folder).resolve()}{form}{named}" if slash else sink
 
 
 def _stated_job(path: Path) -> tuple[str, str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, kept_tables, paused_tables
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, check_source_kind
 from cdcavro.sync.reading.broker_answers import check_brokers
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.stored_state import LOCK, state_folder
@@ -103,9 +103,11 @@ def read_status(state: str | Path, source: Kafka | Files | None = None, places: 
     """Return the status of the pipeline whose state is in a folder or an object store.
 
     With `source` and `places` of the pipeline, Kafka is asked how much there is. Raises `FileError` for a folder that is
-    no state.
+    no state, and for that of a pipeline whose source is of another kind.
     """
     with state_folder(str(state)) as folder:
+        if source is not None:
+            check_source_kind(folder, source, str(state))
         status = _read_patiently(folder)
     if isinstance(source, Kafka) and places is not None:
         _ask(status, source, places)

@@ -19,7 +19,11 @@ from cdcavro.cli.options import (
     LOCAL,
     check_local,
     check_max_rejects,
+    check_metrics,
+    check_registry,
     check_runner,
+    check_zone,
+    format_name,
     init_option,
     local_option,
     stated_settings,
@@ -28,6 +32,7 @@ from cdcavro.cli.options import (
 from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError, SetupError, number_of, plain
 from cdcavro.files.streams import check_folder, local_folder
+from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +57,12 @@ _BEAT: Final = 0.5
 @click.option("--files", metavar="PATH", help="Read JSON lines from this file, folder or pattern of paths.")
 @click.option("--kafka", metavar="SERVERS", help="Read from Kafka at these servers, host:port,...")
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; can be repeated.")
-@click.option("--format", metavar="mixed|NAME", help="The format. Default: mixed, which detects that of every message.")
+@click.option(
+    "--format",
+    metavar="mixed|NAME",
+    callback=format_name(MIXED),
+    help="The format. Default: mixed, which detects that of every message.",
+)
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")
 @click.option("--iceberg", metavar="NAME", help="Write Iceberg tables in the catalog of this name instead.")
 @click.option(
@@ -63,8 +73,18 @@ _BEAT: Final = 0.5
 @click.option("--avro", metavar="DIR", help="Write Avro files of the changes of each table to this folder instead.")
 @click.option("--changelog", is_flag=True, help="Write every change to a second table, too.")
 @click.option("--adopt", is_flag=True, help="Take over lake tables of another pipeline, which no longer runs.")
-@click.option("--registry", metavar="URL", help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.")
-@click.option("--zone", metavar="ZONE", help="The time zone of times without one, e.g. Asia/Shanghai.")
+@click.option(
+    "--registry",
+    metavar="URL",
+    callback=check_registry,
+    help="Publish the schemas of tables here, https://HOST/PATH or file:FOLDER.",
+)
+@click.option(
+    "--zone",
+    metavar="ZONE",
+    callback=check_zone,
+    help="The time zone of times without one, e.g. Asia/Shanghai.",
+)
 @click.option(
     "--state",
     metavar="DIR",
@@ -79,6 +99,7 @@ _BEAT: Final = 0.5
 @click.option(
     "--metrics",
     metavar="HOST:PORT",
+    callback=check_metrics,
     help="Serve /metrics and /healthz at this address during the run, e.g. 127.0.0.1:9400.",
 )
 @click.option(

@@ -62,6 +62,17 @@ def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
     assert found["tables"] == [table | {"complete_until": None, "late": 0, "has_kept_rows": False}]
 
 
+def test_the_status_of_a_pipeline_that_reads_from_elsewhere_is_refused(made: LocalJob):
+    """The configuration is of another pipeline, whose lag would be given as that of this one."""
+    text = '[source]\nkafka = "127.0.0.1:1"\ntopics = ["shop"]\n[lake]\ndelta = "lake"\n'
+    (made.folder / "topics.toml").write_text(f'state = "state"\n{text}')
+    done = cdcavro("sync", "status", "--config", "topics.toml")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "Error: state: expected the state of a pipeline that reads topics, got that of one that reads files\n",
+    )
+
+
 def test_what_a_pipeline_remembers_is_a_line_of_json(made: LocalJob):
     """With the members that the page lists; names and files as they are."""
     done = cdcavro("sync", "show", "--state", "state", "--json")

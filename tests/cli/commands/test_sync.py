@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.request import urlopen
 
+import click
 import pytest
 
 from cdcavro.cli.commands.sync import _config
@@ -419,3 +420,22 @@ def test_a_configuration_that_exists_is_not_replaced(tmp_path: Path):
         done = sync("--init", "new.toml", *flags, cwd=tmp_path)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "new.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--zone", "Asia/Shangai", "no time zone is called 'Asia/Shangai'"),
+        ("--zone", "", "no time zone is called ''"),
+        ("--format", "canel", "unknown format 'canel'"),
+        ("--metrics", "9400", "metrics are served at host:port"),
+        ("--metrics", "127.0.0.1:http", "metrics are served at host:port"),
+        ("--registry", "registry:8081", "expected an address such as https://HOST/PATH"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named(option: str, value: str, said: str):
+    """With or without a configuration, which is not to blame."""
+    with pytest.raises(click.BadParameter, match=re.escape(said)) as refused:
+        sync_command.make_context("sync", ["--config", __file__, option, value])
+    assert refused.value.format_message().startswith(f"Invalid value for '{option}': ")
+    assert "configuration" not in refused.value.message

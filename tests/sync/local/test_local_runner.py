@@ -27,6 +27,7 @@ from deltalake import DeltaTable
 import cdcavro
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.account import read_account
+from cdcavro.lake.lakes import DeltaLake
 from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.sync.batches import BatchReport, Lag
 from cdcavro.sync.conversion.rounds import Outcomes, convert
@@ -520,6 +521,22 @@ def test_a_state_of_files_is_refused_where_topics_are_read_and_the_other_way(job
     (checkpoint / "offsets" / "0").write_text('v1\n{}\n{"shop":{"0":7}}\n-')
     with pytest.raises(FileError, match="that reads files, got that of one that reads topics"):
         made.run()
+
+
+def test_a_lake_is_the_same_by_any_path_to_its_folder(job):
+    """A state is bound to the folder, not to how its path is written."""
+    made = job()
+    made.send(row(1, es=1000))
+    made.run()
+    (made.folder / "link").symlink_to(made.folder)
+    for path in ("state/../lake", "link/lake"):
+        same = made.pipeline()
+        made.send(row(made.files + 1, es=2000))
+        replace(same, sink=replace(same.sink, sink=DeltaLake(f"{made.folder}/{path}"))).run(once=True)
+    assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
+    other = replace(same, sink=replace(same.sink, sink=DeltaLake(f"{made.folder}/lake/../other")))
+    with pytest.raises(FileError, match=r"the state of a pipeline into Delta Lake at \S+/other, got that of one into"):
+        other.run(once=True)
 
 
 def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
