@@ -207,11 +207,16 @@ def _table(record: dict[str, Any], source: Source) -> tuple[Source, tuple[Column
         return source, None
     types, codes = types or {}, codes or {}
     last: _KnownTable | None = _LAST.get(source)
-    if last is not None and same(types, last.types) and same(codes, last.codes) and [*codes] == [*last.codes]:
+    if last is not None and same(types, last.types) and same(codes, last.codes) and _are_in_order(types, codes, last):
         return last.source, last.columns
     columns = _columns(types, codes)
     _LAST.put(source, _KnownTable(source, columns, dict(types), dict(codes)), weight_of(columns))
     return source, columns
+
+
+def _are_in_order(types: dict[str, Any], codes: dict[str, Any], last: _KnownTable) -> bool:
+    """Return whether columns are in the order of the last ones: that of their codes, and of types without a code."""
+    return [*codes] == [*last.codes] and ([*types] == [*last.types] or types.keys() <= codes.keys())
 
 
 def _columns(types: dict[str, Any], codes: dict[str, Any]) -> tuple[Column, ...]:

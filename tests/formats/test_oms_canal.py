@@ -159,3 +159,14 @@ def test_scalar_of_another_type_is_converted_and_kept():
 def test_structure_is_not_bent(sent, sentence):
     """What is not shaped like a Canal message is refused with its place."""
     assert error_of(cdcavro.encode, sent, "oms_canal") == sentence
+
+
+@pytest.mark.parametrize("format", ["canal", "oms_canal"])
+@pytest.mark.parametrize(("codes", "wanted"), [((), "bid"), ("id", "idb"), ("dib", "dib"), ("bid", "bid")])
+def test_the_order_of_columns_is_that_of_their_own_message(format: str, codes: tuple[str, ...] | str, wanted: str):
+    """Whatever came before with the same columns in another order, as behind an ALTER TABLE ... FIRST."""
+    for types in ("idb", "bid", "dbi", "bid"):
+        stated = {"mysqlType": dict.fromkeys(types, "int"), "sqlType": dict.fromkeys(codes, 4)}
+        message = {"type": "INSERT", "database": "d", "table": "t", "data": [dict.fromkeys(types, "1")], **stated}
+        (found,) = cdcavro.to_changes(json.dumps(message), format)
+    assert "".join(column.name for column in found.columns) == wanted
