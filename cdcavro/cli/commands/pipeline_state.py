@@ -92,10 +92,12 @@ def _show(asked: Asked) -> int:
     lines = [f"batch {batches[-1]}", ", ".join(f"{name} {count:,}" for name, count in facts.get("totals", {}).items())]
     for topic, partition, file, _, end in facts.get("read", []):
         lines.append(f"{file} to line {end}" if file else f"{topic} partition {partition} to offset {end + 1}")
-    complete = {table.name: table.complete_until for table in read_status(state).tables}
+    status = read_status(state)
+    complete = {table.name: table.complete_until for table in status.tables}
     for name in (one["name"] for one in _tables(facts)):
         until = complete.get(name)
         lines.append(f"table {name}" + ("" if until is None else f", complete until {_shown_time(until)} UTC"))
+    lines += _stopped(status)
     for line in asked.of(lines):
         click.echo(line and plain(line))
     return 0
@@ -176,7 +178,11 @@ def _lines(status: Status) -> list[str]:
         ]
     left = max(0, len(status.tables) - _MOST) + max(0, len(status.lanes) - _MOST)
     lines += [f"... and {left:,} more tables and lanes, which --json has"] if left else []
-    return lines + [f"{plain(one.name)} has stopped: {plain(one.stopped or '')}" for one in status.stopped]
+    return [*lines, *_stopped(status)]
+
+
+def _stopped(status: Status) -> list[str]:
+    return [f"{plain(one.name)} has stopped: {plain(one.stopped or '')}" for one in status.stopped]
 
 
 def _position(lane: LaneStatus) -> str:

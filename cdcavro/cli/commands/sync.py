@@ -35,7 +35,7 @@ from cdcavro.files.streams import check_folder, local_folder
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from cdcavro.sync.config import Config
     from cdcavro.sync.pipeline import Pipeline
@@ -206,18 +206,18 @@ def _run(config: Config, runner: Callable[..., Pipeline | None], progress: Batch
     if pipeline is None:
         return 0
     if pipeline.waiting:
-        _say_why(config, progress)
+        _say_why(config, progress.waiting)
         rows = f"rows of {number_of(pipeline.waiting, 'table')} are pending in {config.state}"
         say(config.redaction.of(f"{rows}, and will be retried with the next batch or run"))
     return REJECTED if pipeline.waiting or progress.is_all_rejected else 0
 
 
-def _say_why(config: Config, progress: BatchLines) -> None:
-    """Say why rows wait of which no batch of this run said anything: none was run, or none with their table."""
+def _say_why(config: Config, told: Collection[str] = ()) -> None:
+    """Say why rows have waited since an earlier run, but of tables of which that is told."""
     from cdcavro.sync.status import read_status  # noqa: PLC0415  only pipelines need it
 
     for table in read_status(config.state).stopped:
-        if table.name not in progress.waiting and not table.is_paused:
+        if table.name not in told and not table.is_paused:
             said = f"the rows of {plain(table.name)} have waited since an earlier run: {plain(table.stopped or '')}"
             say(config.redaction.of(said))
 
@@ -368,6 +368,9 @@ def _say_checked(config: Config, pipeline: Pipeline) -> None:
     parts = [pipeline.source.name, pipeline.sink.name, *(["the registry"] if has_registry else [])]
     reached = f"{', '.join(parts[:-1])} and {parts[-1]} can be reached"
     click.echo(config.redaction.of(f"{reached}, and {config.state} is free"))
+    # A new pipeline has no state.
+    with suppress(FileError):
+        _say_why(config)
 
 
 def _check_page(page: str | None) -> None:

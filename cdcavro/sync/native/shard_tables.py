@@ -50,7 +50,10 @@ _COLUMNS: Final = "columns"
 _POINT: Final = "point"
 _NAMES: Final = f"{_FAMILY}names"
 # How a person lets rows go on that wait.
-_OUT: Final = ": let all shards follow the same statements, or begin anew and leave this one out of the route"
+_OUT: Final = (
+    ": let all shards follow the same statements; or begin anew, with a CREATE TABLE before the first statement of each"
+    " shard, or without this one in the route"
+)
 
 _NUMBERED: Final = re.compile(rf"{re.escape(_OF_SHARDS)}([0-9]+)\.(.+)", re.DOTALL)
 _ABOUT_CHANGES: Final = frozenset(column.name for column in CHANGE_COLUMNS.values())

@@ -73,6 +73,26 @@ def test_the_status_of_a_pipeline_that_reads_from_elsewhere_is_refused(made: Loc
     )
 
 
+@pytest.mark.slow
+def test_show_and_a_check_say_which_tables_have_stopped_and_why(made: LocalJob):
+    """As status does: whoever looks there first must not think that all is well."""
+    (made.folder / "sync.toml").write_text(
+        'run = "local"\nstate = "state"\nformat = "canal"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
+    )
+    for arguments in (("show", "--state", "state"), ("--config", "sync.toml", "--check")):
+        assert "column" not in cdcavro("sync", *arguments).output
+    made.send(canal("INSERT", [{"id": "2", "a": "2", "b": "3"}], id=2))
+    made.run()
+    done = cdcavro("sync", "show", "--state", "state")
+    last = done.stdout.splitlines()[-1]
+    assert done.exit_code == 0
+    assert last.startswith("d.t has stopped: schema t: its lake table would change")
+    checked = cdcavro("sync", "--config", "sync.toml", "--check")
+    reason = last.removeprefix("d.t has stopped: ")
+    assert (checked.exit_code, checked.stdout.count("can be reached")) == (0, 1)
+    assert checked.stderr.splitlines() == [f"the rows of d.t have waited since an earlier run: {reason}"]
+
+
 def test_what_a_pipeline_remembers_is_a_line_of_json(made: LocalJob):
     """With the members that the page lists; names and files as they are."""
     done = cdcavro("sync", "show", "--state", "state", "--json")

@@ -208,6 +208,27 @@ def test_a_shard_that_comes_late_waits_until_it_has_exchanged_names_as_others_di
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_created", [False, True])
+def test_a_shard_whose_statements_come_before_its_first_row_needs_its_create_table(tmp_path: Path, *, is_created: bool):
+    """Without it nobody knows that its column is one that the others still call otherwise: they wait, and are told what to do."""
+    made = Shards(tmp_path, DELTA)
+    create = [made.sql(TWO, "CREATE TABLE orders (id int PRIMARY KEY, a int)")] if is_created else []
+    new, rename = "ALTER TABLE orders ADD COLUMN b int", "ALTER TABLE orders RENAME COLUMN b TO c"
+    made.run(*create, made.row(ONE, id="1", a="1"), made.sql(ONE, new), made.row(ONE, id="2", a="1", b="1"))
+    made.run(made.sql(TWO, new), made.sql(TWO, rename), made.row(TWO, id="1", a="1", c="2"))
+    said = made.run(made.sql(ONE, rename), made.row(ONE, id="3", a="1", c="3"))
+    if is_created:
+        assert (said, made.names) == ([], ["a", "c", "id"])
+        assert made.rows("id", "c") == [(ONE, 1, None), (ONE, 2, 1), (ONE, 3, 3), (TWO, 1, 2)]
+        return
+    assert len(said) == 1
+    assert "which is the name of another column in other shards" in said[0]
+    assert "begin anew, with a CREATE TABLE before the first statement of each shard" in said[0]
+    assert made.run(made.row(TWO, id="2", a="1", c="4"), made.row(ONE, id="4", a="1", c="5")) == said
+    assert made.rows("id", "b", "c") == [(ONE, 1, None, None), (ONE, 2, 1, None), (TWO, 1, None, 2), (TWO, 2, None, 4)]
+
+
+@pytest.mark.slow
 def test_a_shard_that_comes_late_moves_no_column_of_others(tmp_path: Path):
     """It may have the column that they have dropped, or that which they have added."""
     made = Shards(tmp_path, DELTA)
