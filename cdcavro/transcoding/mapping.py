@@ -31,11 +31,11 @@ from cdcavro.change.modes import (
 from cdcavro.change.operations import check_operation
 from cdcavro.change.rows import check_repeated, group_rows, is_whole, plain_numbers, with_rows
 from cdcavro.engine.machine import differences
-from cdcavro.errors import MessageError, PayloadError, StructureError, shown
+from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.jsontext import escape, parse, parse_fast, render
 from cdcavro.exact.jsonvalues import ABSENT, at, at_pointer, copy_of, same_text
-from cdcavro.exact.numbers import MAX_LONG, decimals, number_text, plain_text
+from cdcavro.exact.numbers import MAX_LONG, ExactNumber, decimals, number_text, plain_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import (
     PLACEHOLDER,
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import tzinfo
 
+    from cdcavro.exact.jsonvalues import Difference
+
 
 WHOLE: Final = ""
 # The key among members of an object: JSON pointers of spelled values to what the bare changes have there, as JSON text.
@@ -62,6 +64,7 @@ BARE: Final = "bare"
 EXACT: Final = "exact"
 DECIMAL: Final = "decimal"
 _NUMBERS: Final = frozenset("-0123456789")
+_NUMERIC: Final = (int, ExactNumber)
 _TEXTLESS: Final = (dict, list, type(None))
 _ROWS: Final = frozenset({"before", "after", "row", "rows", "old"})
 USUAL_PLACEHOLDER: Final = PLACEHOLDER
@@ -231,21 +234,21 @@ def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> M
 def _members(bare: list[Any], record: Any, changes: Sequence[Change], format: str) -> dict[str, str]:
     if len(bare) != 1:
         return {WHOLE: render(record).decode()}
-    found = differences(bare[0], record)
-    members = {pointer: "" if value is ABSENT else render(value).decode() for pointer, _, value in found}
-    cells = _cells(format)
+    cells, members, unlike = _cells(format), {}, []
     starts = cells.starts
-    at_cells = [one for one in found if one[0].startswith(starts)]
-    if not at_cells:
-        return members
-    noted = {
-        pointer: _text(value)
-        for pointer, value, sent in at_cells
+    for pointer, value, sent in differences(bare[0], record):
+        text = plain_text(sent) if type(sent) in _NUMERIC else "" if sent is ABSENT else render(sent).decode()
+        members[pointer] = text
         # Most spelled values are numbers, of which the bare message has the digits as a string.
-        if (value != members[pointer] or members[pointer][:1] not in _NUMBERS)
-        and not cells.is_spelling(pointer, sent, value, bare[0], changes)
-    }
-    return members | {BARE: render(noted).decode()} if noted else members
+        if (value != text or text[:1] not in _NUMBERS) and pointer.startswith(starts):
+            unlike.append((pointer, value, sent))
+    return members | _noted(unlike, cells, bare[0], changes[0]) if unlike else members
+
+
+def _noted(found: Sequence[Difference], cells: _Cells, bare: Any, change: Change) -> dict[str, str]:
+    """Return the member that says what the bare message has where that is not seen from the spelled value."""
+    noted = {one: _text(value) for one, value, sent in found if not cells.is_spelling(one, sent, value, bare, change)}
+    return {BARE: render(noted).decode()} if noted else {}
 
 
 def _unedited(members: Mapping[str, str], bare: Any, rows: Sequence[Change], format: str) -> Mapping[str, str]:
@@ -259,26 +262,22 @@ def _unedited(members: Mapping[str, str], bare: Any, rows: Sequence[Change], for
                 last, row = above, at_pointer(bare, above)
             if type(row) is not dict or row.get(name) != text or text[:1] not in _NUMBERS:
                 unlike.append(pointer)
-    if BARE not in members and all(cells.is_spelled(pointer, members[pointer], bare, rows) for pointer in unlike):
+    if not unlike and BARE not in members:
         return members
-    kept = {pointer: text for pointer, text in members.items() if pointer != BARE}
     noted = _notes(members[BARE]) if BARE in members else {}
-    for pointer in {*unlike, *noted} & kept.keys():
-        text = members[pointer]
-        if pointer in noted:
-            is_kept = noted[pointer] == _text(at_pointer(bare, pointer))
-        else:
-            is_kept = cells.is_spelled(pointer, text, bare, rows)
-        if not is_kept:
-            del kept[pointer]
-            if text.startswith("["):
-                kept |= cells.values_of_key(pointer, rows[0])
+    looked, change = {*unlike, *noted} & members.keys(), rows[0]
+    edited = {one for one in looked if not cells.is_kept(one, members[one], noted.get(one), bare, change)}
+    if not edited and BARE not in members:
+        return members
+    kept = {pointer: text for pointer, text in members.items() if pointer != BARE and pointer not in edited}
+    for pointer in edited:
+        kept |= cells.values_of_key(pointer, change) if members[pointer].startswith("[") else {}
     return kept
 
 
 def _notes(text: str) -> dict[str, str]:
     """Return what members have under `BARE`. Raises `PayloadError` for anything else than an object of texts."""
-    notes = parse_fast(text)
+    notes = parse_fast(text) if text.startswith("{") else None
     if type(notes) is not dict or not all(type(note) is str for note in notes.values()):
         raise PayloadError("an object of texts", shown(text), pointer=f"/members/{BARE}", format="change")
     return notes
@@ -300,14 +299,19 @@ class _Cells(NamedTuple):
     # What stands behind a column's name in the name of the member that says whether it is stated; empty for none.
     unstated: str
 
-    def is_spelled(self, pointer: str, text: str, bare: Any, rows: Sequence[Change]) -> bool:
+    def is_kept(self, pointer: str, text: str, note: str | None, bare: Any, change: Change) -> bool:
         """Return whether a text among the members spells the value that the bare message has there."""
-        if pointer in self.keys and self.values_of_key(pointer, rows[0]).get(pointer) == text:
+        if note is not None:
+            return note == _text(at_pointer(bare, pointer))
+        if pointer in self.keys and self.values_of_key(pointer, change).get(pointer) == text:
             return True
-        sent = ABSENT if not text else None if text == "null" else parse_fast(text)
-        return self.is_spelling(pointer, sent, at_pointer(bare, pointer), bare, rows)
+        try:
+            sent = ABSENT if not text else None if text == "null" else parse_fast(text)
+        except TextError:
+            return True  # It is refused where it is put in.
+        return self.is_spelling(pointer, sent, at_pointer(bare, pointer), bare, change)
 
-    def is_spelling(self, pointer: str, sent: Any, value: Any, bare: Any, rows: Sequence[Change]) -> bool:
+    def is_spelling(self, pointer: str, sent: Any, value: Any, bare: Any, change: Change) -> bool:
         """Return whether what was sent spells the value that the bare message has there."""
         if pointer in self.beside and pointer not in self.keys:
             return True
@@ -315,7 +319,7 @@ class _Cells(NamedTuple):
             column = at_pointer(bare, pointer.removesuffix(self.unstated))
             return column is ABSENT or column is None if sent else column is not ABSENT
         if pointer in self.keys and (sent is ABSENT or value is ABSENT):
-            return sent is ABSENT or _is_of_key(sent, rows[0])
+            return sent is ABSENT or _is_of_key(sent, change)
         if sent is None or sent is ABSENT:
             return value is None or value is ABSENT
         return value is not ABSENT and same_text(value, sent)

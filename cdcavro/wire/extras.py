@@ -86,9 +86,14 @@ def apply(
         return wrap_message(apply(record, rest, places), beside)
     for pointer, value in extras.items():
         _check_step(pointer, value, extras, members)
+    # No text that is put in is above another one, so a parent stays what it is.
+    above: Sequence[str] | None = None
+    parent: Any = None
     for pointer, value in extras.items():
         parents, name = _split_pointer(pointer, members)
-        _put_member(_parent(record, parents, pointer), name, pointer, value)
+        if parents != above:
+            above, parent = parents, _parent(record, parents, pointer)
+        _put_member(parent, name, pointer, value)
     return record
 
 

@@ -16,7 +16,7 @@ import pytest
 import cdcavro
 from cdcavro.change import in_order, join_halves, order_value, split_key_change
 from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
-from cdcavro.errors import MessageError, StructureError
+from cdcavro.errors import MessageError, PayloadError, StructureError
 from cdcavro.exact import jsonvalues
 from cdcavro.exact.numbers import ExactNumber, decimals, number_text
 from cdcavro.formats import BRIDGES
@@ -179,6 +179,9 @@ def test_notes_on_spelled_values_that_are_no_texts_are_refused(text):
     found = change(CANAL, "canal")
     message = error_of(from_changes, [replace(found, members=found.members | {"bare": text})], "canal")
     assert message.startswith("change: $.members.bare: expected an object of texts")
+    bad = replace(found, members=found.members | {"/data/0/id": "7x"})
+    with pytest.raises(PayloadError, match="in extras"):
+        from_changes([bad], "canal")
 
 
 def test_numbers_of_rows_are_decimals_if_asked_for():
