@@ -161,7 +161,7 @@ cdef int _order_notes(Run *r, const Instruction *record, Py_ssize_t base, Py_ssi
     for i in range(record.a[1]):
         slice = r.slices + base + i
         if slice.state != LEFT_OUT:
-            if _note_again(r, slice.first_note, slice.last_note):
+            if slice.first_note != slice.last_note and _note_again(r, slice.first_note, slice.last_note):
                 return LEFT
         elif member[i].missing == NULL_:
             _step_to(r, member + i)

@@ -10,6 +10,7 @@ from cdcavro.exact import jsonvalues
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, is_number, number, plain_text
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Mapping, Sequence
 
     from msgspec import Struct
@@ -279,6 +280,37 @@ def encode_places(fields: tuple[Any, ...], count: int) -> tuple[bytes, bytes]:  
     return b"", bytes(4 * (count + 1))
 
 
+class EnvelopeEngine:
+    """The engine of envelopes, which leaves all of them to their texts here."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        program: Program,
+        source: Program,
+        passages: array[int],
+        labels: bytes,
+        fixed: int,
+        has_keys: bool,  # noqa: FBT001
+    ) -> None:
+        """Take the programs of both schemas, and what becomes of the fields, which nothing uses here."""
+
+    def read_column(
+        self,
+        values: Slices,  # noqa: ARG002
+        keys: Slices | None,  # noqa: ARG002
+        topic: bytes,  # noqa: ARG002
+        most: int,  # noqa: ARG002
+    ) -> tuple[bytes, bytes, int]:
+        """Return the payloads of a column of envelopes (`Slices`), where each ends, and the index behind the last.
+
+        The ends are 32-bit integers. A null has no bytes. It stops at a value that is left to its text, or that ends
+        behind `most` bytes. `keys` is a column of as many keys, or None if messages have none, and no topic either.
+        """
+        return b"", b"", 0
+
+
 class RowEngine:
     """The engine of typed rows, which knows no pattern here."""
 
@@ -342,6 +374,7 @@ class RowEngine:
         most: int,  # noqa: ARG002
         clock: Any = None,  # noqa: ARG002
         head: bytes = b"",  # noqa: ARG002
+        is_read: bool = False,  # noqa: ARG002, FBT001, FBT002
     ) -> tuple[int, bool]:
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
@@ -349,7 +382,7 @@ class RowEngine:
         which more than `most` bytes are made, and returns whether it did so with messages to come. `places` is None, or
         a column of the same length with encoded fields of `source` that say where each message arrived. A null has no
         rows. `clock` (`Clock`) has the times of lanes before, and gets those after. In brief texts, `MARK` stands for
-        `head`.
+        `head`. With `is_read`, the messages are what `EnvelopeEngine.read_column` made of envelopes with that head.
         """
         return first, False
 

@@ -59,6 +59,7 @@ include "to_text.pxi"
 include "values.pxi"
 include "decoder.pxi"
 include "engine.pxi"
+include "envelopes.pxi"
 include "images.pxi"
 include "protobuf.pxi"
 

@@ -353,12 +353,14 @@ cdef int _gather_message(Typing *t, const uint8_t *start, Py_ssize_t size) noexc
         return LEFT
     if t.is_change:
         return _gather_change(t, start, size)
-    if _write_message(r, r.root, start, size):
+    if t.is_read:
+        r.at, r.end = start, start + size
+    elif _write_message(r, r.root, start, size):
         return LEFT
+    else:
+        r.at, r.end = r.out, r.out + r.size
     # The engine's own payload is no bomb.
     r.items_left = LARGEST
-    r.at = r.out
-    r.end = r.out + r.size
     return LEFT if _gather(t, r.root, FIXED) or r.at != r.end else OK
 
 

@@ -227,14 +227,15 @@ cdef class RowEngine(Engine):
         t.run.head_size = PyBytes_GET_SIZE(head)
         return 0
 
-    def take_column(self, column, places, Py_ssize_t first, Py_ssize_t most, clock=None, bytes head=b""):
+    def take_column(self, column, places, Py_ssize_t first, Py_ssize_t most, clock=None, bytes head=b"",
+                    bint is_read=False):
         """Append the rows of the messages in a column (`Slices`) from an index on to those that were made.
 
         Return the index of the first message that is left, or the number of all. It stops, too, behind the message with
         which more than `most` bytes are made, and returns whether it did so with messages to come. `places` is None, or
         a column of the same length with encoded fields of `source` that say where each message arrived. A null has no
         rows. `clock` (`Clock`) has the times of lanes before, and gets those after. In brief texts, `MARK` stands for
-        `head`.
+        `head`. With `is_read`, the messages are what `EnvelopeEngine.read_column` made of envelopes with that head.
         """
         cdef Column values, told
         cdef Ordering *order = &self.typing.order
@@ -252,6 +253,7 @@ cdef class RowEngine(Engine):
                 if has_places and told.count != values.count:
                     raise ValueError("as many places as messages")
                 self._begin_head(head)
+                self.typing.is_read = is_read
                 self.is_busy, order.has_clock = True, clock is not None
                 _forget_lanes(order)
                 while True:
@@ -263,7 +265,7 @@ cdef class RowEngine(Engine):
                     lanes.meet(order)
                 lanes.settle(order)
             finally:
-                self.is_busy = order.has_clock = self.typing.run.has_head = False
+                self.is_busy = order.has_clock = self.typing.run.has_head = self.typing.is_read = False
                 self.typing.run.head_size = 0
                 if has_places:
                     _close_column(&told)

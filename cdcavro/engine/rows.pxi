@@ -18,6 +18,7 @@ cdef struct MadeRow:
 cdef struct Typing:  # the state of turning messages into rows
     Run *run
     bint is_change  # messages are payloads of changes, each of one row
+    bint is_read  # messages are payloads already, with nothing for a head that is known
     bint is_lined  # a message is several in lines, and an empty line a change without rows
     int64_t line_row  # the number of the first row of the line in its message
     Py_ssize_t common  # bytes that each row of the last message or line repeats

@@ -27,6 +27,8 @@ cdef struct Cursor:  # where in a record a message is
     int level
     uint32_t own
     Py_ssize_t base  # of its slices
+    Py_ssize_t begin  # where it begins in what is written, and its notes
+    Py_ssize_t first_note
     int32_t *follows  # which member comes next, as far as the last message tells
     int last
     bint shuffled
@@ -617,14 +619,19 @@ cdef int _leave_out(Run *r, Cursor *c, int start, int stop) noexcept nogil:
     cdef const Member *first = r.members + c.record.a[0]
     cdef Slice *slices = r.slices + c.base
     cdef int i, null
+    if _reserve(r, stop - start):
+        return LEFT
     for i in range(start, stop):
         slices[i].start = r.size
         slices[i].state = LEFT_OUT
-        c.gaps = c.gaps or first[i].missing == NULL_ or first[i].missing == REQUIRED
+        if first[i].missing != ABSENT:
+            c.gaps = c.gaps or first[i].missing <= REQUIRED
         if first[i].missing <= NULL_:
             null = _null_of(r.code + first[i].node)
-            if null < 0 or _put(r, null << 1):
+            if null < 0:
                 return LEFT
+            r.out[r.size] = <uint8_t>(null << 1)
+            r.size += 1
         slices[i].stop = r.size
     return OK
 
@@ -841,14 +848,16 @@ cdef int _assemble(Run *r, const Instruction *record, Py_ssize_t begin, Py_ssize
     return OK
 
 
-cdef int _write_brief(Run *r, Cursor *c) noexcept nogil:
-    """Write the members of a record behind the mark for its head: the known schema, of which nothing is written but a
-    number of entries that no map has, and the payload."""
+cdef int _write_head(Run *r, Cursor *c, int *payload) noexcept nogil:
+    """Write the known schema of a record, of which nothing is written but a number of entries that no map has.
+
+    Give the member behind it, its payload.
+    """
     cdef int schema = _find_member(r, c.record, <const uint8_t *>b"schema", 6)
-    cdef int payload = _find_member(r, c.record, <const uint8_t *>b"payload", 7)
     cdef const Instruction *type
     cdef Slice *slice
-    if c.shuffled or not 0 <= schema < payload or _place(r, c, schema):
+    payload[0] = _find_member(r, c.record, <const uint8_t *>b"payload", 7)
+    if c.shuffled or not 0 <= schema < payload[0] or _place(r, c, schema):
         return LEFT
     type = r.code + r.members[c.record.a[0] + schema].node
     slice = r.slices + c.base + schema
@@ -856,43 +865,56 @@ cdef int _write_brief(Run *r, Cursor *c) noexcept nogil:
     if type.kind != OPTIONAL or _put(r, type.a[1] << 1) or _put_long(r, OF_HEAD):
         return LEFT
     slice.stop = r.size
-    return _place(r, c, payload) or _write_member(r, c, payload)
+    return OK
 
 
-cdef int _write_record(Run *r, int node, int level) noexcept nogil:
+cdef inline int _open_record(Run *r, Cursor *c, int node, int level) noexcept nogil:
+    """Begin with the members of a record."""
     cdef const Instruction *record = r.code + node
-    cdef Py_ssize_t begin = r.size
-    cdef Py_ssize_t noted = r.noted
-    cdef Cursor c
-    cdef bint notes
-    cdef bint is_brief = r.has_head and r.at[0] == MARK
-    if (r.at[0] != 123 and not is_brief) or level > r.most_levels or _push_slice(r, record.a[1]):
+    if level > r.most_levels or _push_slice(r, record.a[1]):
         return LEFT
     r.object += 1
+    c.begin, c.first_note = r.size, r.noted
     c.record, c.level, c.own = record, level, r.object
     c.base, c.follows = r.depth - record.a[1], r.follows + r.count + node
     c.has_rest = record.a[2] >= 0
     c.others = r.members[record.a[2]].node if c.has_rest else node
     c.last, c.shuffled, c.gaps, c.unnamed = -1, c.has_rest, False, 0
     memset(r.slices + c.base, 0, record.a[1] * sizeof(Slice))
+    return OK
+
+
+cdef inline int _close_record(Run *r, Cursor *c) noexcept nogil:
+    """Write null for the members that did not come, and bring all into their order."""
+    cdef const Instruction *record = c.record
+    cdef bint notes
+    if c.last + 1 < record.a[1] and _leave_out(r, c, c.last + 1, record.a[1]):
+        return LEFT
+    notes = r.noted != c.first_note
+    if (c.gaps and _check_gaps(r, c, &notes)) or (notes and _order_notes(r, record, c.base, c.first_note)):
+        return LEFT
+    if c.unnamed > r.most_items or (c.shuffled and _assemble(r, record, c.begin, c.base, c.unnamed)):
+        return LEFT
+    r.depth = c.base
+    return OK
+
+
+cdef int _write_record(Run *r, int node, int level) noexcept nogil:
+    cdef Cursor c
+    cdef bint is_brief = r.has_head and r.at[0] == MARK
+    cdef int payload
+    if (r.at[0] != 123 and not is_brief) or _open_record(r, &c, node, level):
+        return LEFT
     r.at += 1
     _skip_space(r)
     if is_brief:
-        if _write_brief(r, &c):
+        if _write_head(r, &c, &payload) or _place(r, &c, payload) or _write_member(r, &c, payload):
             return LEFT
     elif r.at < r.end and r.at[0] == 125:
         r.at += 1
     elif _write_members(r, &c):
         return LEFT
-    if c.last + 1 < record.a[1] and _leave_out(r, &c, c.last + 1, record.a[1]):
-        return LEFT
-    notes = r.noted != noted
-    if (c.gaps and _check_gaps(r, &c, &notes)) or (notes and _order_notes(r, record, c.base, noted)):
-        return LEFT
-    if c.unnamed > r.most_items or (c.shuffled and _assemble(r, record, begin, c.base, c.unnamed)):
-        return LEFT
-    r.depth = c.base
-    return OK
+    return _close_record(r, &c)
 
 
 cdef int _check_gaps(Run *r, Cursor *c, bint *notes) noexcept nogil:
@@ -1070,10 +1092,13 @@ cdef int _write_message(Run *r, int root, const uint8_t *start, Py_ssize_t size)
         r.said_size = r.pointed = 0
         if _write(r, root, 1):
             return LEFT
+    _skip_space(r)
+    return LEFT if r.at != r.end else _end_message(r, begin)
+
+
+cdef inline int _end_message(Run *r, Py_ssize_t begin) noexcept nogil:
+    """Write the extras of a message whose payload begins there."""
     if _write_extras(r):
         return LEFT
     # The exact way counts only what pointers repeat.
-    if r.pointed > FREE and r.pointed - FREE > PROPORTION * (r.size - begin - r.pointed):
-        return LEFT
-    _skip_space(r)
-    return LEFT if r.at != r.end else OK
+    return LEFT if r.pointed > FREE and r.pointed - FREE > PROPORTION * (r.size - begin - r.pointed) else OK

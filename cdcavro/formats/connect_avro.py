@@ -26,7 +26,7 @@ from functools import cached_property
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import MAX_COUNT, Decoder
+from cdcavro.avro.binary import MAX_COUNT, Decoder, write_string
 from cdcavro.avro.skip import READ_PRIMITIVE
 from cdcavro.avro.types import (
     Array,
@@ -42,17 +42,19 @@ from cdcavro.avro.types import (
     has_bytes,
 )
 from cdcavro.engine import program as operations
-from cdcavro.engine.machine import Engine
+from cdcavro.engine.machine import Engine, EnvelopeEngine
 from cdcavro.engine.program import MARK, REQUIRED, WIDTH, Program
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH
 from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.wire.attributes import field_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cdcavro.avro.schema import Schema
     from cdcavro.engine.arrow_column import Batch
+    from cdcavro.wire.format import Format
 
     # Reads a datum and returns its JSON.
     Read = Callable[[Decoder], str]
@@ -105,7 +107,7 @@ class ConnectReader:
         is_bare = is_key and isinstance(root, Record) and {*_names_of(root)} != {"schema", "payload"}
         # What stands before the JSON of a datum.
         self._head = "" if is_bare else f'"schema":{text},"payload":'
-        self._read, self._root = _reader(root), root
+        self._read, self.root = _reader(root), root
         self._engine = Engine(_ProgramBuilder().program(root, self._head))
 
     @property
@@ -138,9 +140,20 @@ class ConnectReader:
         text = self._brief_engine.decode(payload)
         return MARK + self._json(payload).encode() if text is None else text
 
+    def envelope_engine(self, format: Format, key: ConnectReader | None) -> EnvelopeEngine | None:
+        """Return what makes payloads of a format of columns of payloads, and of keys that another one reads.
+
+        None for other than records, for keys with a schema, and for a format that has no place for them.
+        """
+        roots = [self.root] if key is None else [self.root, key.root]
+        if not all(isinstance(root, Record) for root in roots) or (key is not None and key.repeated):
+            return None
+        builder = _PassageBuilder(roots, format.envelope)
+        return builder.engine(format.program, len(self._head)) if builder.has_place else None
+
     @cached_property
     def _brief_engine(self) -> Engine:
-        return Engine(_ProgramBuilder().program(self._root, "", operations.CAPITALS | operations.IS_BRIEF))
+        return Engine(_ProgramBuilder().program(self.root, "", operations.CAPITALS | operations.IS_BRIEF))
 
     def _exact_text(self, payload: bytes) -> bytes:
         text = self._json(payload)
@@ -419,24 +432,28 @@ class _ProgramBuilder:
 
     def __init__(self) -> None:
         self._code, self._fields, self._symbols, self._texts = array("i"), array("i"), array("i"), bytearray()
-        self._known: dict[str, int] = {}
+        self.known: dict[str, int] = {}
 
     def program(self, root: Type, head: str, flags: int = operations.CAPITALS) -> Program:
         """Return the program of a schema, and of the text that makes each datum a member of an object."""
-        number = self._node(root)
+        number = self.node(root)
         if head:
             number = self._members([head], [number])
+        return self.program_of(number, flags)
+
+    def program_of(self, number: int, flags: int = operations.CAPITALS) -> Program:
+        """Return the program that begins with an instruction."""
         self._code[number * WIDTH + WIDTH - 1] = flags
         parts = (self._code, self._fields, self._symbols, bytes(self._texts))
         return Program(number, *parts, (MAX_DEPTH, MAX_COUNT, MAX_LENGTH))
 
-    def _node(self, declared: Type) -> int:
+    def node(self, declared: Type) -> int:
         """Return the number of the instruction of a type, for all that bear its name."""
         if not isinstance(declared, Named):
             return self._new_node(declared)
-        if declared.name not in self._known:
-            self._known[declared.name] = self._new_node(declared)
-        return self._known[declared.name]
+        if declared.name not in self.known:
+            self.known[declared.name] = self._new_node(declared)
+        return self.known[declared.name]
 
     def _new_node(self, declared: Type) -> int:
         match declared:
@@ -450,15 +467,15 @@ class _ProgramBuilder:
                     self._symbols.extend(self._text(_string(symbol)))
                 return self._add(operations.ENUM, first, len(symbols), -1)
             case Array(items) if _entry_of(items) is None and has_bytes(items, {}):
-                return self._add(operations.ARRAY, self._node(items))
+                return self._add(operations.ARRAY, self.node(items))
             case Map(values):
-                return self._add(operations.MAP, self._node(values))
+                return self._add(operations.MAP, self.node(values))
             case Union(branches):
                 null = branches.index(_NULL)
-                return self._add(operations.OPTIONAL, self._node(branches[1 - null]), 1 - null, null)
+                return self._add(operations.OPTIONAL, self.node(branches[1 - null]), 1 - null, null)
             case Record(fields=fields):
                 labels = [f"{_string(name)}:" for name in _names_of(declared)]
-                return self._members(labels, [self._node(field.type) for field in fields])
+                return self._members(labels, [self.node(field.type) for field in fields])
             case Array() | Fixed():
                 # The entries of a map, items without bytes, and what is longer than any message.
                 return self._add(operations.LEAVE)
@@ -478,6 +495,65 @@ class _ProgramBuilder:
         start, written = len(self._texts), text.encode()
         self._texts += written
         return start, len(written)
+
+
+class _PassageBuilder:
+    """Collects what becomes of the fields of envelopes and keys in the records and rows of a wire schema."""
+
+    def __init__(self, roots: list[Type], wire: Record) -> None:
+        self._programs, self._rows, self._labels, self._size = _ProgramBuilder(), [[0]], bytearray(), 0
+        self._has_keys, members = len(roots) > 1, _members_of(wire)
+        self.has_place = [*members][:3] == ["topic", "key", "value"] and "payload" in members
+        if not self.has_place:
+            return
+        if self._has_keys:
+            (key, of_key), (value, of_value) = members["key"], members["value"]
+            self._rows += [[0], [0, value, 0, 0, 0, -1, 0, 0]]
+            self._fill(1, roots[1], of_key, key)
+            # Types of the same name in another schema are others.
+            self._programs.known.clear()
+            members = _members_of(of_value)
+        target, payload = members["payload"]
+        self._fill(0, roots[0], payload, target)
+
+    def engine(self, program: Program, size: int) -> EnvelopeEngine:
+        """Return the engine; `size` is that of the text of the schema beside an envelope."""
+        source = self._programs.program_of(self._rows[0][0])
+        passages = array("i", [number for row in self._rows for number in row])
+        return EnvelopeEngine(program, source, passages, bytes(self._labels), size + self._size, self._has_keys)
+
+    def _fill(
+        self, number: int, declared: Type, into: Type | None, target: int, label: bytes | bytearray = b""
+    ) -> None:
+        """Fill the row of a field, and add those of its fields one behind another if it becomes a record or a row."""
+        own, first, count = _own(declared), 0, -1
+        if isinstance(own, Record) and isinstance(into, Record | Map):
+            names = _names_of(own)
+            first, count = len(self._rows), len(names)
+            self._rows += [[0] for _ in names]
+            members = _members_of(into) if isinstance(into, Record) else {}
+            for i, (field, name) in enumerate(zip(own.fields, names, strict=True), first):
+                member, becomes = members.get(name, (-1, None))
+                own_label = bytearray(name.encode() if isinstance(into, Record) else b"")
+                if isinstance(into, Map):
+                    write_string(own_label, name)
+                self._fill(i, field.type, becomes, member, own_label)
+        self._rows[number] = [self._programs.node(declared), target, len(self._labels), len(label), first, count, 0, 0]
+        self._labels += label
+        # In a text, a name has its escapes, and a value at least four characters.
+        self._size += 6 * len(label) + 16
+
+
+def _members_of(record: Type | None) -> dict[str, tuple[int, Type | None]]:
+    """Return the index of each member of a record of a wire schema, and its type, None for one of several."""
+    if not isinstance(record, Record):
+        return {}
+    return {field_rule(field).name: (i, _one_of(field.type)) for i, field in enumerate(record.fields)}
+
+
+def _one_of(declared: Type) -> Type | None:
+    others = [branch for branch in getattr(declared, "branches", (declared,)) if branch != _NULL]
+    return others[0] if len(others) == 1 else None
 
 
 _INSTRUCTIONS: Final = {

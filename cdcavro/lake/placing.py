@@ -89,17 +89,23 @@ def _is_known(row: Sequence[Any]) -> bool:
 
 
 def take_messages(
-    typer: MessageTyper, texts: Slices, places: Slices | None, *, is_able: bool = True, head: bytes = b""
+    typer: MessageTyper,
+    texts: Slices,
+    places: Slices | None,
+    *,
+    is_able: bool = True,
+    head: bytes = b"",
+    is_read: bool = False,
 ) -> Iterator[int | None]:
     """Let the engine take the messages of a column; yield the index of each message that it leaves.
 
     Yield None where its rows are to be handed over, before they are too many. If `is_able` is false, it takes none. `head`
-    is as in `RowEngine.take_column`.
+    and `is_read` are as in `RowEngine.take_column`.
     """
     i, is_full = 0, False
     while i < texts.count:
         if is_able:
-            i, is_full = typer.take_column(texts, places, i, _MAX_BYTES, head)
+            i, is_full = typer.take_column(texts, places, i, _MAX_BYTES, head, is_read=is_read)
         if is_full:
             yield None
         elif i < texts.count:
@@ -199,19 +205,25 @@ class Placing:
         self._is_by_topic = tables.given_table.by_topic and not is_of_one_topic
 
     def take(
-        self, batch: pa.RecordBatch, left: Callable[[int, bytes, Arrival | None], None], head: bytes = b""
+        self,
+        batch: pa.RecordBatch,
+        left: Callable[[int, bytes, Arrival | None], None],
+        head: bytes = b"",
+        *,
+        is_read: bool = False,
     ) -> list[pa.RecordBatch]:
         """Return the rows that the engine makes of a batch, in batches of `ROWS`; call `left` for the others.
 
         The batch has two columns: the messages, and where each arrived, a struct with some of the fields of `Arrival`.
         `left` gets the index, the text and the place of a message, in the order of arrival; if it places the message by
-        `rows`, the clock is that of its place. `head` is as in `RowEngine.take_column`; `left` gets brief texts as they are.
+        `rows`, the clock is that of its place. `head` and `is_read` are as in `RowEngine.take_column`; `left` gets brief texts,
+        and what was read of envelopes, as they are.
         """
         texts, places, batches = slices_of(batch.column(0)), Places(batch), []
         is_able = not (self._is_by_topic and "topic" in places.names)
         try:
             told = places.encode() if is_able else None
-            for i in take_messages(self._typer, texts, told, is_able=is_able, head=head):
+            for i in take_messages(self._typer, texts, told, is_able=is_able, head=head, is_read=is_read):
                 message = None if i is None else texts.get(i)
                 if i is None:
                     batches.append(self._engine_rows())

@@ -6,8 +6,12 @@ import io
 import json
 import math
 import struct
+from array import array as array_of_ints
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import accumulate
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import fastavro
@@ -17,15 +21,17 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.avro.types import Record
-from cdcavro.engine.arrow_column import pack
+from cdcavro.engine.arrow_column import MAX_BYTES, pack
 from cdcavro.engine.machine import COMPILED
 from cdcavro.engine.program import MARK
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.formats.connect_avro import ConnectReader, is_connect, whole_text
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.message_program import engine_of
 from support.columns import column
 from support.columns import read as read_column
-from support.connect_envelopes import ENVELOPE, HEARTBEAT, KEY, ROW, envelope, written
+from support.connect_envelopes import ENVELOPE, HEARTBEAT, KEY, ROW, envelope, envelope_of, written
 from support.roundtrip import outcome
 from support.wire import array, enum, field, mapping, record
 
@@ -388,7 +394,7 @@ def compare(reader: ConnectReader, payloads: list[bytes]) -> int:
     assert [one if type(one) is bytes else (type(one), str(one)) for one in some] == told
     packed = pack(column(payloads), reader.text, lambda *_: None, batch=reader.column)
     assert read_column(packed) == [one if type(one) is bytes else None for one in exact]
-    if reader.repeated and isinstance(reader._root, Record):
+    if reader.repeated and isinstance(reader.root, Record):
         brief = read_column(pack(column(payloads), reader.brief_text, lambda *_: None, batch=reader.brief_column))
         assert [one and whole_text(one, reader.head) for one in brief] == read_column(packed)
         assert brief == [one and MARK + one.removeprefix(reader.head)[:-1] for one in read_column(packed)]
@@ -400,6 +406,140 @@ def damaged(random: Random, payload: bytes) -> bytes:
     at = random.randrange(len(payload) + 1)
     byte = random.choice([b"\0", b"\1", b"\2", b"\x7f", b"\x80", b"\xff"])
     return random.choice([payload[:at], payload + byte, payload[:at] + byte + payload[at + 1 :], payload[at:]])
+
+
+# The members of envelopes and of their sources, with what Debezium writes there; a type of None is that of a row.
+STRING, LONG = ("string", SCALARS["string"]), ("long", SCALARS["long"])
+OPERATION = ("string", lambda random: counted(random.choice([b"c", b"u", b"d", b"r", b"x", b""])))
+SOURCE = {
+    **dict.fromkeys(["version", "connector", "name", "snapshot", "db", "table", "gtid", "file", "more", "scn"], STRING),
+    **dict.fromkeys(["ts_ms", "pos", "ts_us", "server_id", "txId", "other"], LONG),
+    "row": ("int", SCALARS["int"]),
+}
+ENVELOPES: dict[str, Any] = {
+    **dict.fromkeys(["before", "after", "source", "transaction"]),
+    **dict.fromkeys(["ts_ms", "ts_us", "ts_ns", "payload"], LONG),
+    **dict.fromkeys(["unknown", "id"], STRING),
+    "op": OPERATION,
+}
+
+
+def any_members(random: Random, names: list[str], known: dict[str, Any]) -> tuple[Any, Write]:
+    """Return a record with some of the members of envelopes, as they are sent or otherwise, in any order."""
+    own = random.sample([*known], random.randrange(len(known) + 1))
+    made = []
+    for name in own:
+        names.append(f"n.T{len(names)}")
+        if random.random() < 0.1:
+            inner, write = any_type(random, names, 2)
+        elif known[name] is None:
+            inner, write = any_members(random, names, SOURCE) if name == "source" else any_record(random, names, 2)
+        else:
+            inner, write = known[name]
+        made.append(optional(random, inner, write))
+    names.append(f"n.T{len(names)}")
+    declared = [field(name, inner) for name, (inner, _) in zip(own, made, strict=True)]
+    return record(*declared, name=names[-1]), lambda random: b"".join(write(random) for _, write in made)
+
+
+def optional(random: Random, inner: Any, write: Write) -> tuple[Any, Write]:
+    """Return a type with null beside it, mostly, and what writes a datum."""
+    if isinstance(inner, list) or random.random() < 0.3:
+        return inner, write
+    return ["null", inner], lambda random: random.choice([b"\x00", b"\x02" + write(random), b"\x02" + write(random)])
+
+
+def compare_envelopes(reader: ConnectReader, keys: ConnectReader | None, records: list[tuple[bytes, bytes]]) -> int:
+    """Hold the payloads that the engine makes of keys and envelopes against those of their texts; return how many.
+
+    It takes those that are taken as texts.
+    """
+    format, taken = get_format("debezium"), []
+    engine, texts = reader.envelope_engine(format, keys), engine_of(format.schema)
+    for key, value in records:
+        beside = None if keys is None else column([key])
+        made, _, count = engine.read_column(column([value]), beside, b"" if keys is None else "né".encode(), MAX_BYTES)
+        datum, of_key = reader._brief_engine.decode(value), b"" if keys is None else keys._engine.decode(key)
+        if datum is None or of_key is None:
+            assert not count
+            continue
+        text = b'{"schema":{},"payload":%s}' % datum.removeprefix(MARK)
+        wanted = texts.encode('{"topic":"né","key":%s,"value":%s}'.encode() % (of_key, text) if keys else text)
+        assert (wanted is not None) is bool(count)
+        if wanted is not None:
+            # In place of a schema stands a number of entries that no map has.
+            assert [both for both in zip(made, wanted, strict=True) if both[0] != both[1]] == [(1, 0)]
+            taken.append((key, value, made))
+    values = [value for _, value, _ in taken]
+    beside = None if keys is None else column([key for key, *_ in taken])
+    whole, ends, count = engine.read_column(column(values), beside, b"" if keys is None else "né".encode(), MAX_BYTES)
+    sizes = [len(made) for *_, made in taken]
+    assert (whole, count) == (b"".join(made for *_, made in taken), len(taken))
+    assert ends == array_of_ints("i", accumulate(sizes)).tobytes()
+    return len(taken)
+
+
+def trial_of_envelopes(random: Random) -> tuple[int, int]:
+    """Return how many messages of any schema there were, and how many of them the engine took."""
+    names: list[str] = []
+    declared, write = any_members(random, names, ENVELOPES)
+    of_key, write_key = any_record(random, ["k.Key"])
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(declared)))
+    key_reader = ConnectReader(cdcavro.parse_schema(json.dumps(of_key)), is_key=True)
+    keys = key_reader if random.random() < 0.5 else None
+    records = [(write_key(random), write(random)) for _ in range(5)]
+    hurt = [(key, damaged(random, value)) for key, value in records for _ in range(3)]
+    hurt += [(damaged(random, key), value) for key, value in records]
+    compare_envelopes(reader, keys, hurt)
+    return len(records), compare_envelopes(reader, keys, records)
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
+def test_payloads_of_envelopes_are_those_of_their_texts():
+    """Of many: their keys and values of any type, with members that are unknown, absent, null, or of another type."""
+    trials = [trial_of_envelopes(Random(seed)) for seed in range(15)]
+    assert sum(taken for _, taken in trials) > sum(count for count, _ in trials) / 4
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
+def test_envelopes_have_as_many_keys_as_their_engine_expects():
+    """Either none or one for each, since nothing else says what a key is; nulls have no bytes."""
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(ENVELOPE)))
+    keys = ConnectReader(cdcavro.parse_schema(json.dumps(KEY)), is_key=True)
+    value, format = written(ENVELOPE, envelope("c", ROW)), get_format("debezium")
+    alone, beside = (reader.envelope_engine(format, one) for one in (None, keys))
+    for engine, own in ((alone, column([b"\x0e"])), (beside, None), (beside, column([b"\x0e"] * 2))):
+        with pytest.raises(ValueError, match="as many keys as values"):
+            engine.read_column(column([value]), own, b"t", MAX_BYTES)
+    made, ends, count = beside.read_column(column([None, value]), column([None, b"\x0e"]), b"t", MAX_BYTES)
+    assert (count, ends) == (2, array_of_ints("i", [0, len(made)]).tobytes())
+    assert beside.read_column(column([value]), column([None]), b"t", MAX_BYTES)[2] == 0
+    assert reader.envelope_engine(get_format("canal"), None) is None
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
+def test_an_envelope_whose_text_might_be_too_long_is_left_to_it():
+    """A control character takes six bytes there, and what has no type of its own as many as its text."""
+    format, most = get_format("debezium"), 20_000
+    shorter = SimpleNamespace(envelope=format.envelope, program=replace(format.program, bounds=(128, 1000, most)))
+    declared = envelope_of(field("id", "int"), field("note", "string"), field("raw", "bytes"))
+    reader = ConnectReader(cdcavro.parse_schema(json.dumps(declared)))
+    engine, taken = reader.envelope_engine(shorter, None), []
+    for note, raw in [(0, 0), (100, 100), (3_000, 0), (4_000, 0), (0, 9_000), (0, 16_000)]:
+        value = written(declared, envelope("c", {"id": 1, "note": "\x01" * note, "raw": bytes(raw)}))
+        taken.append(engine.read_column(column([value]), None, b"", MAX_BYTES)[2])
+        assert not taken[-1] or len(reader.text(value)) <= most
+    assert (taken[:2], taken[3], taken[5]) == ([1, 1], 0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
+@given(st.integers(0, 2**32))
+def test_payloads_of_any_envelopes_are_those_of_their_texts(seed: int):
+    """As above, by many more schemas."""
+    random = Random(seed)
+    for _ in range(40):
+        trial_of_envelopes(random)
 
 
 @pytest.mark.slow

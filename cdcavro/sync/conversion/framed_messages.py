@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import blank, convert_values
+from cdcavro.arrow.arrays import blank, convert_values, slices_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import Record
+from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, SchemaError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.formats.connect_avro import ConnectReader, is_connect
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from cdcavro.avro.schema import Schema
     from cdcavro.engine.arrow_column import Batch
+    from cdcavro.engine.machine import EnvelopeEngine
     from cdcavro.registry import Registry
     from cdcavro.sync.settings import Formats, RegistrySettings
 
@@ -54,6 +56,8 @@ OPENED: Final = (TEXT, "format", "expected", "got")
 KEY: Final = "key text"
 # The head of a batch's texts, in its schema's metadata, if they are brief.
 HEAD: Final = b"head"
+# Stands there, too, if the texts are none, but what `EnvelopeEngine.read_column` made of the messages.
+IS_READ: Final = b"is read"
 
 
 def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) -> Convert:
@@ -82,14 +86,14 @@ class PayloadReader(NamedTuple):
     column: Batch | None
     # How many characters of a schema each text has.
     repeated: int = 0
-    # What makes brief texts, which have no schema.
-    brief: ConnectReader | None = None
+    # What makes brief texts, which have no schema, of envelopes, and reads keys beside these.
+    connect: ConnectReader | None = None
 
     def as_brief(self) -> PayloadReader:
         """Return what makes brief texts if it can be had."""
-        if self.brief is None:
+        if self.connect is None:
             return self
-        return self._replace(decode=self.brief.brief_text, column=self.brief.brief_column)
+        return self._replace(decode=self.connect.brief_text, column=self.connect.brief_column)
 
     def texts(self, payloads: pa.Array, faults: dict[int, MessageError], indexes: Sequence[int]) -> pa.Array:
         """Return the texts of payloads, null for one that cannot be read; `faults` gets its error under its index."""
@@ -113,16 +117,57 @@ class Opener:
         # What framed keys begin with.
         self._key_marks = FRAMED_KEYS if access.framing == HEADERS else FRAMED_KEYS[:1]
         self._known: dict[tuple[str, bytes, bool], PayloadReader | PayloadError] = {}
+        # By the readers of values and keys.
+        self._engines: dict[tuple[ConnectReader, ConnectReader | None], EnvelopeEngine | None] = {}
 
     def open_in_parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield what `open` makes of a batch, in parts whose texts repeat at most 4 Mi characters of schemas.
 
-        Texts of Connect have their schema, which takes hundreds of kilobytes if a table has a thousand columns.
+        Texts of Connect have their schema, which takes hundreds of kilobytes if a table has a thousand columns. Where texts
+        would be brief, the messages are read without them if the engine can do so with all.
         """
+        read = self._read_envelopes(batch)
+        if read is not None:
+            yield read
+            return
         most = max((reader.repeated for reader in self._readers(batch)), default=0)
         count = max(_REPEATED // max(most, 1), 1)
         for start in range(0, max(batch.num_rows, 1), count):
             yield self.open(batch.slice(start, count))
+
+    def _read_envelopes(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return a batch of envelopes of one schema beside keys of one schema, or none, in payloads of their format.
+
+        None if there is any other message, or one that the engine leaves.
+        """
+        raw, keys, topics = batch.column("raw"), batch.column("key"), batch.column("topic")
+        values = self._whole_alike(batch) if batch.num_rows and self._may_be_brief(batch) else None
+        if values is None or values[0].connect is None or keys.null_count not in (0, len(keys)):
+            return None
+        own_keys = None if keys.null_count else self._reader_of_all(keys, topics, is_key=True)
+        engine = self._engine_of(values[0].connect, None if own_keys is None else own_keys[0].connect)
+        if engine is None or (own_keys is None) is not bool(keys.null_count):
+            return None
+        topic = b"" if own_keys is None else (topics[0].as_py() or "").encode()
+        beside = None if own_keys is None else slices_of(own_keys[1])
+        made, ends, count = engine.read_column(slices_of(values[1]), beside, topic, MAX_BYTES)
+        if count < len(raw):
+            return None
+        buffers = [None, pa.py_buffer(bytes(4) + ends), pa.py_buffer(made)]
+        texts = blank(pa.Array.from_buffers(pa.binary(), count, buffers), raw.is_null())
+        names = pa.array([values[0].format]).take(pc.if_else(raw.is_valid(), pa.scalar(0), None))
+        none = pa.nulls(count, pa.string())
+        read = pa.RecordBatch.from_arrays(
+            [*batch.columns, texts, names, none, none, keys], [*batch.schema.names, *OPENED, KEY]
+        )
+        return read.replace_schema_metadata({HEAD: values[0].connect.head, IS_READ: b""})
+
+    def _engine_of(self, value: ConnectReader, key: ConnectReader | None) -> EnvelopeEngine | None:
+        if (value, key) not in self._engines:
+            if len(self._engines) >= MAX_SCHEMAS:
+                self._engines.clear()
+            self._engines[value, key] = value.envelope_engine(get_format(CONNECT), key)
+        return self._engines[value, key]
 
     def _readers(self, batch: pa.RecordBatch) -> Iterator[PayloadReader]:
         """Yield the readers of the values and keys in a batch."""
@@ -233,19 +278,23 @@ class Opener:
 
         The texts may be brief, and then have a head.
         """
-        raw = batch.column("raw")
-        is_whole = pc.less_equal(batch.column("length"), pc.binary_length(raw).cast(pa.int64()))
-        alike = self._reader_of_all(raw, batch.column("topic")) if pc.all(is_whole).as_py() else None
+        raw, alike = batch.column("raw"), self._whole_alike(batch)
         if alike is None:
             return None
         reader, payloads = alike
-        head = reader.brief.head if reader.brief is not None and self._may_be_brief(batch) else b""
+        head = reader.connect.head if reader.connect is not None and self._may_be_brief(batch) else b""
         texts = (reader.as_brief() if head else reader).texts(payloads, faults, range(len(raw)))
         return texts, pc.if_else(raw.is_valid(), pa.scalar(reader.format), pa.scalar(None, pa.string())), head
 
     def _may_be_brief(self, batch: pa.RecordBatch) -> bool:
         """Return whether texts may be brief: nobody else wants them, and no message is a reject that is read again."""
         return self._is_brief and batch.column("clock").null_count == batch.num_rows
+
+    def _whole_alike(self, batch: pa.RecordBatch) -> tuple[PayloadReader, pa.Array] | None:
+        """Return the reader and the payloads of messages of one topic and one schema; None for others, or if one is cut."""
+        raw = batch.column("raw")
+        is_whole = pc.less_equal(batch.column("length"), pc.binary_length(raw).cast(pa.int64()))
+        return self._reader_of_all(raw, batch.column("topic")) if pc.all(is_whole).as_py() else None
 
     def _reader_of_all(
         self, values: pa.Array, topics: pa.Array, *, is_key: bool = False
@@ -341,8 +390,8 @@ def _format_of_connect(writer: Schema) -> str:
 def _connect_reader(writer: Schema, identifier: str, format: str, *, is_key: bool) -> PayloadReader:
     try:
         reader = ConnectReader(writer, is_key=is_key)
-        brief = reader if format == CONNECT and not is_key else None
-        return PayloadReader(format, reader.text, reader.column, reader.repeated, brief)
+        connect = reader if format == CONNECT or is_key else None
+        return PayloadReader(format, reader.text, reader.column, reader.repeated, connect)
     except SchemaError as error:
         raise PayloadError("a payload of Kafka Connect's types", f"one of {identifier}: {error}") from error
 

@@ -7,7 +7,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,14 +22,15 @@ from cdcavro.errors import MessageError, PayloadError, StructureError, TextError
 from cdcavro.exact.jsontext import parse, to_bytes
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import plain_path
+from cdcavro.formats.connect_avro import whole_text
 from cdcavro.registry.framing import FRAMED_KEYS
-from cdcavro.sync.conversion.framed_messages import HEAD, KEY, OPENED, TEXT
+from cdcavro.sync.conversion.framed_messages import HEAD, IS_READ, KEY, OPENED, TEXT
 from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from cdcavro.sync.conversion.outcome_rows import Message
     from cdcavro.sync.settings import Formats
@@ -48,6 +49,8 @@ _REPEATED: Final = 64 << 10
 _TIMES: Final = 32
 # Of how many tables the columns of their keys are remembered.
 _MOST_KEYS: Final = 10_000
+# How many messages that were read without their texts are opened at a time for one that is left.
+_OPENED_AT_ONCE: Final = 256
 # The columns of the first key of each table: its topic, its format, and what the keys beside their columns say.
 KnownKeys = dict[tuple[str | None, str, tuple[bytes, ...]], frozenset[str]]
 # What tells bytes from a text.
@@ -82,6 +85,19 @@ class MessageRun:
     batch: pa.RecordBatch
     # The Kafka records of messages that stand without their keys in `messages`, or are empty there.
     records: pa.Array | None = None
+    # The texts of messages that were read without, so many at a time.
+    texts: Callable[[int], Sequence[bytes | None]] | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether what is converted are payloads, which `EnvelopeEngine.read_column` made."""
+        return self.texts is not None
+
+    def text(self, i: int, taken: bytes) -> bytes:
+        """Return the whole text of a message of which the engine was given `taken`."""
+        if self.texts is not None:
+            taken = self.texts(i // _OPENED_AT_ONCE)[i % _OPENED_AT_ONCE] or b""
+        return whole_text(taken, self.head)
 
     @property
     def head(self) -> bytes:
@@ -163,11 +179,15 @@ def _header_value(value: bytes | None) -> dict[str, str | None]:
 
 
 def runs_of(
-    batch: pa.RecordBatch, formats: Formats, lines: dict[str, int], keys: KnownKeys | None = None
+    batch: pa.RecordBatch,
+    formats: Formats,
+    lines: dict[str, int],
+    keys: KnownKeys | None = None,
+    open_texts: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> Iterator[MessageRun]:
     """Yield the runs of a batch of `sources.COLUMNS`; `lines` counts the lines of each file so far.
 
-    `keys` has the keys of the task so far.
+    `keys` has the keys of the task so far. `open_texts` opens messages that were read without their texts.
     """
     keys = {} if keys is None else keys
     for start, end in _cuts(batch):
@@ -183,7 +203,9 @@ def runs_of(
         for format, errors, begin, stop in _formats(part, known):
             own, at = part.slice(begin, stop - begin), numbers.slice(begin, stop - begin)
             # Nothing tells the format of null.
-            messages, records = _texts(own, topic, format, keys, is_told=format == known)
+            texts_of = partial(_texts, topic=topic, format=format, keys=keys, is_told=format == known)
+            opener = open_texts if IS_READ in (own.schema.metadata or {}) else None
+            messages, records = texts_of(own) if opener is None else (own.column(TEXT), None)
             yield MessageRun(
                 (topic, partition, file),
                 format,
@@ -193,6 +215,7 @@ def runs_of(
                 pa.RecordBatch.from_arrays([messages, _places(at, topic, partition, file)], ["message", "place"]),
                 own,
                 records,
+                None if opener is None else lru_cache(maxsize=1)(partial(_opened_texts, own, opener, texts_of)),
             )
 
 
@@ -316,6 +339,20 @@ def _texts(
     if not get_format(format).unwraps_records:
         return records, None
     return _without_keys(key, text, records, get_format(format), keys, topic), records
+
+
+def _opened_texts(
+    part: pa.RecordBatch,
+    open_texts: Callable[[pa.RecordBatch], pa.RecordBatch],
+    texts_of: Callable[[pa.RecordBatch], tuple[pa.Array, pa.Array | None]],
+    number: int,
+) -> list[bytes | None]:
+    """Return what would be converted of messages if they had been opened as texts, as many as are opened at a time."""
+    own = part.select([name for name in part.schema.names if name not in {*OPENED, KEY}])
+    messages: list[bytes | None] = texts_of(open_texts(own.slice(number * _OPENED_AT_ONCE, _OPENED_AT_ONCE)))[
+        0
+    ].to_pylist()
+    return messages
 
 
 def _as_json(texts: pa.Array, format: str) -> pa.Array:

@@ -32,11 +32,10 @@ from cdcavro.errors import (
     shown,
 )
 from cdcavro.files.lines import Line
-from cdcavro.formats.connect_avro import whole_text
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.sync.conversion.evidence import ExactMessage
-from cdcavro.sync.conversion.framed_messages import open_framed
+from cdcavro.sync.conversion.framed_messages import Opener, open_framed
 from cdcavro.sync.conversion.knowledge import Questions
 from cdcavro.sync.conversion.lane_times import LaneTimes
 from cdcavro.sync.conversion.outcome_rows import (
@@ -150,6 +149,8 @@ class _Task:
         self._lanes: dict[tuple[str | None, int | None, str | None], list[int]] = {}
         self._lines: dict[str, int] = {}
         self._keys: KnownKeys = {}
+        # What opens messages that the engine leaves.
+        self._opener: Opener | None = None
         # Of the topics whose messages tell their format: those with rows of a format in which a record without a value is
         # a delete, and those with records without a value.
         self._rows_alone: set[str] = set()
@@ -246,7 +247,7 @@ class _Task:
         return self._output.current
 
     def _convert_runs(self, piece: pa.RecordBatch) -> None:
-        for run in runs_of(piece, self._knowledge.formats, self._lines, self._keys):
+        for run in runs_of(piece, self._knowledge.formats, self._lines, self._keys, self._open_texts):
             self._first, self._headers = self._current.counts["read"], run.headers
             self._current.counts["read"] += run.count
             self._current.counts["tombstones"] += run.tombstones
@@ -291,7 +292,7 @@ class _Task:
         def left(i: int, text: bytes, place: Arrival | None) -> None:
             if self._current.counts["unplaced"] >= self._most_unplaced:
                 return
-            message, record = whole_text(text, run.head), run.record(i)
+            message, record = run.text(i, text), run.record(i)
             alike = None if record is None else message
             own = Message(run.raw(i) or b"", run.key(i), place, run.format, self._time_at(place), alike)
             if i in refused:
@@ -299,9 +300,16 @@ class _Task:
                 return
             self._take(placing, i, message if record is None else record, own, run.length(i))
 
-        for rows in placing.take(run.messages_without(refused), left, run.head):
+        for rows in placing.take(run.messages_without(refused), left, run.head, is_read=run.is_read):
             self._keep(rows)
         self._keep_exact()
+
+    def _open_texts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return messages that are framed with their texts."""
+        own = self._knowledge
+        if self._opener is None and own.framed is not None:
+            self._opener = Opener(own.framed, own.formats, is_brief=True)
+        return batch if self._opener is None else self._opener.open(batch)
 
     def _placing_of(self, run: MessageRun) -> Placing:
         """Return what places messages like those of a run; what it has learned holds for all of them."""

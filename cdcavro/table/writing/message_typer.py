@@ -274,14 +274,21 @@ class MessageTyper:
         return is_right
 
     def take_column(
-        self, messages: Slices, places: Slices | None, first: int, most: int, head: bytes = b""
+        self,
+        messages: Slices,
+        places: Slices | None,
+        first: int,
+        most: int,
+        head: bytes = b"",
+        *,
+        is_read: bool = False,
     ) -> tuple[int, bool]:
         """Take messages of known patterns from an index on, as `RowEngine.take_column`; the rows wait for `pop_rows`.
 
         Where a topic names tables, `places` have none. The tables must have learned all.
         """
         if self._lines is None:
-            return self._engine.take_column(messages, places, first, most, self.clock, head)
+            return self._engine.take_column(messages, places, first, most, self.clock, head, is_read)
         if self._column is None or self._column[0] is not messages:
             packed = pack(messages, lambda _: b"", batch=self._lines)
             validity = packed.validity if packed.nulls else None

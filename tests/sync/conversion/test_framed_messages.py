@@ -25,6 +25,7 @@ from cdcavro.lake.placing import Placing
 from cdcavro.registry.folder_backend import FolderBackend
 from cdcavro.registry.framing import FRAMINGS, HEADERS, ContentId, Fingerprint, GlobalId, with_header
 from cdcavro.sync.conversion import framed_messages as framed
+from cdcavro.sync.conversion import task
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import FAILURE, REJECT
 from cdcavro.sync.conversion.outcome_rows import ROW as ROW_OUTCOME
@@ -393,6 +394,13 @@ def test_another_framing_that_is_told_gives_the_same_rows(
     assert all(said in reason for said, reason in zip(expected[framing], reasons, strict=True)), reasons
 
 
+class BriefTexts(framed.Opener):
+    """An opener that reads no message without its text."""
+
+    def _read_envelopes(self, batch: pa.RecordBatch) -> None:
+        assert "raw" in batch.schema.names
+
+
 class WholeTexts(framed.Opener):
     """An opener of which no text is brief."""
 
@@ -424,6 +432,7 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
 def any_stream(random: Random, access: RegistrySettings) -> list[tuple[bytes | None, bytes | None]]:
     """Return records of one table, whose schemas change in between, and of which some are damaged or have no value."""
     records: list[tuple[bytes | None, bytes | None]] = []
+    has_keys, is_hurt = random.choice([0, 0.95, 1, 1]), random.choice([0, 0, 0.1])
     for _ in range(random.choice([1, 2])):
         names = random.sample([*KINDS], random.randrange(1, len(KINDS)))
         columns = [{"name": name, "type": ["null", copy.deepcopy(KINDS[name][0])], "default": None} for name in names]
@@ -433,14 +442,15 @@ def any_stream(random: Random, access: RegistrySettings) -> list[tuple[bytes | N
         for _ in range(random.randrange(40)):
             key = random.randrange(5)
             row, old = (
-                {"id": key, **{name: random.choice([None, *KINDS[name][1]]) for name in names}} for _ in range(2)
+                {"id": id_of, **{name: random.choice([None, *KINDS[name][1]]) for name in names}}
+                for id_of in (key, key if random.random() < 0.9 else 9)
             )
             op = random.choice("cuuudr")
             images = (None, row) if op == "d" else (row, old if op == "u" else None)
             payload = written(declared, envelope(op, *images, pos=400 + 10 * len(records)))
             framed_key = registry.frame(written(KEY, {"id": key if random.random() < 0.95 else 9}), 6)
-            value = registry.frame(damaged(random, payload) if random.random() < 0.1 else payload, id)
-            has_key, has_value = random.random() < 0.95, random.random() < 0.95
+            value = registry.frame(damaged(random, payload) if random.random() < is_hurt else payload, id)
+            has_key, has_value = random.random() < has_keys, random.random() < 0.95
             records.append((framed_key if has_key else None, value if has_value else None))
     return records
 
@@ -454,14 +464,15 @@ def damaged(random: Random, payload: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
-def test_brief_texts_become_what_whole_ones_become(access, monkeypatch: pytest.MonkeyPatch, seed: int):
+def test_envelopes_become_what_their_texts_become(access, monkeypatch: pytest.MonkeyPatch, seed: int):
     """Rows, rejects, questions and counts, byte for byte, of values of all types, damaged ones, and several schemas."""
     random = Random(seed)
     records = any_stream(random, access)
     size, given = random.choice([7, 1000]), random.choice(["mixed", "debezium"])
     made = []
-    for opener in (framed.Opener, WholeTexts):
-        monkeypatch.setattr(framed, "Opener", opener)
+    for opener in (framed.Opener, BriefTexts, WholeTexts):
+        for module in (framed, task):
+            monkeypatch.setattr(module, "Opener", opener)
         tables, outcome = Tables(), []
         for is_all in (False, True, True):
             own = Knowledge(tables, [], Formats(given), None, framed=access, is_all=is_all)
@@ -470,7 +481,7 @@ def test_brief_texts_become_what_whole_ones_become(access, monkeypatch: pytest.M
             outcome.append((rows, summary))
             Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
         made.append(outcome)
-    assert made[0] == made[1]
+    assert made[0] == made[1] == made[2]
 
 
 def brief_records(access: RegistrySettings, count: int) -> tuple[Knowledge, pa.RecordBatch]:
@@ -500,16 +511,20 @@ def test_the_byte_that_marks_a_head_is_none_elsewhere(access: RegistrySettings):
 
 
 @pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
-def test_the_engine_types_brief_texts(access: RegistrySettings, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("opener", [framed.Opener, BriefTexts])
+def test_the_engine_types_envelopes_and_brief_texts(access, monkeypatch: pytest.MonkeyPatch, opener: Any):
     """All but the first, from which their pattern is learned; without the head, it types none."""
     own, batch = brief_records(access, 200)
+    monkeypatch.setattr(framed, "Opener", opener)
     left: list[bytes] = []
     changes = Placing.changes
     monkeypatch.setattr(Placing, "changes", lambda self, message: left.append(message) or changes(self, message))
     assert converted(own, batch)[1]["counts"]["written"] == 200
     assert len(left) == 1
     assert b'"value":{"schema":{"type":"struct",' in left[0]
-    opened = framed.Opener(access, Formats(), is_brief=True).open(batch)
+    (opened,) = opener(access, Formats(), is_brief=True).open_in_parts(batch)
+    assert (framed.IS_READ in opened.schema.metadata) is (opener is not BriefTexts)
+    opened = opener(access, Formats(), is_brief=True).open(batch)
     (text, *_) = opened.column(framed.TEXT).to_pylist()
     whole = framed.Opener(access, Formats()).open(batch)
     assert text.startswith(MARK + b'{"before":')
