@@ -327,6 +327,15 @@ def test_the_engine_makes_the_delete_and_the_insert_of_a_moved_key():
     placed_as_exactly([*known, *messages, *spelled])
 
 
+@compiled
+def test_an_update_that_moves_a_key_teaches_the_engine_its_pattern():
+    """Where all updates of a table do, only the first takes the exact way; others of the pattern may stay."""
+    moves = [canal(1000, 2, offset=1 + i, old=[{"id": f"{9 + i}"}]) for i in range(5)]
+    assert placed_as_exactly([canal(1000, 1), *moves]).taken == 2 * 4
+    stay = [canal(2000, 2, offset=9 + i, old=[{"v": "b"}]) for i in range(3)]
+    assert placed_as_exactly([canal(1000, 1), *moves, *stay]).taken == 2 * 4 + 3
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_rows_with_moved_keys_are_those_of_typed_rows(seed):
     """Any number of rows, keys that are null, missing or spelled otherwise, rows that lack columns, times that go back."""

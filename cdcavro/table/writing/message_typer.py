@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 # At most 512 patterns are tried, and one more for every 8 messages that were of a known one.
 _PATIENCE: Final = 512
+_UPDATE: Final = "UPDATE"
 _SHARE: Final = 8
 
 
@@ -112,6 +113,12 @@ def _typed_lines(
         if count:
             yield number, line, changes[number : number + count], typed[first : first + count]
         number, first = number + (count or 1), first + count
+
+
+def _is_moved(changes: Sequence[Change], typed: Sequence[TypedChange]) -> bool:
+    """Return whether a message is one update that moves a row to another key."""
+    is_update = len(changes) == 1 and changes[0].op == _UPDATE and changes[0].half is None
+    return is_update and [one.change.op for one in typed] == ["DELETE", "INSERT"]
 
 
 class MessageTyper:
@@ -237,6 +244,8 @@ class MessageTyper:
         if self._edits != self._tables.edits:
             self._forget()
         is_row = len(typed) == len(changes) > 0 and changes[0].op in DML and changes[0].half is None
+        # Where the order is kept, the engine moves a row to another key, too.
+        is_row = is_row or (self.clock is not None and _is_moved(changes, typed))
         if (
             not (self._has_engine and is_row)
             or self._is_named_by_topic(place)
@@ -256,18 +265,25 @@ class MessageTyper:
         # Odd while a pattern is not known to be right; it counts on, so that no other thread misses that.
         self._turn += 1
         try:
-            return self._learn_pattern(message, fixed, program, typed, place)
+            return self._learn_pattern(message, fixed, program, first.op, typed, place)
         finally:
             self._turn += 1
 
     def _learn_pattern(
-        self, message: bytes, fixed: bytes, program: RowProgram, typed: Sequence[TypedChange], place: Arrival | None
+        self,
+        message: bytes,
+        fixed: bytes,
+        program: RowProgram,
+        op: str,
+        typed: Sequence[TypedChange],
+        place: Arrival | None,
     ) -> bool:
         if not self._engine.add(fixed, program):
             return False
-        self._known.append((typed[0].table, typed[0].schema, typed[0].change.op))
+        self._known.append((typed[0].table, typed[0].schema, op))
         rows = self._engine.rows(message, encoded_place(place))
-        is_right = rows is not None and rows == [self._expected_row(change) for change in typed]
+        parts = (1, 2) if typed[0].change.op != op else [0] * len(typed)
+        is_right = rows is not None and rows == list(map(self._expected_row, typed, parts))
         if not is_right:
             self._engine.drop_last()
         self._journal.add(fixed, program, typed[0].table, typed[0].schema, is_right=is_right)
@@ -314,10 +330,13 @@ class MessageTyper:
         moved = [(table, schema, op) for op in ("DELETE", "INSERT") for table, schema, _ in self._known]
         return [*self._known, *moved]
 
-    def _expected_row(self, typed: TypedChange) -> tuple[object, ...]:
-        """Return what the engine must make of a row of the pattern that was learned last."""
-        row = len(self._known) - 1, typed.key, typed.payload
-        return row if self.clock is None else (*row, order_value(typed.change), bool(typed.absent))
+    def _expected_row(self, typed: TypedChange, part: int) -> tuple[object, ...]:
+        """Return what the engine must make of a row of the pattern that was learned last.
+
+        Part 1 is the delete of a key that an update moves away, 2 the insert of the other, and 0 any other row.
+        """
+        row = (part + 1) * len(self._known) - 1, typed.key, typed.payload
+        return row if self.clock is None else (*row, order_value(typed.change, is_left=part == 1), bool(typed.absent))
 
     def new_engine(self) -> RowEngine:
         """Return another engine for the same messages, which has learned nothing."""
