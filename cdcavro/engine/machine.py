@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.column_program import ColumnProgram
     from cdcavro.engine.program import Program
-    from cdcavro.engine.row_program import RowProgram
+    from cdcavro.engine.row_program import CellRule, RowProgram, RowTest
 
     Filled = tuple[Any, Any, Any, int, int]
     Row = tuple[int, bytes | None, bytes, *tuple[Any, ...]]
@@ -449,3 +449,30 @@ class FactEngine(SurveyEngine):
         Here it is empty, as all are left.
         """
         return b""
+
+
+class RowRules:
+    """Rules for the rows of a version of a table, which nothing applies here."""
+
+    __slots__ = ()
+
+    def __init__(self, cells: list[CellRule], key: list[int], condition: RowTest | None) -> None:
+        """Take the cells of rows, the places of those of the key, and the condition for rows, if there is one."""
+
+
+def apply_rules(
+    rules: list[RowRules | None],  # noqa: ARG001
+    plans: bytes,  # noqa: ARG001
+    operations: Slices,  # noqa: ARG001
+    keys: Slices,  # noqa: ARG001
+    payloads: Slices,  # noqa: ARG001
+    lacks: bytes,
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """Return the rows of a batch as they are written by the rules whose numbers are `plans`, None for no rules.
+
+    `lacks` has a byte for each row, 1 if it lacks columns. Returned are a byte for each row: 0 if it is written, 1 if the
+    exact way has to say, as here, 2 if it is left out; where each key ends, from 0 on, and the keys; the same of the
+    payloads; and `lacks`.
+    """
+    ends = bytes(4 * len(lacks) + 4)
+    return b"\1" * len(lacks), ends, b"", ends, b"", lacks

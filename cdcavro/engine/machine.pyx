@@ -8,6 +8,7 @@ if there is one. What the engine accepts is what the exact way gives, byte for b
 from array import array
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_CheckExact, PyDict_GetItemWithError
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
@@ -70,4 +71,5 @@ include "positions.pxi"
 include "order.pxi"
 include "rows.pxi"
 include "row_engine.pxi"
+include "row_rules.pxi"
 include "surveys.pxi"

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.exact.numbers import MAX_LONG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OPERATIONS: Final = (
     *("gone", "whole", "double", "single", "flag", "decimal", "unscaled"),
@@ -20,6 +23,14 @@ OPERATIONS: Final = (
     *("padded or seconds", "in zone", "iso", "millis", "left"),
 )
 """What becomes of a value, as the engine's cells have it by the same names: `left` is left to the exact way."""
+RULE_ACTIONS: Final = ("keep", "leave out", "fill", "digest")
+"""What a rule makes of a cell of a row."""
+RULE_SIZES: Final = ("varint", "sized")
+"""How a cell says how many bytes it takes, if it does not always take the same."""
+RULE_TEXTS: Final = ("python", "bytes", "whole", "decimal")
+"""What makes the text of a value, which a rule digests or compares."""
+RULE_TESTS: Final = ("none", "unknown", "null", "number", "text", "python")
+"""How a rule decides which rows are kept: `unknown` is left to the exact way."""
 _WIDTH: Final = 8
 
 
@@ -80,3 +91,45 @@ class RowProgram:
             stated = " ".join(map(str, operands))
             lines.append(f"{name}: {OPERATIONS[operation]} {stated} some={some} null={null}{marks}")
         return "\n".join(lines)
+
+
+class CellRule(NamedTuple):
+    """A cell of typed rows, and what a rule makes of it; numbers are places in the tuples above."""
+
+    # The name of the column, as UTF-8.
+    name: bytes
+    action: int
+    # How many bytes a value takes, or -1 and what says so.
+    size: int
+    kind: int
+    # The first byte of a null.
+    null: int
+    # The first bytes of a value and of a null, as they are written.
+    some_made: int
+    null_made: int
+    # The cell that is written for any value, if it is filled.
+    fill: bytes
+    # What copies the hash objects through which a text goes, one after the other, if it is digested.
+    copies: tuple[Callable[[], Any], ...]
+    text: int
+    scale: int
+    # What makes the text of a value's bytes.
+    read: Callable[[bytes], bytes]
+
+
+class RowTest(NamedTuple):
+    """A condition on one of the cells of a row."""
+
+    test: int
+    # The place of the cell.
+    cell: int = 0
+    # The comparisons for which it holds: 1 for less, 2 for equal, 4 for greater. Of a test for null, 1 if null is kept.
+    signs: int = 0
+    # The greatest integer up to the number that is compared with, in units of the cell's last place, as two halves of
+    # 64 bits; and whether it is that number.
+    floor: tuple[int, int] = (0, 0)
+    is_whole: bool = True
+    # The text that is compared with.
+    constant: bytes = b""
+    # Whether the condition holds for the text of a value, where the engine does not compare.
+    holds: Callable[[bytes], bool] | None = None

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from msgspec import Struct
 
 from cdcavro.avro.defaults import encoded_defaults
+from cdcavro.engine.machine import RowRules
 from cdcavro.errors import DdlError, JobError, StructureError, plain, shown
-from cdcavro.sync.conversion.row_filters import ColumnDecision, FunctionDecision, RowFilter
+from cdcavro.sync.conversion.row_filters import ColumnDecision, FunctionDecision, RowFilter, ruled_rows, versions_of
 from cdcavro.sync.outputs.reject_cipher import RAW, RECORD_KEY
 from cdcavro.sync.outputs.reject_places import GOT, SHOWN_VALUE
 from cdcavro.sync.row_cells import Action, Condition, RowCell, put_absent, put_cells, value_text
@@ -44,7 +45,7 @@ from cdcavro.table.table_schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -218,8 +219,10 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
         if isinstance(method, Constant):
             return Action("a constant", partial(_constant, method.constant.encode()), is_distinct=False)
         if method == SHA256:
-            return Action(SHA256, partial(_sha256, (self.salt or "").encode()))
-        return Action(HMAC, partial(_hmac, (self.secret or "").encode()))
+            salt = (self.salt or "").encode()
+            return Action(SHA256, partial(_sha256, salt), copies=(hashlib.sha256(salt).copy,))
+        secret = (self.secret or "").encode()
+        return Action(HMAC, partial(_hmac, secret), copies=_hmac_copies(secret))
 
 
 def _function(name: str) -> RowFunction:
@@ -253,6 +256,13 @@ def _hmac(secret: bytes, text: bytes) -> bytes:
     return hmac.digest(secret, text, "sha256").hex().encode()
 
 
+def _hmac_copies(secret: bytes) -> tuple[Callable[[], Any], ...]:
+    """Return what copies the two hash objects of an HMAC (RFC 2104): of the text, and of the digest of that."""
+    block = hashlib.sha256().block_size
+    key = (hashlib.sha256(secret).digest() if len(secret) > block else secret).ljust(block, b"\0")
+    return tuple(hashlib.sha256(bytes(byte ^ pad for byte in key)).copy for pad in (0x36, 0x5C))
+
+
 class Protection:
     """What is written of the rows of a pipeline's tables: the first of `rules` (`RowRule`) that fits a table counts."""
 
@@ -276,7 +286,7 @@ class Protection:
 
     def public(self, table: Table) -> Table:
         """Return a table as writers of rows see it. Raises `JobError` if its rows may not be written."""
-        versions = self._known(table) if self.rules else []
+        versions = self.versions(table) if self.rules else []
         if not any(versions):
             return table
         public = [one.public if one else own for one, own in zip(versions, table.versions, strict=True)]
@@ -290,28 +300,26 @@ class Protection:
         """
         if not self.rules:
             return rows, {}
-        import pyarrow as pa  # noqa: PLC0415  a configuration is read where it is not installed, too
-
         numbers = rows.column("number").unique().to_pylist()
-        versions = {number: found for number in numbers if any(found := self._known(tables[number]))}
+        versions = {number: found for number in numbers if any(found := self.versions(tables[number]))}
         if not versions:
             return rows, {}
-        names = ("number", "version", "operation", "key", "payload", "lacks")
-        made, errors = list[tuple[Any, ...] | None](), dict[int, StructureError]()
-        columns = [rows.column(name).to_pylist() for name in ("message", *names)]
-        for message, number, version, *facts in zip(*columns, strict=True):
-            own = versions[number][version - 1] if number in versions else None
-            try:
-                made.append(_protected_row(own, *facts))
-            except StructureError as error:
-                made.append(None)
-                errors.setdefault(message, error)
-        rows = rows.filter(pa.array([one is not None for one in made], pa.bool_()))
-        kept = [one for one in made if one is not None]
-        for name, values in zip(names[2:], zip(*kept, strict=True) if kept else (), strict=bool(kept)):
-            at = rows.schema.get_field_index(name)
-            rows = rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
-        return rows, errors
+        pairs, places = versions_of(rows)
+        own = [versions[number][version - 1] if number in versions else None for number, version in pairs]
+        return ruled_rows(rows, own, places)
+
+    def decisions(self, rows: pa.RecordBatch, tables: Sequence[Table]) -> dict[tuple[int, int], Any]:
+        """Return what is decided of the rows of each version of a table, by the number of the table and the version.
+
+        Equal decisions write rows of equal versions alike. Raises `JobError` as `public` does.
+        """
+        found = versions_of(rows)[0] if self.rules else []
+        return {(number, version): self.decision(tables[number], version) for number, version in found}
+
+    def decision(self, table: Table, version: int) -> tuple[str, Mapping[str, str], frozenset[str]] | None:
+        """Return what is decided of a version of a table, None if it has no rule. Raises `JobError` as `public` does."""
+        found = self.versions(table)[version - 1]
+        return None if found is None else found.decision
 
     def outcomes(
         self, rows: Sequence[dict[str, Any]], *, has_raw: bool, cipher: RejectCipher | None = None
@@ -337,8 +345,11 @@ class Protection:
             for row in rows
         ]
 
-    def _known(self, table: Table) -> list[_Version | None]:
-        """Return what becomes of the versions of a table."""
+    def versions(self, table: Table) -> list[_Version | None]:
+        """Return what becomes of the versions of a table, None for those that are written as they are.
+
+        Raises `JobError` if rows of the table may not be written.
+        """
         stamp = (len(table.versions), table.schema, table.is_stated, table.unexplained.size)
         known = self._tables.get(table.number)
         if known is None or known[0] != stamp:
@@ -448,8 +459,9 @@ class _Version:
 
     def __init__(self, schema: TableSchema, actions: Actions, rule: RowRule, of_condition: frozenset[str]) -> None:
         _check_key(schema, actions)
-        self._schema, self._labels = schema, {name: action.label for name, action in actions.items()}
-        self._of_condition, self._is_protected = of_condition, bool(actions)
+        self._schema, self._is_protected = schema, bool(actions)
+        # The rule, how fields are protected by it, and which of them a condition is about.
+        self.decision = rule.match, {name: action.label for name, action in actions.items()}, of_condition
         self._cells: list[RowCell] = []
         record, fields = schema.record, []
         for i, one in enumerate(record["fields"]):
@@ -464,18 +476,20 @@ class _Version:
         self._filter = None if rule.where is None else self._new_filter(rule)
         written = {cell.column: cell for cell in self._cells if cell.is_written}
         self._key = [written[name] for name in schema.key_names] if schema.key is not None else []
+        condition = None if self._filter is None else self._filter.test
+        self.rules = RowRules([cell.rule for cell in self._cells], [*map(self._cells.index, self._key)], condition)
 
     def is_of(self, schema: TableSchema, actions: Actions, of_condition: frozenset[str]) -> bool:
         """Return whether this is what becomes of a version whose fields are protected so."""
         labels = {name: action.label for name, action in actions.items()}
-        return (self._schema, self._labels, self._of_condition) == (schema, labels, of_condition)
+        return (self._schema, *self.decision[1:]) == (schema, labels, of_condition)
 
     def _new_filter(self, rule: RowRule) -> RowFilter:
         table, condition, function = _label(self._schema.table), rule.condition, rule.function
         if condition is None:
             own = FunctionDecision(cast("RowFunction", function), plain(rule.where_text or ""), table)
             return RowFilter(own, table, self._cells)
-        columns = {column.field: column.name for column in self._schema.columns if column.field in self._of_condition}
+        columns = {column.field: column.name for column in self._schema.columns if column.field in self.decision[2]}
         # A column that has the name counts before one that had it.
         exact = [name for name in columns.values() if name.casefold() == condition.column.casefold()]
         name = next(iter([*exact, *columns.values()]), None)
@@ -542,15 +556,3 @@ def _masked_field(schema: TableSchema, index: int, action: Action) -> dict[str, 
     kept = {key: value for key, value in attributes_of(one).items() if key in ("column", "since", "until")}
     own = {key: value for key, value in one.items() if key in ("name", "aliases")}
     return field_with_type(own | {ATTRIBUTE: kept | {"note": f"masked by {action.label}"}}, "string", fill)
-
-
-def _protected_row(
-    version: _Version | None,
-    operation: str,
-    key: bytes | None,
-    payload: bytes,
-    lacks: bool,  # noqa: FBT001  as the row has it
-) -> tuple[str, bytes | None, bytes, bool] | None:
-    if version is None or not payload:
-        return operation, key, payload, lacks
-    return version.row(operation, key, payload, lacks=lacks)

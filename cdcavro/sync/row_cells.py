@@ -9,11 +9,13 @@ import operator
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache, partial
 from struct import unpack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import Buffer
+from cdcavro.engine.row_program import RULE_ACTIONS, RULE_SIZES, RULE_TESTS, RULE_TEXTS, CellRule, RowTest
 from cdcavro.errors import shown
 from cdcavro.table.table_schema import attributes_of, avro_of, column_name, is_column, without_attributes
 from cdcavro.table.writing.table_writer import write_texts
@@ -35,6 +37,13 @@ _SIZES: Final = {
     "bytes": _SIZED,
     "string": _SIZED,
 }
+# Of the types of values, what makes their texts in the engine; those of others Python makes.
+_ENGINE_TEXTS: Final = {"string": "bytes", "bytes": "bytes", "int": "whole", "long": "whole", "decimal": "decimal"}
+# The comparisons for which an operator holds, as `RowTest` has them.
+_SIGNS: Final = {"<": 1, "=": 2, "<=": 3, ">": 4, "!=": 5, "<>": 5, ">=": 6}
+# The greatest number of the engine, and how many bits half of one has.
+_WIDEST: Final = 2**127 - 1
+_HALF: Final = 64
 _NOTHING: Final = b"\0"
 # What the last byte of a long is less than.
 _LONG: Final = 0x80
@@ -49,6 +58,9 @@ class Action(NamedTuple):
     mask: Callable[[bytes], bytes] | None
     # Whether different values have different texts.
     is_distinct: bool = True
+    # What copies the hash objects through which a text goes, one after the other, and of the last of which the digest,
+    # in hexadecimal, is what `mask` makes; none for a text that is always the same.
+    copies: tuple[Callable[[], Any], ...] = ()
 
 
 class RowCell:
@@ -56,6 +68,7 @@ class RowCell:
 
     __slots__ = (
         "_last",
+        "_scale",
         "action",
         "column",
         "is_written",
@@ -83,8 +96,45 @@ class RowCell:
         self.text = None if self.mask is None else self.read
         place = 0 if made is None else made["type"].index("null")
         self.null_made, self.some_made = bytes([place << 1]), bytes([(1 - place) << 1])
+        self._scale = int(primitive.get("scale", 0)) if isinstance(primitive, dict) else 0
         # Of most updates the rows before and after have the same value.
         self._last: tuple[bytes, bytes] = b"", b""
+
+    @property
+    def rule(self) -> CellRule:
+        """The cell as the engine passes it by."""
+        copies, mask = () if self.action is None else self.action.copies, self.mask
+        is_filled = mask is not None and not copies
+        action = "keep" if self.action is None else "fill" if is_filled else "leave out" if mask is None else "digest"
+        return CellRule(
+            self.column.encode(),
+            RULE_ACTIONS.index(action),
+            max(self.size, -1),
+            RULE_SIZES.index("varint" if self.size == _VARINT else "sized"),
+            self.null,
+            self.some_made[0],
+            self.null_made[0],
+            self.masked(b"") if is_filled else b"",
+            copies,
+            RULE_TEXTS.index(_ENGINE_TEXTS.get(self.kind, "python")),
+            self._scale,
+            self.read,
+        )
+
+    def test(self, condition: Condition, place: int) -> RowTest:
+        """Return a condition on the cell, which is at a place among those of a row, as the engine decides by it."""
+        constant = condition.constant
+        if constant is None:
+            return RowTest(RULE_TESTS.index("null"), place, int(condition.op == "is null"))
+        signs, text = _SIGNS[condition.op], _ENGINE_TEXTS.get(self.kind, "python")
+        if isinstance(constant, Decimal) and text != "python":
+            exact = Fraction(constant) * 10**self._scale
+            floor = min(max(exact.numerator // exact.denominator, -_WIDEST - 1), _WIDEST)
+            halves = floor >> _HALF, (floor & (1 << _HALF) - 1) - (1 << _HALF if floor >> (_HALF - 1) & 1 else 0)
+            return RowTest(RULE_TESTS.index("number"), place, signs, halves, floor == exact, b"", condition.holds)
+        if isinstance(constant, str) and text == "bytes":
+            return RowTest(RULE_TESTS.index("text"), place, signs, constant=constant.encode())
+        return RowTest(RULE_TESTS.index("python"), place, holds=condition.holds)
 
     def end(self, raw: bytes, at: int) -> int:
         """Return where a cell ends that begins at a place."""

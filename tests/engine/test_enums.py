@@ -10,7 +10,7 @@ import pytest
 from cdcavro.avro import translation_program
 from cdcavro.change.model import Arrival
 from cdcavro.engine import column_program, program
-from cdcavro.engine.row_program import OPERATIONS
+from cdcavro.engine.row_program import OPERATIONS, RULE_ACTIONS, RULE_SIZES, RULE_TESTS, RULE_TEXTS
 from cdcavro.table.writing import table_writer
 from cdcavro.wire.attributes import PARTS, POSITIONS
 from cdcavro.wire.message_program import _COLUMN as BRANCHES
@@ -42,6 +42,10 @@ SHARED = {
     "Layout": (numbered(column_program, "NO_CELLS", "ENDS"), "", {}),
     "CellKind": ([name.strip("_") for name in numbered(table_writer, "_LONG", "_BOOLEAN")], "CELL_", {}),
     "Operation": (OPERATIONS, "OP_", {}),
+    "RuleAction": (RULE_ACTIONS, "RULE_", {}),
+    "RuleSize": (RULE_SIZES, "RULE_", {}),
+    "RuleText": (RULE_TEXTS, "TEXT_", {}),
+    "RuleTest": (RULE_TESTS, "TEST_", {}),
     "Branch": (BRANCHES, "V_", {}),
     "Part": ((*PARTS, "parts"), "", {"": "FIXED"}),
     "Position": (POSITIONS, "", {"NONE": "NO_POSITION"}),

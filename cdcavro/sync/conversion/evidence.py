@@ -2,7 +2,8 @@
 
 A task learns the statements of its lanes as it reads them. The driver knows those of all lanes, and may know a table
 otherwise. So its rows count only if all that the batch says makes the same of each message that went the exact way, and
-the same programs of the patterns by which the engine typed all others; else the batch is converted again.
+the same programs of the patterns by which the engine typed all others, and if the rules for rows decide the same of the
+versions that they have; else the batch is converted again.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.engine.row_program import RowProgram
-from cdcavro.errors import CdcAvroError
+from cdcavro.errors import CdcAvroError, JobError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdcavro.change.model import Arrival
     from cdcavro.lake.placing import Placing
@@ -30,6 +31,8 @@ _MOST: Final = 1 << 24
 _BESIDE: Final = 1 << 10
 # How many messages one `Placing` types once more: it tries some hundreds of patterns where the engine takes nothing.
 _AT_ONCE: Final = 256
+# What is decided of a version that is not there.
+UNKNOWN: Final = "unknown"
 _ALIKE: Final = tuple(one.name for one in fields(RowProgram) if one.name != "latest")
 
 
@@ -77,6 +80,8 @@ class Evidence:
         self.names: list[str] = []
         self._placed: dict[Journal, _Placed] = {}
         self._size = 0
+        # As `Protection.decisions`.
+        self._decisions: dict[tuple[int, int], Any] = {}
 
     def void(self) -> None:
         """Give up: there is something of which no evidence is kept."""
@@ -99,13 +104,31 @@ class Evidence:
             if journal in self._placed:
                 self._placed[journal].count, self._placed[journal].latest = len(journal), latest
 
-    def is_confirmed(self, new_placing: Callable[[str], Placing], names: Sequence[str]) -> bool:
+    def keep_decisions(self, decisions: Iterable[Mapping[tuple[int, int], Any]]) -> None:
+        """Keep what rules decided of rows that count; give up where it is not what they decided of others alike."""
+        for own in decisions:
+            if any(self._decisions.setdefault(version, one) != one for version, one in own.items()):
+                self.void()
+
+    def is_confirmed(
+        self, new_placing: Callable[[str], Placing], names: Sequence[str], decide: Callable[[str, int], Any]
+    ) -> bool:
         """Return whether what places messages by all that was learned, of a format, does the same as the task did.
 
-        `names` are those of its tables by number.
+        `names` are those of its tables by number. `decide` returns what rules decide by all that was learned of a version
+        of the table with a name, and raises `JobError` if its rows may not be written.
         """
-        return not self.is_void and all(
-            self._is_same(journal, placed, new_placing, names) for journal, placed in self._placed.items()
+        try:
+            is_same = all(
+                decide(self.names[number], version) == decision
+                for (number, version), decision in self._decisions.items()
+            )
+        except JobError:
+            return False
+        return (
+            not self.is_void
+            and is_same
+            and all(self._is_same(journal, placed, new_placing, names) for journal, placed in self._placed.items())
         )
 
     def _is_same(

@@ -1,6 +1,8 @@
 """Filters of rows in payloads: a row is kept or left out by a condition on a column, or by a function of its values.
 
-An update may move a row into those that are kept, or out of them: then it becomes an insert, or a delete.
+An update may move a row into those that are kept, or out of them: then it becomes an insert, or a delete. `ruled_rows`
+takes a batch of rows through the filters and masks of their tables: in the engine, and the exact way where that leaves
+a row.
 """
 
 from __future__ import annotations
@@ -8,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
+from cdcavro.engine.machine import RowRules, apply_rules
+from cdcavro.engine.row_program import RULE_TESTS, RowTest
 from cdcavro.errors import StructureError, plain
 from cdcavro.sync.row_cells import RowCell, read_long, read_texts
 from cdcavro.table.table_schema import SOURCE_FIELDS
@@ -15,6 +19,8 @@ from cdcavro.table.writing.table_writer import WHOLE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
 
     from cdcavro.sync.row_cells import Condition
 
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
 RowFunction = Callable[[Mapping[str, Any]], bool]
 """A function that says of a row, by the values of its columns, whether it is written."""
 
+# What becomes of a row in the engine.
+_WRITTEN, _EXACT = 0, 1
 # Where the row after a change stands in it.
 _AFTER: Final = "/after"
 
@@ -125,6 +133,11 @@ class RowFilter:
     def __init__(self, decision: Decision, table: str, cells: Sequence[RowCell]) -> None:
         self._decision, self._table, self._cells = decision, table, cells
 
+    @property
+    def test(self) -> RowTest:
+        """What the engine decides by; it leaves rows to the exact way if it cannot."""
+        return self._decision.test(self._cells) or RowTest(RULE_TESTS.index("unknown"))
+
     def row(self, operation: str, payload: bytes, *, lacks: bool) -> tuple[str, bytes, bool] | None:
         """Return the operation of a row, its envelope, and whether it lacks columns; None for one that is left out.
 
@@ -196,6 +209,9 @@ class Decision(Protocol):
         in any case.
         """
 
+    def test(self, cells: Sequence[RowCell]) -> RowTest | None:
+        """Return what the engine decides by, as `cells` are those of a row; None if it cannot."""
+
 
 class ColumnDecision:
     """Keeps rows for which a condition holds; made from the cell of its column, None if the version has none."""
@@ -219,6 +235,12 @@ class ColumnDecision:
             expected = f"a column {column} of {self._table} that where can compare: {self._mismatch}"
             raise UnknownValueError(expected, f"one of type {self._cell.kind}", pointer=_AFTER)
         return self._condition.holds(image.text(self._cell.column))
+
+    def test(self, cells: Sequence[RowCell]) -> RowTest | None:
+        """Return what the engine decides by; None if no row can be decided."""
+        if self._cell is None or self._mismatch is not None:
+            return None
+        return self._cell.test(self._condition, cells.index(self._cell))
 
 
 class FunctionDecision:
@@ -244,6 +266,9 @@ class FunctionDecision:
             raise self._error(image, f"a value of type {plain(type(found).__name__)}")
         return found
 
+    def test(self, cells: Sequence[RowCell]) -> None:
+        """Return None: the engine calls no function."""
+
     def _error(self, image: RowImage, got: str) -> StructureError:
         expected = f"True or False of {self.name}, by which where decides for a row of {self._table}"
         return StructureError(expected, got, pointer=image.pointer)
@@ -266,3 +291,125 @@ def _with_operation(tail: bytes, operation: bytes) -> bytes:
                 size, at = read_long(tail, at)
     size, end = read_long(tail, at)
     return b"".join([tail[:at], bytes([len(operation) << 1]), operation, tail[end + size :]])
+
+
+class RuledVersion(Protocol):
+    """What becomes of the rows of a version of a table, in the engine and the exact way."""
+
+    rules: RowRules
+
+    def row(
+        self, operation: str, key: bytes | None, payload: bytes, *, lacks: bool
+    ) -> tuple[str, bytes | None, bytes, bool] | None:
+        """Return the operation, the key and the envelope of a row as they are written, and whether it lacks columns.
+
+        Return None for a row that is left out. Raises `StructureError` for one that does not say enough.
+        """
+
+
+def versions_of(rows: pa.RecordBatch) -> tuple[list[tuple[int, int]], pa.Array]:
+    """Return the numbers of tables and versions that rows have, in a batch of `placing.ROWS`, and the place of each row's."""
+    import pyarrow as pa  # noqa: PLC0415  a configuration is read where it is not installed, too
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    number, version = (rows.column(name).cast(pa.int64()) for name in ("number", "version"))
+    pairs = pc.add(pc.multiply(number, 1 << 32), version).dictionary_encode()
+    return [divmod(one, 1 << 32) for one in pairs.dictionary.to_pylist()], pairs.indices
+
+
+def ruled_rows(
+    rows: pa.RecordBatch, versions: Sequence[RuledVersion | None], places: pa.Array
+) -> tuple[pa.RecordBatch, dict[int, StructureError]]:
+    """Return rows, in a batch of `placing.ROWS`, as they are written, and the errors of messages by their indexes.
+
+    `places` has the place of each row's version among `versions`, which is None for rows that are written as they are.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    made, outcomes = _engine_rows(rows, versions, places)
+    is_written, is_left = pc.equal(outcomes, _WRITTEN), pc.equal(outcomes, _EXACT)
+    if not pc.any(is_left).as_py():
+        return (made if pc.all(is_written).as_py() else made.filter(is_written)), {}
+    left = pc.indices_nonzero(is_left)
+    exact, kept, errors = exact_rows(rows.take(left), [versions[i] for i in places.take(left).to_pylist()])
+    parts = pa.Table.from_batches([made.filter(is_written), exact])
+    numbers = pa.chunked_array([pc.indices_nonzero(is_written), left.take(kept)])
+    (written,) = parts.take(pc.sort_indices(numbers)).combine_chunks().to_batches() or [exact]
+    return written, errors
+
+
+def _engine_rows(
+    rows: pa.RecordBatch, versions: Sequence[RuledVersion | None], places: pa.Array
+) -> tuple[pa.RecordBatch, pa.Array]:
+    """Return rows as the engine writes them, and what becomes of each."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    from cdcavro.arrow.arrays import slices_of  # noqa: PLC0415  it imports pyarrow
+
+    key, lacks = rows.column("key"), rows.column("lacks").cast(pa.uint8())
+    outcomes, *made, lacking = apply_rules(
+        [None if one is None else one.rules for one in versions],
+        _values(places.cast(pa.int32()), 4),
+        slices_of(rows.column("operation")),
+        slices_of(key),
+        slices_of(rows.column("payload")),
+        _values(lacks, 1),
+    )
+    key_ends, keys, ends, payloads = map(pa.py_buffer, made)
+    validity = pa.py_buffer(slices_of(key).bits()) if key.null_count else None
+    columns = {
+        "key": pa.Array.from_buffers(pa.binary(), len(rows), [validity, key_ends, keys]),
+        "payload": pa.Array.from_buffers(pa.binary(), len(rows), [None, ends, payloads]),
+        "lacks": pc.cast(pa.Array.from_buffers(pa.uint8(), len(rows), [None, pa.py_buffer(lacking)]), pa.bool_()),
+    }
+    written = [columns.get(name, rows.column(name)) for name in rows.schema.names]
+    outcome = pa.Array.from_buffers(pa.uint8(), len(rows), [None, pa.py_buffer(outcomes)])
+    return pa.RecordBatch.from_arrays(written, schema=rows.schema), outcome
+
+
+def _values(numbers: pa.Array, width: int) -> bytes:
+    """Return the bytes of numbers of which none is null, each of a width."""
+    return memoryview(numbers.buffers()[1])[numbers.offset * width : (numbers.offset + len(numbers)) * width].tobytes()
+
+
+def exact_rows(
+    rows: pa.RecordBatch, versions: Sequence[RuledVersion | None]
+) -> tuple[pa.RecordBatch, pa.Array, dict[int, StructureError]]:
+    """Return rows, each of the version at its place, as they are written by Python alone, and the places of these.
+
+    Also return the errors of messages by their indexes.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    names = ("operation", "key", "payload", "lacks")
+    made, kept, errors = list[tuple[Any, ...]](), list[int](), dict[int, StructureError]()
+    columns = [rows.column(name).to_pylist() for name in ("message", *names)]
+    for i, (message, *facts) in enumerate(zip(*columns, strict=True)):
+        try:
+            row = _exact_row(versions[i], *facts)
+        except StructureError as error:
+            errors.setdefault(message, error)
+            continue
+        if row is not None:
+            made.append(row)
+            kept.append(i)
+    places = pa.array(kept, pa.int64())
+    rows = rows.take(places)
+    for name, values in zip(names, zip(*made, strict=True) if made else (), strict=bool(made)):
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
+    return rows, places, errors
+
+
+def _exact_row(
+    version: RuledVersion | None,
+    operation: str,
+    key: bytes | None,
+    payload: bytes,
+    lacks: bool,  # noqa: FBT001  as the row has it
+) -> tuple[str, bytes | None, bytes, bool] | None:
+    if version is None or not payload:
+        return operation, key, payload, lacks
+    return version.row(operation, key, payload, lacks=lacks)

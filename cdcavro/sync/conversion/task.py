@@ -34,7 +34,7 @@ from cdcavro.errors import (
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, rows_batch
-from cdcavro.sync.conversion.evidence import ExactMessage
+from cdcavro.sync.conversion.evidence import UNKNOWN, ExactMessage
 from cdcavro.sync.conversion.framed_messages import Opener, open_framed
 from cdcavro.sync.conversion.knowledge import Questions
 from cdcavro.sync.conversion.lane_times import LaneTimes
@@ -120,7 +120,14 @@ def are_confirmed(evidence: Sequence[Evidence], knowledge: Knowledge, marks: Map
     """
     own = knowledge.copier()()
     names = [marks.get(table.number, str(table.number)) for table in own.tables.tables]
-    return all(one.is_confirmed(_Task(own).placing_of_lanes, names) for one in evidence)
+    tables = dict(zip(names, own.tables.tables, strict=True))
+
+    def decide(name: str, version: int) -> Any:
+        table = tables.get(name)
+        is_known = table is not None and version <= len(table.versions)
+        return own.protection.decision(table, version) if table is not None and is_known else UNKNOWN
+
+    return all(one.is_confirmed(_Task(own).placing_of_lanes, names, decide) for one in evidence)
 
 
 def left_outcomes(knowledge: Knowledge, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -232,6 +239,7 @@ class _Task:
         if self._evidence is not None:
             latest = self._clock.latest_since(self._begun)
             self._evidence.keep(self._current.exact, self._placings.values(), latest)
+            self._evidence.keep_decisions(self._current.decisions)
         self._output.commit()
 
     def _void_evidence(self) -> None:
@@ -274,6 +282,9 @@ class _Task:
             self._times.add(rows, self._knowledge.tables.tables)
         joined = joined or {}
         undecided = self._output.keep(rows, joined, self._headers)
+        if undecided and self._knowledge.protection.rules:
+            # Of messages that are refused for their rows, nothing says that they still would be.
+            self._void_evidence()
         self._undecided |= {self._first + i: error for i, error in undecided.items()}
         self._undecided_updates |= {self._first + i for i in undecided if i in joined}
 

@@ -57,6 +57,8 @@ class Converted:
     others: list[dict[str, Any]] = field(default_factory=list)
     # Messages that became rows the exact way, as evidence, each with what placed it; none where none is kept.
     exact: list[tuple[Placing, ExactMessage]] = field(default_factory=list)
+    # What rules decided of their rows, as `Protection.decisions`.
+    decisions: list[Mapping[tuple[int, int], Any]] = field(default_factory=list)
 
 
 class TaskOutput:
@@ -108,8 +110,10 @@ class TaskOutput:
         left_out = self._left_out()
         if left_out:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("number"), pa.array(sorted(left_out), pa.int32()))))
+        protection, tables = self._knowledge.protection, self._knowledge.tables.tables
         try:
-            rows, undecided = self._knowledge.protection.rows(rows, self._knowledge.tables.tables)
+            self.current.decisions.append(protection.decisions(rows, tables))
+            rows, undecided = protection.rows(rows, tables)
         except JobError:
             if self._knowledge.is_all:
                 raise

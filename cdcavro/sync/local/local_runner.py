@@ -103,9 +103,7 @@ class LocalBatch:
         copied = knowledge.of_tasks.copier()
         shares = _shares(self.lanes, self.threads)
 
-        # What is protected, other statements than those of its lanes may decide.
-        is_known = knowledge.is_all or bool(knowledge.protection.rules)
-        evidence = [] if is_known else [Evidence() for _ in shares]
+        evidence = [] if knowledge.is_all else [Evidence() for _ in shares]
         counts, is_over = [0] * len(shares), threading.Event()
 
         def batches(own: int) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.rounds import Outcomes
 from cdcavro.sync.local import local_runner
 from cdcavro.sync.local.local_runner import Lane, LocalBatch
+from cdcavro.sync.protection import RowRule
 from cdcavro.sync.settings import Formats, Settings
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
@@ -25,6 +27,12 @@ from support.statement_streams import lanes_of
 from support.task_batches import batch_of
 
 SETTINGS = Settings(formats=Formats("canal"), options={"zone": ZONE})
+# A column is masked, another left out, and rows kept by a third.
+RULES = (
+    RowRule("a", ("x",), {"b": "sha256"}, ("*",), "salt", None, "id > 0"),
+    RowRule("b", (), {"a": "sha256"}, ("*",), "salt"),
+    RowRule("r", where="n > 0"),
+)
 # How many messages of a lane come at a time.
 PIECE = 300
 
@@ -60,10 +68,18 @@ def facts(outcomes: Outcomes, tables: Sequence[Table]) -> dict[str, Any]:
 
 
 def count_rounds(
-    messages: Sequence[Sequence[bytes]], folder: Path, *, threads: int = 2, has_states: bool = True
+    messages: Sequence[Sequence[bytes]],
+    folder: Path,
+    *,
+    threads: int = 2,
+    has_states: bool = True,
+    rules: Sequence[RowRule] = (),
 ) -> int:
     """Check that a batch comes to the same as without evidence; return how often it is converted."""
-    batch = LocalBatch(lanes_with(messages), folder, threads=threads)
+    batch, settings = (
+        LocalBatch(lanes_with(messages), folder, threads=threads),
+        replace(SETTINGS, rules=tuple(rules), rejects_raw="omit"),
+    )
     found, counts = [], []
     for is_kept in (True, False):
         seen: list[Knowledge] = []
@@ -77,8 +93,8 @@ def count_rounds(
             if not is_kept:
                 # As on Spark, where a batch is converted again if tasks learn more than new tables.
                 patch.setattr(local_runner, "Evidence", lambda: None)
-            maker = TypedRows(SETTINGS.tables())
-            outcomes, _ = rounds.convert(run, maker, SETTINGS, is_reduced=False, has_states=has_states)
+            maker = TypedRows(settings.tables())
+            outcomes, _ = rounds.convert(run, maker, settings, is_reduced=False, has_states=has_states)
         found.append(facts(outcomes, maker.tables.tables))
         counts.append(len(seen))
     assert found[0] == found[1]
@@ -112,9 +128,50 @@ def added(table: str, id: int, name: str = "b", **members: Any) -> bytes:
     ],
     ids=["one lane", "a table in each", "another lane sees its columns only", "updates before it in both"],
 )
-def test_a_batch_with_a_statement_in_its_middle_is_converted_once(tmp_path: Path, lanes: Sequence[Sequence[bytes]]):
-    """What stands before the statement, and behind it, is typed as it is with all that was learned."""
-    assert count_rounds(lanes, tmp_path) == 1
+@pytest.mark.parametrize("rules", [(), RULES])
+def test_a_batch_with_a_statement_in_its_middle_is_converted_once(
+    tmp_path: Path, lanes: Sequence[Sequence[bytes]], rules: Sequence[RowRule]
+):
+    """What stands before the statement, and behind it, is typed as it is with all that was learned, and ruled alike."""
+    assert count_rounds(lanes, tmp_path, rules=rules) == 1
+
+
+def renamed(id: int, old: str, new: str, table: str = "a", type: str = "ALTER") -> bytes:
+    """Return a statement that renames a column, or a table where there is no old name of a column."""
+    sql = f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}" if old else f"RENAME TABLE {table} TO {new}"
+    return canal(type, [], id=id, table=table, isDdl=True, sql=sql)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "count"),
+    [
+        ([[*rows("a", 1, 2, b="1"), renamed(3, "b", "c"), *rows("a", 4, 5, c="1"), renamed(6, "c", "d")]], 1),
+        ([[*rows("a", 1, b="1"), renamed(9, "b", "c"), *rows("a", 10, c="1")], rows("a", 2, 11, c="1")], 2),
+        ([rows("a", 1, b="1"), [*rows("a", 2, b="1"), renamed(3, "b", "c"), *rows("a", 4, c="1")]], 1),
+        ([rows("e", 1, b="1"), [*rows("a", 2, b="1"), renamed(3, "", "e", type="RENAME"), *rows("e", 4, b="1")]], 2),
+        ([[*rows("r", 1, n="1"), added("r", 2), *rows("r", 3), *rows("r", 4, n="2")]], 2),
+    ],
+    ids=["renamed in one lane", "in another lane", "behind it", "a table", "rows that are refused"],
+)
+def test_rows_count_if_rules_decide_the_same_by_all_that_a_batch_says(
+    tmp_path: Path, lanes: Sequence[Sequence[bytes]], count: int
+):
+    """What is protected by all that the batch says is written, whatever a lane knew of it."""
+    assert count_rounds(lanes, tmp_path, rules=RULES) == count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_streams_under_rules_come_to_the_same_as_without_evidence(tmp_path: Path, first: int):
+    """Columns that are masked, left out or compared are added, dropped, changed and renamed in the middle of a batch."""
+    counts = []
+    for seed in range(first, first + 10):
+        where = (None, "a = '22'", "id > 9")[seed % 3]
+        rules = [RowRule("*", ("x", "c1"), {"a": "sha256", "c0": "sha256"}, ("*",), "salt", None, where)]
+        counts.append(
+            count_rounds(lanes_of(seed), tmp_path, threads=1 + seed % 3, has_states=bool(seed % 2), rules=rules)
+        )
+    assert {1} < {*counts}
 
 
 @pytest.mark.parametrize(
