@@ -43,6 +43,7 @@ ACROSS = {
     "engine/test_enums",
     "engine/test_row_columns",
     "engine/test_row_lines",
+    "engine/test_row_rules",
     "engine/test_values",
     "spark/lake/test_native_iceberg",
     "cli/commands/test_local_commands",

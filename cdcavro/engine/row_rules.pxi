@@ -524,7 +524,7 @@ def apply_rules(list rules not None, bytes plans not None, operations, keys, pay
         if batch.payloads_given.count != count:
             raise ValueError("columns of as many rows")
         batch.keys, batch.payloads = <Run *>calloc(1, sizeof(Run)), <Run *>calloc(1, sizeof(Run))
-        if batch.keys == NULL or batch.payloads == NULL:
+        if batch.keys == NULL or batch.payloads == NULL or _reserve(batch.keys, 1) or _reserve(batch.payloads, 1):
             raise MemoryError
         batch.outcomes = <uint8_t *>PyByteArray_AS_STRING(outcomes)
         batch.lacks = <uint8_t *>PyByteArray_AS_STRING(is_lacking)

@@ -15,9 +15,10 @@ from cdcavro.lake import TypedRows
 from cdcavro.sync.conversion import rounds
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.rounds import Outcomes
+from cdcavro.sync.conversion.task import are_confirmed
 from cdcavro.sync.local import local_runner
 from cdcavro.sync.local.local_runner import Lane, LocalBatch
-from cdcavro.sync.protection import RowRule
+from cdcavro.sync.protection import Protection, RowRule
 from cdcavro.sync.settings import Formats, Settings
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
@@ -158,6 +159,32 @@ def test_rows_count_if_rules_decide_the_same_by_all_that_a_batch_says(
 ):
     """What is protected by all that the batch says is written, whatever a lane knew of it."""
     assert count_rounds(lanes, tmp_path, rules=RULES) == count
+
+
+def test_rows_are_not_confirmed_by_knowledge_that_protects_them_otherwise(tmp_path: Path):
+    """Another column is masked, a table gets a rule, or its rows may not be written: who knows that converts again."""
+    lane = [*rows("a", *range(1, 9), b="1"), added("a", 9), *rows("a", 10, b="1")]
+    settings, kept = replace(SETTINGS, rules=RULES, rejects_raw="omit"), list[Outcomes]()
+
+    def run(knowledge: Knowledge) -> Outcomes:
+        kept.append(LocalBatch(lanes_with([lane, rows("c", 1)]), tmp_path).convert(knowledge))
+        return kept[-1]
+
+    maker = TypedRows(settings.tables())
+    outcomes, _ = rounds.convert(run, maker, settings, is_reduced=False)
+    assert [one.is_ahead for one in kept] == [True]
+
+    def is_confirmed(*rules: RowRule) -> bool:
+        own = Knowledge(maker.tables, [], settings.formats, None, is_all=True, protection=Protection(rules))
+        return are_confirmed(kept[0].evidence, own, outcomes.names)
+
+    assert is_confirmed(*RULES)
+    assert not is_confirmed()
+    assert not is_confirmed(RowRule("a", ("x", "b"), where="id > 0"), *RULES)
+    assert not is_confirmed(RowRule("a", ("x",), {"b": "hmac-sha256"}, ("*",), None, "s", "id > 0"), *RULES)
+    assert not is_confirmed(RowRule("a", ("x",), {"b": "sha256"}, ("*",), "salt", None, "b > 0"), *RULES)
+    assert not is_confirmed(*RULES, RowRule("c", where="id > 0"))
+    assert not is_confirmed(*RULES, RowRule("c", ("id",)))
 
 
 @pytest.mark.slow
