@@ -294,17 +294,14 @@ def rows_batch(rows: Sequence[tuple[int, TypedRow]]) -> pa.RecordBatch:
     )
 
 
-def group_by_table(
-    rows: Sequence[pa.RecordBatch], reduced: Sequence[int] = (), dropped: Collection[int] = ()
-) -> pa.Table:
-    """Return rows, in batches of `ROWS`, one table behind the other; each table's in the order in which they came.
+def group_by_table(table: pa.Table, reduced: Sequence[int] = (), dropped: Collection[int] = ()) -> pa.Table:
+    """Return rows, with the columns of `ROWS`, one table behind the other; each table's in the order in which they came.
 
     Of the tables with the numbers `reduced`, only the last change of each key and version is returned, if the current
     state is the same without the others: a change that lacks columns needs those before it. Rows without a key stay, and
     so does what ends all rows. Of those of them in `dropped`, which have had columns that were dropped, the last delete
     of each key stays, too: a row that is inserted again has no values in these.
     """
-    table = pa.Table.from_batches(rows).combine_chunks()
     if len(reduced):
         table = table.filter(_is_wanted(table, reduced, dropped))
     return table.take(pc.sort_indices(table, sort_keys=[("number", "ascending")]))

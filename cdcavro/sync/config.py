@@ -121,7 +121,7 @@ class Config(Struct, forbid_unknown_fields=True):
     * `every`: how often a batch begins.
     * `merge_every`: every how many batches tables are written; until then their rows are pending in the state.
     * `run`: the runner of the pipeline: `spark`, or `local`, which is this process.
-    * `memory`: how many MiB of a batch's rows a local run holds before they go to files.
+    * `memory`: how many MiB of a batch's rows a local run holds before they go to files; the process takes more.
     * `openlineage`: the name of the job for which OpenLineage events are sent, as configured by variables
       `OPENLINEAGE_*`.
     * `spark`: Spark's own settings, which a local run ignores.

@@ -55,7 +55,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `behavior`: how lake tables follow statements: `exception`, `evolve`, `try_evolve`, `lenient` or `ignore`.
     * `form`: the form of current states: `current`, `soft`, which keeps deleted rows, or `history`, which keeps all versions.
     * `guard_days`: how many days a delete is guarded against late changes of its key.
-    * `parallel`: how many tables are written at a time.
+    * `parallel`: how many tables are written at a time; without Spark fewer, if their rows take more than 12 MiB each on
+      average.
     * `adopt`: whether lake tables of another pipeline are taken over.
     * `native`: whether Spark's driver writes small batches itself.
     * `catalog`: the properties of an Iceberg catalog that is a server or a database, as pyiceberg names them, or of the

@@ -500,9 +500,10 @@ def drawn(draw: random.Random, count: int) -> list[Row]:
     ]
 
 
-def batches(rows: list[Row], size: int) -> list[pa.RecordBatch]:
-    """Return batches of rows."""
-    return [pa.RecordBatch.from_pylist(rows[i : i + size], TYPES) for i in range(0, len(rows), size)]
+def table_of(rows: list[Row], size: int) -> pa.Table:
+    """Return rows that come in batches."""
+    batches = [pa.RecordBatch.from_pylist(rows[i : i + size], TYPES) for i in range(0, len(rows), size)]
+    return pa.Table.from_batches(batches)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -511,7 +512,7 @@ def test_of_each_key_the_last_change_of_a_version_stays(seed: int) -> None:
     draw = random.Random(seed)
     rows = drawn(draw, 60)
     dropped = {2} if seed % 2 else set()
-    found = group_by_table(batches(rows, draw.randrange(1, 61)), (0, 2), dropped).to_pylist()
+    found = group_by_table(table_of(rows, draw.randrange(1, 61)), (0, 2), dropped).to_pylist()
     is_partial = any(row["lacks"] for row in rows)
     reduced = {0} if is_partial else {0, 2}
 
@@ -534,4 +535,4 @@ def test_of_each_key_the_last_change_of_a_version_stays(seed: int) -> None:
 def test_nothing_is_left_out_where_all_changes_are_wanted() -> None:
     """Rows are put one table behind the other, each table's in the order in which they came."""
     rows = drawn(random.Random(1), 50)
-    assert group_by_table(batches(rows, 7)).to_pylist() == sorted(rows, key=lambda row: row["number"])
+    assert group_by_table(table_of(rows, 7)).to_pylist() == sorted(rows, key=lambda row: row["number"])

@@ -131,7 +131,8 @@ class KafkaWriter:
             if topic not in self._partitions:
                 own = self.settings.partitions, self.settings.replication
                 self._partitions[topic] = admin.partitions(topic, *own)
-            parts = [self._records(table, name, batch, part, self._partitions[topic]) for batch, part, *_ in waiting]
+            count = self._partitions[topic]
+            parts = [self._records(table, name, part.batch, part.rows, count) for part in waiting]
             if parts:
                 self._send(topic, reduce(DataFrame.unionByName, parts))
         except (PySparkException, Py4JError) as error:

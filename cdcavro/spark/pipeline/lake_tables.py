@@ -448,7 +448,7 @@ def _are_collected(waiting: Waiting) -> bool:
 def _as_frames(spark: SparkSession, waiting: Waiting) -> list[BatchRows]:
     """Return rows as frames, also those that were collected."""
     return [
-        part._replace(rows=_frame_of(spark, part.rows)) if isinstance(part.rows, pa.Table) else part for part in waiting
+        part._replace(kept=_frame_of(spark, part.rows)) if isinstance(part.rows, pa.Table) else part for part in waiting
     ]
 
 

@@ -166,7 +166,10 @@ class OutcomeStore(Protocol):
         """Return the changes that tasks ask to learn."""
 
     def rows(self, name: str, count: int) -> Any:
-        """Return the rows of the table with a name, at most `count`, with the columns of `table_rows.OF_ROWS`."""
+        """Return the rows of the table with a name, at most `count`, with the columns of `table_rows.OF_ROWS`.
+
+        That is what `BatchRows.kept` may be.
+        """
 
     def write_rows(self, folder: Path) -> int:
         """Write the rows of all tables below a folder, those of each to `number=NAME`; return how many there are."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cdcavro.table.table_schema import TableSchema
 
 # How many bytes of rows a task holds before it hands them over, and of headers that it hands over in one batch.
-_HELD: Final = 1 << 25
+_HELD: Final = 1 << 24
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
 # A date and time, or a date alone, that states no zone.
 _LOCAL_TIME: Final = re.compile(r"[0-9]+-[0-9]+-[0-9]+([ T:][0-9:.]+)?", re.ASCII)
@@ -195,13 +195,16 @@ class TaskOutput:
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are wanted."""
-        held, self._all.rows = self._all.rows, []
-        if held:
-            self._facts.add(pa.Table.from_batches(held))
+        if self._all.rows:
+            held, self._all.rows = pa.Table.from_batches(self._all.rows).combine_chunks(), []
+            self._facts.add(held)
             names = self.names
             reducible, tables = self._reducible(), self._knowledge.tables.tables
             dropped = {one for one in reducible if attributes_of(tables[one].schema.record).get("gone")}
-            for rows in _parts(group_by_table(held, reducible, dropped)):
+            grouped = group_by_table(held, reducible, dropped)
+            # While they are handed over, they are there once.
+            del held
+            for rows in _parts(grouped):
                 for batch in row_batches(rows, names):
                     self.size += batch.nbytes
                     yield batch

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,7 @@ from cdcavro.lake.account import RejectReason
 from cdcavro.sync.conversion.outcome_rows import HALF, REJECT, ROW, STATEMENT, SUMMARY
 from cdcavro.sync.outputs.reject_places import MOST_REASONS, PLACE, kind_of, place_of, reason_key
 from cdcavro.sync.outputs.table_rows import OF_ROWS, check_written
+from cdcavro.sync.outputs.writer import KeptRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,10 +54,12 @@ class LocalStore:
         # The files of rows and of all others: one for each table would be more than a process may have.
         self._paths: dict[bool, str] = {}
         self._writers: dict[bool, Any] = {}
-        self._readers: dict[bool, Any] = {}
+        self._closed: set[bool] = set()
         # Which batches of its file are those of a name.
         self._numbers: dict[str, list[int]] = {}
         self._counts: Counter[bool] = Counter()
+        # How many bytes of a name there are.
+        self._sizes: Counter[str] = Counter()
         self._lock = Lock()
         # The summaries of tasks.
         self.notes: list[dict[str, Any]] = []
@@ -96,6 +100,7 @@ class LocalStore:
             return
         self._held.setdefault(name, []).append(rows)
         self._size += rows.nbytes
+        self._sizes[name] += rows.nbytes
         if self._size > self._room:
             self._spill()
 
@@ -105,7 +110,8 @@ class LocalStore:
             if self._folder is not None:
                 self._folder.mkdir(parents=True, exist_ok=True)
             self._spilled = Path(tempfile.mkdtemp(prefix="batch-", dir=self._folder))
-        for name, batches in self._held.items():
+        while self._held:
+            name, batches = self._held.popitem()
             is_row = name != _OTHERS
             whole = pa.Table.from_batches(batches).combine_chunks()
             if is_row not in self._writers:
@@ -115,17 +121,20 @@ class LocalStore:
                 self._writers[is_row].write_batch(batch)
                 self._numbers.setdefault(name, []).append(self._counts[is_row])
                 self._counts[is_row] += 1
-        self._held.clear()
         self._size = 0
 
     def _batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield what is kept under a name, in the order in which it came."""
         if name in self._numbers:
             is_row = name != _OTHERS
-            if is_row not in self._readers:
-                self._writers[is_row].close()
-                self._readers[is_row] = pa.ipc.open_file(pa.memory_map(self._paths[is_row]))
-            yield from map(self._readers[is_row].get_batch, self._numbers[name])
+            with self._lock:
+                if is_row not in self._closed:
+                    self._writers[is_row].close()
+                    self._closed.add(is_row)
+            # What is read of a mapped file counts as memory of this process as long as it is mapped, so each who reads
+            # maps it anew.
+            reader = pa.ipc.open_file(pa.memory_map(self._paths[is_row]))
+            yield from map(reader.get_batch, self._numbers[name])
         yield from self._held.get(name, ())
 
     def _table(self, name: str, schema: pa.Schema) -> pa.Table:
@@ -139,9 +148,9 @@ class LocalStore:
             found += map(Change.from_avro, pc.list_flatten(asked).to_pylist())
         return found
 
-    def rows(self, name: str, count: int) -> pa.Table:  # noqa: ARG002  as that of Spark
-        """Return the rows of the table with a name."""
-        return self._table(name, ROWS)
+    def rows(self, name: str, count: int) -> KeptRows:  # noqa: ARG002  as that of Spark
+        """Return what reads the rows of the table with a name; several threads may read."""
+        return KeptRows(partial(self._table, name, ROWS), self._sizes[name])
 
     def write_rows(self, folder: Path) -> int:
         """Write the rows of all tables below a folder, those of each to `number=NAME`; return how many there are."""
@@ -211,8 +220,8 @@ class LocalStore:
         self._held.clear()
         for writer in self._writers.values():
             writer.close()
-        for one in (self._writers, self._readers, self._numbers):
-            one.clear()
+        self._writers.clear()
+        self._numbers.clear()
         if self._spilled is not None:
             shutil.rmtree(self._spilled, ignore_errors=True)
 

@@ -224,7 +224,7 @@ class LocalTopicWriter:
         """Yield the records of batches' rows, in order."""
         ids = self.publisher.known(table)
         values, keys = value_prefixes(ids), key_prefixes(ids)
-        common = {batch: headers_of(self.job, batch, table.number) for batch, *_ in waiting}
+        common = {batch: headers_of(self.job, batch, table.number) for batch in {part.batch for part in waiting}}
         names = (*_COLUMNS, HEADERS) if self.settings.has_headers else _COLUMNS
         for rows in in_order(_rows_of(waiting, names, left_out(self.settings)), "order"):
             columns: Any = [rows.column(one).to_pylist() for one in _COLUMNS]
@@ -271,8 +271,9 @@ def _as_connect(table: Table, columns: Sequence[Any]) -> list[Any]:
 def _rows_of(waiting: Waiting, names: Sequence[str], left_out: Sequence[str]) -> pa.Table:
     """Return the rows of batches, without those of some operations, each with the number of its batch."""
     parts = [
-        rows.append_column("batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows))
-        for batch, rows, *_ in waiting
+        rows.append_column("batch", pa.repeat(pa.scalar(part.batch, pa.int64()), rows.num_rows))
+        for part in waiting
+        for rows in [part.rows]
     ]
     rows = pa.concat_tables(parts).select(names)
     return rows.filter(pc.invert(pc.is_in(rows.column("operation"), pa.array(left_out))))

@@ -6,8 +6,10 @@ To its changelog, every change of a table's rows is appended once for each batch
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from threading import Condition
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import pyarrow as pa
@@ -52,7 +54,7 @@ from cdcavro.sync.native.shard_tables import ShardLake
 from cdcavro.sync.outputs.sink_settings import StatementRules, TableForms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cdcavro.lake.evolution import Step
     from cdcavro.lake.lakes import Attempt
@@ -68,6 +70,8 @@ if TYPE_CHECKING:
 
 # How large a table may be.
 MOST_BYTES: Final = 1 << 30
+# How many bytes of rows there are on average, at most, of those tables that are written at a time.
+_OF_TABLE: Final = 12 << 20
 
 
 class Part(Protocol):
@@ -80,6 +84,10 @@ class Part(Protocol):
     @property
     def rows(self) -> pa.Table:
         """The rows, as `NativeState.merge` takes them."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes the rows take."""
 
     @property
     def facts(self) -> RowFacts:
@@ -120,7 +128,8 @@ class NativeTables:
     * `job` (str): what is unique to the pipeline.
     * `is_current` and `is_changelog` (bool): whether a table's current state is written, and its changelog.
     * `behavior` (str), `guard` (timedelta): as in `NativeState`.
-    * `parallel` (int): how many tables are written at a time.
+    * `parallel` (int): how many tables are written at a time: fewer, down to one, where their rows take more than
+      12 MiB times `parallel` together.
     * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
     * `unmarked`: the tables that the pipeline wrote when lake tables did not say whose they are.
     * `change_columns` (tuple of str): as in `NativeState`.
@@ -156,6 +165,7 @@ class NativeTables:
     def __post_init__(self) -> None:
         """Know of no table when it was told up to when it is complete."""
         self._completion = CompletionTimes(self.complete_minutes)
+        self._turns = _Turns(self.parallel * _OF_TABLE)
 
     @property
     def has_changes(self) -> bool:
@@ -210,7 +220,11 @@ class NativeTables:
         self._lakes[name] = lake
 
     def _write_all(self, tables: Sequence[tuple[Table, TableName, Sequence[Part]]]) -> list[TableResult]:
-        return [self._write(*one) for one in tables]
+        found = []
+        for table, name, waiting in tables:
+            with self._turns.take(sum(part.size for part in waiting)):
+                found.append(self._write(table, name, waiting))
+        return found
 
     def _write(self, table: Table, name: TableName, waiting: Sequence[Part]) -> TableResult:
         steps: list[str] = []
@@ -297,6 +311,29 @@ class NativeTables:
         if self._prepared.get((place, kind), (-1, 0)) < wanted:
             prepare()
             self._prepared[place, kind] = wanted
+
+
+class _Turns:
+    """Turns of tables to be written: at a time those whose rows take at most `room` bytes together, or one of any size.
+
+    The columns that are made of rows take several times as many.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room, self._taken, self._freed = room, 0, Condition()
+
+    @contextmanager
+    def take(self, size: int) -> Iterator[None]:
+        """Wait until there is room for rows of so many bytes, and hold it."""
+        with self._freed:
+            self._freed.wait_for(lambda: not self._taken or self._taken + size <= self._room)
+            self._taken += size
+        try:
+            yield
+        finally:
+            with self._freed:
+                self._taken -= size
+                self._freed.notify_all()
 
 
 def _done(lake: NativeLake, steps: Sequence[Step | str]) -> list[str]:

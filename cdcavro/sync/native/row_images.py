@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     # A column of a version, and the lake's column that holds it.
     Pair = tuple[LakeColumn, LakeColumn]
 
-# How many bytes of payloads are read at a time; a column of an array holds at most 2 GiB.
-_MAX_SIZE: Final = 64 << 20
+# How many bytes of payloads are read at a time: their columns, most of which are not kept, take several times as many.
+_MAX_SIZE: Final = 4 << 20
 _WITHIN: Final = (pc.greater_equal, pc.less_equal)
 
 

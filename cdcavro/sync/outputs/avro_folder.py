@@ -116,8 +116,8 @@ class FolderWriter(ABC):
         table, name, waiting = rows
         try:
             own = self.folder.of_table(name)
-            for batch, changes, *_ in waiting:
-                self.folder.replace(own, batch, table.number, self._files_of(table, changes))
+            for part in waiting:
+                self.folder.replace(own, part.batch, table.number, self._files_of(table, part.rows))
         except SchemaError as error:
             return WriteResult(table.number, [], str(error))
         return WriteResult(table.number, [], None)

@@ -158,7 +158,7 @@ class TableRows:
         for part in parts:
             count = bisect_left(resets, part.batch)
             rows = files.behind(part.rows, reset_order(count)) if count else part.rows
-            found.append(part._replace(rows=rows, facts=part.facts.behind(count)._replace(resets=len(resets))))
+            found.append(part._replace(kept=rows, facts=part.facts.behind(count)._replace(resets=len(resets))))
         for batch in self.waiting.resets(table.number):
             if batch in resets:
                 order = reset_order(resets.index(batch) + 1)
@@ -292,7 +292,7 @@ class WaitingRows:
 
     def keep(self, files: RowFiles, table: int, part: BatchRows) -> None:
         """Keep the rows of a batch, instead of those that it kept when it was run before."""
-        batch, rows, facts, attempt, *_ = part
+        batch, rows, facts, attempt = part.batch, part.rows, part.facts, part.attempt
         own = self.folder / str(table) / f"batch={batch}"
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir(parents=True)

@@ -29,13 +29,25 @@ if TYPE_CHECKING:
     Rows = tuple[Table, TableName, Waiting]
 
 
+@dataclass(frozen=True)
+class KeptRows:
+    """Rows that are read when they are written, so that those of few tables are in memory at a time.
+
+    * `read`: reads them.
+    * `size` (int): how many bytes they take.
+    """
+
+    read: Callable[[], Any]
+    size: int
+
+
 class BatchRows(NamedTuple):
     """A table's rows of one batch."""
 
     # The number of the batch.
     batch: int
-    # With the columns of `table_rows.OF_ROWS`, as the runner holds rows.
-    rows: Any
+    # The rows, or what reads them wherever the runner keeps them.
+    kept: Any
     # What is known of the rows.
     facts: RowFacts
     # How often it was attempted to write them.
@@ -46,6 +58,16 @@ class BatchRows(NamedTuple):
     is_reset: bool = False
     # What tells the table from others in its lake table; None if it is alone there.
     shard: str | None = None
+
+    @property
+    def rows(self) -> Any:
+        """The rows, with the columns of `table_rows.OF_ROWS`, as the runner holds rows; `KeptRows` are read each time."""
+        return self.kept.read() if isinstance(self.kept, KeptRows) else self.kept
+
+    @property
+    def size(self) -> int:
+        """How many bytes the rows take in this process, which holds or reads them."""
+        return int(self.kept.size if isinstance(self.kept, KeptRows) else self.kept.nbytes)
 
     def mark(self, job: str, table: int) -> str:
         """Return what a changelog calls who appended the rows of a table: resets are not counted with batches."""

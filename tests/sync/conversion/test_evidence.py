@@ -54,7 +54,7 @@ def facts(outcomes: Outcomes, tables: Sequence[Table]) -> dict[str, Any]:
     names = [one.schema.table.table for one in tables]
     labels = [f"{name} {names[:i].count(name)}" for i, name in enumerate(names)]
     rows = {
-        labels[number]: sorted(map(repr, outcomes.store.rows(name, 0).to_pylist()))
+        labels[number]: sorted(map(repr, outcomes.store.rows(name, 0).read().to_pylist()))
         for number, name in outcomes.names.items()
     }
     rejects = [(one["partition"], one["offset"], one["reason"]) for one in outcomes.store.rejects().to_pylist()]

@@ -60,7 +60,7 @@ def rows_in(outcomes: Outcomes, maker: TypedRows) -> list[tuple[Any, ...]]:
     rows = []
     for number, name in outcomes.names.items():
         table = maker.tables.tables[number].schema.table
-        found = outcomes.store.rows(name, sum(outcomes.tables[number]["ops"].values()))
+        found = outcomes.store.rows(name, sum(outcomes.tables[number]["ops"].values())).read()
         assert {row["headers"] for row in found.to_pylist()} <= {None}
         rows += [(table, *[row[column] for column in OF_ROWS[:-1]]) for row in found.to_pylist()]
     return sorted(rows, key=repr)

@@ -9,17 +9,19 @@ from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 
 from cdcavro.errors import JobError
 from cdcavro.lake.typed_rows import TypedRows
+from cdcavro.sync.conversion import task_output
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.rounds import Outcomes, convert, merge_notes
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
+from cdcavro.sync.local.local_runner import Lane, LocalBatch
 from cdcavro.sync.settings import Formats, Settings
 from support.messages import canal
 from support.rows_trial import ZONE
@@ -52,7 +54,7 @@ def contents(outcomes: Outcomes, folder: Path) -> dict[str, Any]:
     store.write_rows(folder / "waiting")
     store.write_rejects(f"file://{folder}/rejects", 3, NOW, outcomes.counts["rejected"])
     return {
-        "rows": {name: store.rows(name, 0).to_pylist() for name in sorted(outcomes.names.values())},
+        "rows": {name: store.rows(name, 0).read().to_pylist() for name in sorted(outcomes.names.values())},
         "files": {path.name: LocalFiles().read(path).to_pylist() for path in sorted((folder / "waiting").iterdir())},
         "rejects": store.rejects().to_pylist(),
         "lines": (folder / "rejects" / "batch=3" / "part-00000.json").read_bytes().splitlines(),
@@ -99,6 +101,69 @@ def test_rejects_are_written_instead_of_those_of_a_run_before(tmp_path: Path):
         outcomes.store.write_rejects("s3a://b/r", 3, NOW, len(BAD))
 
 
+class Taken(NamedTuple):
+    """How many bytes Arrow held at most, and how many bytes of rows were kept, in memory and in files."""
+
+    held: int
+    kept: int
+
+
+def peak_of(count: int, folder: Path, room: int) -> Taken:
+    """Return what so many rows of 20 tables took while they were converted, kept and read."""
+    settings, before = Settings(formats=Formats("canal"), options={"zone": ZONE}), pa.default_memory_pool()
+    types = {"id": "int", "a": "varchar(200)"}
+    messages = [
+        canal("INSERT", [{"id": str(i), "a": "x" * 200}], id=i, table=f"t{i % 20}", mysqlType=types)
+        for i in range(1, count + 1)
+    ]
+    pieces = [(i, [(None, one) for one in messages[i : i + 1000]]) for i in range(0, count, 1000)]
+    lane = Lane(count, lambda _: (batch_of(piece, first=first) for first, piece in pieces))
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        batch = LocalBatch([lane], folder, room=room)
+        outcomes, _ = convert(batch.convert, TypedRows(settings.tables()), settings, is_reduced=False)
+        tables = {name: outcomes.store.rows(name, count) for name in outcomes.names.values()}
+        size = sum(kept.size for kept in tables.values())
+        assert sum(kept.read().num_rows for kept in tables.values()) == count
+        outcomes.store.free()
+    finally:
+        pa.set_memory_pool(before)
+    return Taken(pool.max_memory(), size)
+
+
+@pytest.mark.slow
+def test_what_is_held_does_not_grow_with_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Rows beyond the room are in files, and those that are read from there take none of Arrow's memory."""
+    monkeypatch.setattr(task_output, "_HELD", 1 << 18)
+    few, many = (peak_of(count, tmp_path, 1 << 19) for count in (5_000, 20_000))
+    # The rows on their way to the store, and the messages that they are made of, are beside those that it holds.
+    most = (1 << 19) + 8 * (1 << 18)
+    assert few.held < most
+    assert many.held < most
+    assert few.kept * 2 < many.kept > 2 * most
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what a process maps")
+def test_rows_in_files_are_mapped_only_while_somebody_has_them(tmp_path: Path):
+    """What is read of a file that stays mapped counts as memory of the process until the batch ends."""
+
+    def are_mapped() -> bool:
+        return str(tmp_path) in Path("/proc/self/maps").read_text()
+
+    outcomes = outcomes_of(tmp_path, 0)
+    (name, *others) = outcomes.names.values()
+    rows = outcomes.store.rows(name, 0).read()
+    assert rows.num_rows
+    assert are_mapped()
+    del rows
+    assert not are_mapped()
+    assert others
+    assert outcomes.store.reject_reasons()
+    assert not are_mapped()
+    outcomes.store.free()
+
+
 @pytest.fixture
 def few_files() -> Iterator[int]:
     """The number of files that this process may have open, which is small."""
@@ -122,6 +187,6 @@ def test_rows_of_more_tables_than_a_process_may_have_files_are_kept_in_files(tmp
         return merge_notes(store, store.notes)
 
     outcomes, _ = convert(run, TypedRows(settings.tables()), settings, is_reduced=False)
-    rows = pa.concat_tables([outcomes.store.rows(name, 1) for name in outcomes.names.values()])
+    rows = pa.concat_tables([outcomes.store.rows(name, 1).read() for name in outcomes.names.values()])
     outcomes.store.free()
     assert (rows.num_rows, len(outcomes.names)) == (count, count)

@@ -291,7 +291,10 @@ def test_lanes_are_converted_by_several_threads_into_the_same_rows(job, tmp_path
     found = []
     for threads, room in ((1, 1 << 30), (4, 1 << 30), (4, 1)):
         batch, outcomes = _batch(made.folder / "in", tmp_path / "spill", threads=threads, room=room)
-        rows = {name: Counter(map(repr, outcomes.store.rows(name, 0).to_pylist())) for name in outcomes.names.values()}
+        rows = {
+            name: Counter(map(repr, outcomes.store.rows(name, 0).read().to_pylist()))
+            for name in outcomes.names.values()
+        }
         rejects = sorted((one["file"], one["line"]) for one in outcomes.store.rejects().to_pylist())
         found.append((rows, rejects, dict(outcomes.counts), batch.marks([])))
         outcomes.store.free()

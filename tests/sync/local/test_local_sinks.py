@@ -145,7 +145,7 @@ def test_headers_are_the_last_field_of_each_record(tmp_path: Path, is_plain: boo
         for table, called, (part,) in waiting(maker, 0, *FIRST[:1], *SECOND):
             own = pa.array([texts[place % 4] for place in range(part.rows.num_rows)], pa.string())
             rows = part.rows.set_column(part.rows.schema.get_field_index("headers"), "headers", own)
-            assert writer.write([(table, called, [part._replace(rows=rows)])])[0].error is None
+            assert writer.write([(table, called, [part._replace(kept=rows)])])[0].error is None
         for version in (1, 2):
             with (tmp_path / name / f"d/t/batch=0/table=0/v{version}-00000.avro").open("rb") as stream:
                 reader = fastavro.reader(stream)

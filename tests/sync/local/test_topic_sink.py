@@ -122,7 +122,7 @@ def test_records_have_the_headers_of_those_that_they_come_from_as_one(kafka: Bro
     ((table, name, (part,)),) = waiting(topics.maker, 0, *FIRST[:2], canal("DELETE", [{"id": "2", "a": "1"}], id=5))
     texts = pa.array(['[{"key":"é","value":"x"}]', None, "[]"], pa.string())
     rows = part.rows.set_column(part.rows.schema.get_field_index("headers"), "headers", texts)
-    assert [one.error for one in topics.writer.write([(table, name, [part._replace(rows=rows)])])] == [None]
+    assert [one.error for one in topics.writer.write([(table, name, [part._replace(kept=rows)])])] == [None]
     found = topics.read(kafka, "lh")
     assert [one.headers.get(CAME_WITH) for one in found] == [texts[0].as_py().encode(), None, b"[]", b"[]"]
     assert [list(one.headers) for one in found[:2]] == [

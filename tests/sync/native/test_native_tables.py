@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier, Lock
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +28,7 @@ from cdcavro.lake.sql_statements import AT, CHANGELOG, ORDER
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.local.local_runner import LocalBatch
 from cdcavro.sync.local.local_sinks import sink_of
-from cdcavro.sync.native import delta_lake, row_images
+from cdcavro.sync.native import delta_lake, native_tables, row_images
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import commit, schema_of
 from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
@@ -36,6 +38,7 @@ from cdcavro.sync.native.native_tables import NativeChangelog, NativeTables, Tab
 from cdcavro.sync.outputs.sink_settings import Job
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
+from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.kafka_server import Record
 from support.keyed_changes import change
@@ -94,6 +97,41 @@ ROWS = [
 ADD_COLUMN = canal("ALTER", [], id=5, isDdl=True, sql="ALTER TABLE t ADD COLUMN b INT NOT NULL DEFAULT 7")
 MORE = canal("INSERT", [{"id": "3", "a": "4", "b": "5"}], id=6)
 LAST = canal("INSERT", [{"id": "4", "a": "4", "b": "6"}], id=7)
+
+
+def test_as_many_tables_are_written_at_a_time_as_there_is_room_for_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A table of more rows than there is room for is written alone."""
+    large = [canal("INSERT", [{"id": str(n), "x": "1"}], id=n, table="large") for n in range(1, 9)]
+    small = [canal("INSERT", [{"id": "1", "x": "1"}], id=n, table=f"u{n}") for n in range(10, 16)]
+    parts = Pipeline(tmp_path).parts([*large, *small])
+    sizes = {table.number: sum(part.size for part in own) for table, _, own in parts}
+    least, most = min(sizes.values()), max(sizes.values())
+    room = 2 * least + least // 2
+    assert most > room
+    assert sorted(sizes.values())[-2] == least
+    monkeypatch.setattr(native_tables, "_OF_TABLE", room // 4)
+    pair, lock, now, seen, write = Barrier(2), Lock(), [], [], NativeTables._write
+
+    def watched(self: NativeTables, table: Table, *own: Any) -> TableResult:
+        size = sizes[table.number]
+        with lock:
+            now.append(size)
+            seen.append(sorted(now))
+        if size == least:
+            # There are always two.
+            pair.wait(60)
+            time.sleep(0.02)
+        result = write(self, table, *own)
+        with lock:
+            now.remove(size)
+        return result
+
+    monkeypatch.setattr(NativeTables, "_write", watched)
+    results = NativeTables(NativeDelta(str(tmp_path)), "the job").write(parts)
+    assert {one.error for one in results} == {None}
+    assert {tuple(one) for one in seen} == {(least,), (least, least), (most,)}
 
 
 @pytest.mark.slow
