@@ -32,6 +32,8 @@ RULE_TEXTS: Final = ("python", "bytes", "whole", "decimal")
 RULE_TESTS: Final = ("none", "unknown", "null", "number", "text", "python")
 """How a rule decides which rows are kept: `unknown` is left to the exact way."""
 _WIDTH: Final = 8
+# What a program takes beside its texts and arrays, in bytes.
+_BESIDE: Final = 1 << 10
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -81,6 +83,13 @@ class RowProgram:
     latest: int = MAX_LONG
     # How many characters each row repeats of its message, roughly.
     weight: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes the program takes, about."""
+        parts = self.cells, self.longs, self.symbols, self.key, self.same
+        texts = len(self.texts) + len(self.head) + len(self.place)
+        return _BESIDE + texts + sum(part.itemsize * len(part) for part in parts)
 
     def __str__(self) -> str:
         lines = [f"{chr(self.operation)} before={self.before} after={self.after} position={self.position}"]

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.writing.message_typer import Journal
 
-# How many bytes are kept at most, with so many beside each message.
+# How many bytes are kept at most, with so many beside each message, and for the facts of each of its rows.
 _MOST: Final = 1 << 24
 _BESIDE: Final = 1 << 10
+_OF_ROW: Final = 1 << 8
 # How many messages one `Placing` types once more: it tries some hundreds of patterns where the engine takes nothing.
 _AT_ONCE: Final = 256
 # What is decided of a version that is not there.
@@ -52,6 +53,11 @@ class ExactMessage(NamedTuple):
         """Return a message as it was placed, and as it came, with what became of it."""
         return cls(own.format or "", message, own.place, own.alike, _facts_of(rows))
 
+    @property
+    def size(self) -> int:
+        """How many bytes it takes, at most."""
+        return _BESIDE + len(self.message) + len(self.alike or b"") + _OF_ROW * len(self.facts)
+
 
 @dataclass
 class _Placed:
@@ -59,8 +65,9 @@ class _Placed:
 
     format: str
     messages: list[ExactMessage] = field(default_factory=list)
-    # How many patterns of its journal count.
+    # How many patterns of its journal count, and how many bytes all of them take.
     count: int = 0
+    size: int = 0
     # The greatest first number of a message that it placed.
     latest: int | None = None
 
@@ -73,13 +80,14 @@ class Evidence:
     * `is_ahead` (bool), whether it learned more than new tables, so that its rows are to be confirmed
     * `is_void` (bool), whether it was given up, so that nothing more need be kept
     * `names` (list of str), the names of its tables by number, as rows have them
+    * `size` (int), how many bytes it keeps, at most
     """
 
     def __init__(self) -> None:
         self.is_ahead = self.is_void = False
         self.names: list[str] = []
         self._placed: dict[Journal, _Placed] = {}
-        self._size = 0
+        self.size = 0
         # As `Protection.decisions`.
         self._decisions: dict[tuple[int, int], Any] = {}
 
@@ -87,6 +95,7 @@ class Evidence:
         """Give up: there is something of which no evidence is kept."""
         self.is_void = True
         self._placed.clear()
+        self.size = 0
 
     def keep(
         self, messages: Iterable[tuple[Placing, ExactMessage]], placings: Iterable[Placing], latest: int | None
@@ -97,12 +106,14 @@ class Evidence:
         """
         for placing, one in () if self.is_void else messages:
             self._placed.setdefault(placing.journal, _Placed(one.format)).messages.append(one)
-            self._size += _BESIDE + len(one.message) + len(one.alike or b"")
-        if self._size > _MOST:
-            self.void()
+            self.size += one.size
         for journal in (placing.journal for placing in placings):
             if journal in self._placed:
-                self._placed[journal].count, self._placed[journal].latest = len(journal), latest
+                placed = self._placed[journal]
+                self.size += journal.size - placed.size
+                placed.count, placed.size, placed.latest = len(journal), journal.size, latest
+        if self.size > _MOST:
+            self.void()
 
     def keep_decisions(self, decisions: Iterable[Mapping[tuple[int, int], Any]]) -> None:
         """Keep what rules decided of rows that count; give up where it is not what they decided of others alike."""

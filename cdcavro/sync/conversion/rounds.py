@@ -86,7 +86,8 @@ def convert(
         outcomes = run(replace(know((learned, faults)), is_strict=True))
     # A message that was not placed, and about which nothing was learned, is a reject.
     outcomes.counts["rejected"] += outcomes.counts["unplaced"]
-    return outcomes, learned.changes
+    # While rows are written, nobody asks for evidence.
+    return outcomes._replace(evidence=()), learned.changes
 
 
 def _numbered(

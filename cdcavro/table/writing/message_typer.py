@@ -461,6 +461,10 @@ class ChangeTyper(MessageTyper):
         return made
 
 
+# What a journal without patterns takes, in bytes, with room for versions.
+_EMPTY: Final = 1 << 12
+
+
 class Journal:
     """The patterns that were learned since the last edit of a table, in order; older ones hold no longer.
 
@@ -470,15 +474,17 @@ class Journal:
 
     * `versions` (list of a `Table` and a `TableSchema`), what the messages of the patterns are of
     * `groups` (array of int), of each pattern the index of its version
+    * `size` (int), how many bytes the patterns and their programs take, about
     """
 
-    __slots__ = ("_indexes", "_patterns", "groups", "versions")
+    __slots__ = ("_indexes", "_patterns", "groups", "size", "versions")
 
     def __init__(self) -> None:
         self.versions: list[tuple[Table, TableSchema]] = []
         self.groups = array("i")
         self._indexes: dict[tuple[int, int], int] = {}
         self._patterns: list[tuple[bytes, RowProgram, bool]] = []
+        self.size = _EMPTY
 
     def __len__(self) -> int:
         return len(self._patterns)
@@ -490,6 +496,7 @@ class Journal:
             self.versions.append((table, schema))
         self.groups.append(index)
         self._patterns.append((fixed, program, is_right))
+        self.size += len(fixed) + program.size
 
     def patterns(self, count: int) -> dict[bytes, tuple[RowProgram, Table, TableSchema]]:
         """Return the first `count` patterns, as far as they hold, with their programs, tables and versions."""

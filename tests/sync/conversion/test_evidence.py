@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,15 +14,18 @@ import pyarrow as pa
 import pytest
 
 from cdcavro.lake import TypedRows
+from cdcavro.sync.conversion import evidence as of_tasks
 from cdcavro.sync.conversion import rounds
+from cdcavro.sync.conversion.evidence import Evidence
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.rounds import Outcomes
-from cdcavro.sync.conversion.task import are_confirmed
+from cdcavro.sync.conversion.task import are_confirmed, converter
 from cdcavro.sync.local import local_runner
 from cdcavro.sync.local.local_runner import Lane, LocalBatch
 from cdcavro.sync.protection import Protection, RowRule
 from cdcavro.sync.settings import Formats, Settings
 from cdcavro.table.history import Table
+from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.tables import Tables
 from support.messages import canal
 from support.rows_trial import ZONE
@@ -199,6 +204,67 @@ def test_random_streams_under_rules_come_to_the_same_as_without_evidence(tmp_pat
             count_rounds(lanes_of(seed), tmp_path, threads=1 + seed % 3, has_states=bool(seed % 2), rules=rules)
         )
     assert {1} < {*counts}
+
+
+def kept_of(messages: Sequence[bytes]) -> Evidence:
+    """Return what a task keeps of messages."""
+    knowledge: list[Knowledge] = []
+
+    def run(own: Knowledge) -> Outcomes:
+        knowledge.append(own)
+        return LocalBatch([], Path()).convert(own)
+
+    rounds.convert(run, TypedRows(SETTINGS.tables()), SETTINGS, is_reduced=False)
+    evidence = Evidence()
+    for _ in converter(knowledge[0], evidence=evidence)([batch_of([(None, one) for one in messages])]):
+        pass
+    return evidence
+
+
+def bytes_of(value: Any, seen: set[int]) -> int:
+    """Return how many bytes a value takes that no other one of those seen has; tables are all others' as well."""
+    if id(value) in seen or isinstance(value, Table | TableSchema | type):
+        return 0
+    seen.add(id(value))
+    inner: list[Any] = []
+    if isinstance(value, dict):
+        inner = [*value, *value.values()]
+    elif isinstance(value, list | tuple):
+        inner = [*value]
+    elif not isinstance(value, bytes | str | int | array | None):
+        slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+        inner = [getattr(value, name) for name in slots if hasattr(value, name)]
+        inner += [vars(value)] if hasattr(value, "__dict__") else []
+    return sys.getsizeof(value) + sum(bytes_of(one, seen) for one in inner)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        rows("a", *range(1, 200)),
+        [canal("INSERT", [{"id": str(i)} for i in range(500)], id=1, table="a")],
+        [canal("INSERT", [{"id": "1", **dict.fromkeys(f"{i:06b}", "1")}], id=i, table=f"t{i}") for i in range(1, 60)],
+    ],
+    ids=["a row each", "many rows", "a pattern each"],
+)
+def test_evidence_counts_at_least_the_bytes_that_it_keeps(messages: Sequence[bytes]):
+    """Messages, the facts of their rows and the programs of their patterns, so that its bound is one."""
+    evidence = kept_of(messages)
+    assert not evidence.is_void
+    kept = bytes_of(evidence._placed, set())
+    assert kept <= evidence.size < 16 * kept
+
+
+def test_evidence_that_is_too_much_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    """Facts and programs count: the messages alone would not be too many."""
+    messages = [canal("INSERT", [{"id": str(i)} for i in range(500)], id=1, table="a")]
+    size = kept_of(messages).size
+    assert size > len(messages[0]) + 500 * 100
+    monkeypatch.setattr(of_tasks, "_MOST", size)
+    assert not kept_of(messages).is_void
+    monkeypatch.setattr(of_tasks, "_MOST", size - 1)
+    voided = kept_of(messages)
+    assert (voided.is_void, voided.size, bytes_of(voided._placed, set())) == (True, 0, sys.getsizeof({}))
 
 
 @pytest.mark.parametrize(
