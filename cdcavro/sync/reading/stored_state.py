@@ -201,18 +201,15 @@ class StoredState:
         for as long as it is read, it is saved. Raises `FileError` if another process has taken the state, or the store
         cannot be reached.
         """
-        if not is_idle:
-            with self._saving:
-                self._save(self._walk())
-            return
-        # A file that is gone again is one that was written meanwhile.
-        with self._saving, suppress(FileNotFoundError):
+        with self._saving:
             found = self._walk()
-            if found != (self._saved, self._head.folders):
-                self._save(found, is_idle=True)
+            if not is_idle or found != (self._saved, self._head.folders):
+                self._save(found, is_idle=is_idle)
 
     def _save(self, walked: tuple[dict[str, tuple[int, ...]], list[str]], *, is_idle: bool = False) -> None:
         """Save what `_walk` has found; with `is_idle`, not if there is something else by then."""
+        if self._is_lost:
+            raise self._in_use(None)
         found, folders = walked
         old = self._head.files
         changed = [path for path, state in found.items() if self._saved.get(path) != state]
@@ -220,13 +217,20 @@ class StoredState:
         if not self._is_whole:
             files |= {path: one for path, one in old.items() if _is_reject(path) and path not in found}
         with self._reached():
-            files |= dict(zip(changed, self._in_parallel(self._upload, changed), strict=True))
-        # A file that was written later may be there while one that was written before it is not.
+            made = {path: one for path, one in self._in_parallel(self._upload, changed) if one is not None}
+        files |= made
+        # A file that was written later may be there while one that was written before it is not, or is gone again.
         if is_idle and self._walk() != walked:
-            self._remove(files[path].object for path in changed)
+            self._remove(one.object for one in made.values())
             return
-        with self._lock:
-            self._put(files=dict(sorted(files.items())), folders=folders)
+        try:
+            with self._lock:
+                self._put(files=dict(sorted(files.items())), folders=folders)
+        except FileError:
+            # Whoever has taken the state has another head, but may have taken it with a head of which no answer came.
+            named = {one.object for one in self._head.files.values()}
+            self._remove(one.object for one in made.values() if self._is_lost and one.object not in named)
+            raise
         self._note(found)
         if not self._is_whole:
             shutil.rmtree(self.folder / _REJECTS, ignore_errors=True)
@@ -269,7 +273,7 @@ class StoredState:
             except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
                 found = self._find()
                 if found.head.writer != self._writer:
-                    self._is_lost = True
+                    self._head, self._is_lost = found.head, True
                     raise self._in_use(found.head) from error
                 # It is this process's own, of a write that the store made and did not answer.
                 self._head, self._mode = found.head, found.mode
@@ -284,7 +288,7 @@ class StoredState:
         import obstore  # noqa: PLC0415  it is of use for states in object stores only
 
         try:
-            with self._reached():
+            with self._reached(FileNotFoundError):
                 got = obstore.get(self._store, _HEAD)
                 text, meta = bytes(got.bytes()), got.meta
         except FileNotFoundError:
@@ -308,7 +312,7 @@ class StoredState:
         except (BaseError, FileNotFoundError) as error:
             # Whatever else is wrong is told when the store is written to.
             if isinstance(error, FileNotFoundError) or _MISSING in str(error):
-                raise FileError(self.address, "a bucket or container that is there", "none") from error
+                raise self._no_bucket() from error
 
     def _copied(self) -> _Found:
         """Return the head of the state, of which the folder has a copy then."""
@@ -359,20 +363,24 @@ class StoredState:
             data = data.replace(_ROOT, self._root)
         self._within(path).write_bytes(data)
 
-    def _upload(self, path: str) -> StoredFile:
+    def _upload(self, path: str) -> tuple[str, StoredFile | None]:
+        """Write the object of a file; None is returned beside its path if it is gone again."""
         import obstore  # noqa: PLC0415  it is of use for states in object stores only
 
         folder, mark, name = path.rpartition("/")
         key = f"{_OBJECTS}/{folder}{mark}{uuid4().hex}-{name}"
-        place = self.folder / path
-        if path.startswith(_REPLAYED):
-            data = place.read_bytes().replace(self._root, _ROOT)
-            obstore.put(self._store, key, data)
-            return StoredFile(key, len(data))
-        # Another thread may replace the file.
-        with place.open("rb") as file:
+        try:
+            file = (self.folder / path).open("rb")
+        except FileNotFoundError:
+            return path, None
+        with file:
+            if path.startswith(_REPLAYED):
+                data = file.read().replace(self._root, _ROOT)
+                obstore.put(self._store, key, data)
+                return path, StoredFile(key, len(data))
+            # Another thread may replace the file.
             obstore.put(self._store, key, file)
-            return StoredFile(key, os.fstat(file.fileno()).st_size)
+            return path, StoredFile(key, os.fstat(file.fileno()).st_size)
 
     @property
     def _root(self) -> bytes:
@@ -388,7 +396,8 @@ class StoredState:
         while waiting:
             folder = waiting.pop()
             count = len(files) + len(waiting)
-            with os.scandir(self.folder / folder) as entries:
+            # What is gone again is left out: Spark removes what is old in a thread of its own.
+            with suppress(FileNotFoundError), os.scandir(self.folder / folder) as entries:
                 for entry in entries:
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     # Hidden files are those that were cut off while they were written.
@@ -397,12 +406,11 @@ class StoredState:
                     if entry.is_dir():
                         waiting.append(path)
                         continue
-                    # Spark removes what is old in a thread of its own.
                     with suppress(FileNotFoundError):
                         status = entry.stat()
                         files[path] = status.st_ino, status.st_mtime_ns, status.st_size
-            if folder and len(files) + len(waiting) == count:
-                folders.append(folder)
+                if folder and len(files) + len(waiting) == count:
+                    folders.append(folder)
         return files, sorted(folders)
 
     def _sweep(self) -> None:
@@ -420,7 +428,7 @@ class StoredState:
 
         gone = list(objects)
         if gone:
-            with suppress(FileError, FileNotFoundError), self._reached():
+            with suppress(FileError, FileNotFoundError), self._reached(FileNotFoundError):
                 obstore.delete(self._store, gone)
 
     @contextmanager
@@ -432,9 +440,15 @@ class StoredState:
             yield
         except expected:
             raise
+        except FileNotFoundError as error:
+            self._is_down = True
+            raise self._no_bucket() from error
         except BaseError as error:
             self._is_down = True
             raise FileError(self.address, "an object store that answers", _reason(error)) from error
+
+    def _no_bucket(self) -> FileError:
+        return FileError(self.address, "a bucket or container that is there", "none")
 
     def _in_use(self, head: Head | None) -> FileError:
         name = "" if head is None or head.holder is None else f", by {head.holder}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,6 @@ from obstore.store import MemoryStore
 
 from cdcavro.cli import main
 from cdcavro.errors import FileError, SetupError
-from cdcavro.sync.config import read_config
 from cdcavro.sync.native.native_tables import NativeTables
 from cdcavro.sync.reading import stored_state
 from cdcavro.sync.reading.checkpoint import Checkpoint
@@ -155,7 +155,7 @@ def test_a_state_that_is_held_is_refused(memory: MemoryStore):
 
 
 def test_a_holder_that_is_gone_loses_the_state_and_cannot_save(memory: MemoryStore, monkeypatch: pytest.MonkeyPatch):
-    """Another one takes it after a while; what the first one wrote then is in no head, and is removed."""
+    """Another one takes it after a while; of what the first one saves then, nothing is left."""
     monkeypatch.setattr(StoredState, "_renew", lambda *_: None)
     one, other = StoredState(ADDRESS, memory), StoredState(ADDRESS, memory)
     with one.held():
@@ -166,6 +166,7 @@ def test_a_holder_that_is_gone_loses_the_state_and_cannot_save(memory: MemorySto
             for _ in range(2):
                 with pytest.raises(FileError, match=IN_USE):
                     one.save()
+            assert objects(memory) == {found.object for found in other._find().head.files.values()}
             put(other, "b", "other")
             other.save()
     with state_folder(ADDRESS, is_changed=True) as folder:
@@ -192,6 +193,29 @@ def test_an_answer_that_is_lost_loses_no_state(memory: MemoryStore, monkeypatch:
         if is_renewed:
             time.sleep(stored_state.LEASE / 2)
         state.save()
+    with state_folder(ADDRESS) as folder:
+        assert listed(folder) == {"a": "one"}
+
+
+def test_what_another_one_has_taken_with_the_state_stays(memory: MemoryStore, monkeypatch: pytest.MonkeyPatch):
+    """Also if that was saved by a head of which the first one got no answer before the state was taken."""
+    monkeypatch.setattr(StoredState, "_renew", lambda *_: None)
+    one, other, own = StoredState(ADDRESS, memory), StoredState(ADDRESS, memory), obstore.put
+
+    def taken(*args: Any, **how: Any) -> Any:
+        own(*args, **how)
+        if args[1] == "head.json":
+            monkeypatch.setattr(obstore, "put", own)
+            other._writer = "other"
+            other._claim()
+            raise AlreadyExistsError("it is there")
+
+    with one.held():
+        put(one, "a", "one")
+        monkeypatch.setattr(obstore, "put", taken)
+        with pytest.raises(FileError, match=IN_USE):
+            one.save()
+    monkeypatch.setattr(stored_state, "LEASE", 0.0)
     with state_folder(ADDRESS) as folder:
         assert listed(folder) == {"a": "one"}
 
@@ -355,17 +379,6 @@ def test_what_is_wrong_with_a_place_is_told(memory: MemoryStore, tmp_path: Path,
         StoredState(ADDRESS)
 
 
-@pytest.mark.jvm  # where pyspark is
-def test_spark_refuses_a_state_in_a_store(tmp_path: Path):
-    """Before anything of it is started."""
-    pytest.importorskip("pyspark")
-    from cdcavro.spark.pipeline import Pipeline as SparkPipeline  # noqa: PLC0415  not every environment has it
-
-    path = job(tmp_path).config()
-    with pytest.raises(FileError, match="Spark keeps its state in a folder that all its machines see"):
-        read_config(path).pipeline(str(path), SparkPipeline)
-
-
 @pytest.mark.slow
 def test_a_pipeline_that_lost_its_state_writes_nothing_twice(
     memory: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -487,14 +500,16 @@ def test_a_copy_in_which_another_thread_works_is_saved_once_it_stays(
     own = StoredState._upload
 
     def meanwhile(self: StoredState, path: str) -> Any:
-        monkeypatch.setattr(StoredState, "_upload", own)
-        if what == "removed":
-            (self.folder / path).unlink()
-        else:
-            put(self, "a/1", "1")
+        if path == "b/1":
+            monkeypatch.setattr(StoredState, "_upload", own)
+            if what == "written":
+                put(self, "a/1", "1")
+            else:
+                (self.folder / path).unlink()
         return own(self, path)
 
     with state.held():
+        put(state, "a/0", "1")
         put(state, "b/1", "1")
         monkeypatch.setattr(StoredState, "_upload", meanwhile)
         state.save(is_idle=True)
@@ -502,10 +517,31 @@ def test_a_copy_in_which_another_thread_works_is_saved_once_it_stays(
         put(state, "b/1", "1")
         state.save(is_idle=True)
         head = state._find().head
-        assert [*head.files] == (["b/1"] if what == "removed" else ["a/1", "b/1"])
+        assert [*head.files] == ["a/0", *(["a/1"] if what == "written" else []), "b/1"]
         monkeypatch.setattr(StoredState, "_put", lambda *_, **__: pytest.fail("a head is written"))
         state.save(is_idle=True)
         monkeypatch.undo()
+
+
+def test_a_folder_that_is_removed_while_it_is_looked_at_is_left_out(
+    memory: MemoryStore, monkeypatch: pytest.MonkeyPatch
+):
+    """As Spark removes what is old in a thread of its own."""
+    state, own = StoredState(ADDRESS, memory), os.scandir
+
+    def removed(path: Path) -> Any:
+        if Path(path).name == "b":
+            monkeypatch.setattr(os, "scandir", own)
+            shutil.rmtree(path)
+        return own(path)
+
+    with state.held():
+        put(state, "a/0", "1")
+        put(state, "b/1", "1")
+        monkeypatch.setattr(os, "scandir", removed)
+        state.save(is_idle=True)
+        head = state._find().head
+        assert ([*head.files], head.folders) == (["a/0"], [])
 
 
 def test_the_head_that_a_store_has_is_small(memory: MemoryStore, tmp_path: Path):
