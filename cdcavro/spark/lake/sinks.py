@@ -369,7 +369,7 @@ def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identi
     that, the rows are looked for by the columns of their identity: an append adds all of a batch or nothing.
     """
     spark = classic(frame.sparkSession, "Iceberg")
-    table = _iceberg_table(spark, identifier)
+    table = iceberg_table(spark, identifier)
     snapshot = table.currentSnapshot()
     while snapshot is not None:
         named, parent = snapshot.summary().get(mark), snapshot.parentId()
@@ -383,7 +383,8 @@ def is_appended(frame: DataFrame, identifier: str, mark: str, batch: int, identi
     return False
 
 
-def _iceberg_table(spark: Any, identifier: str) -> Any:
+def iceberg_table(spark: Any, identifier: str) -> Any:
+    """Return the table of Iceberg's in Java."""
     iceberg = spark._jvm.org.apache.iceberg.spark.Spark3Util  # noqa: SLF001  Iceberg has no Python interface on Spark
     return iceberg.loadIcebergTable(spark._jsparkSession, identifier)  # noqa: SLF001
 
@@ -528,7 +529,7 @@ def repartition(spark: SparkSession, sink: Sink, identifier: str, partition: Seq
     """Let an Iceberg table be partitioned so from now on; return what was done, or that it cannot be, as parts of sentences."""
     if isinstance(sink, Delta):
         return kept_partitions(partition, partition_columns(spark, identifier))
-    table = _iceberg_table(classic(spark, "Iceberg"), identifier)
+    table = iceberg_table(classic(spark, "Iceberg"), identifier)
     held = {}
     for field in table.spec().fields():
         transform, _, number = field.transform().toString().rstrip("]").partition("[")
@@ -551,7 +552,7 @@ def sort_by(spark: SparkSession, identifier: str, names: Sequence[str]) -> list[
     In Spark's SQL, that would change how rows are distributed as well.
     """
     own = classic(spark, "Iceberg")
-    table, iceberg = _iceberg_table(own, identifier), own._jvm.org.apache.iceberg  # noqa: SLF001
+    table, iceberg = iceberg_table(own, identifier), own._jvm.org.apache.iceberg  # noqa: SLF001
     wanted = [f"identity({table.schema().findField(name).fieldId()}) ASC NULLS FIRST" for name in names]
     if [field.toString() for field in table.sortOrder().fields()] == wanted:
         return []
@@ -565,7 +566,7 @@ def sort_by(spark: SparkSession, identifier: str, names: Sequence[str]) -> list[
 def _orders(spark: SparkSession, identifier: str) -> list[str]:
     """Return the columns by which the rows of an Iceberg table are sorted, or ever were; Spark Connect shows none."""
     try:
-        table = _iceberg_table(classic(spark, "Iceberg"), identifier)
+        table = iceberg_table(classic(spark, "Iceberg"), identifier)
     except SetupError:
         return []
     fields = [field for order in table.sortOrders().values() for field in order.fields()]

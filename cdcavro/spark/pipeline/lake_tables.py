@@ -23,6 +23,7 @@ from pyspark.sql import functions as sf
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, SetupError
 from cdcavro.lake.catalogs import metastore_settings, spark_catalog
+from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lakes import (
     COMPLETE,
@@ -48,6 +49,7 @@ from cdcavro.spark.lake.sinks import (
     Delta,
     Iceberg,
     check_separate,
+    iceberg_table,
     locate,
     present_columns,
     properties_of,
@@ -56,7 +58,7 @@ from cdcavro.spark.lake.sinks import (
     retry,
 )
 from cdcavro.spark.lake.spark_tables import SparkLake, collect_arrow
-from cdcavro.spark.session import first_line, session_of
+from cdcavro.spark.session import classic, first_line, session_of
 from cdcavro.sync.local.local_outcomes import ROWS
 from cdcavro.sync.local.local_sinks import native_tables
 from cdcavro.sync.native.native_state import NativeCache
@@ -159,7 +161,7 @@ class LakeSink:
         """Look for lake tables of other pipelines: of tables with these names, or without names of all that `is_ours` has.
 
         If such tables are to be adopted, nothing is looked for. Raises `FileError`, and `SchemaError` as
-        `check_separate` does.
+        `check_separate` and `check_spaces` do.
         """
         if self.settings.is_adopting:
             return
@@ -168,6 +170,7 @@ class LakeSink:
         for name in names:
             own_sink = locate(spark, sink, name)
             check_separate(spark, own_sink, name)
+            check_spaces(spark, own_sink, name)
             for identifier, owner in foreign_tables(spark, own_sink, name).items():
                 if owner is not None or name not in unmarked:
                     raise foreign_table_error(identifier, owner)
@@ -284,7 +287,8 @@ class LakeTables:
 
     def _claim_all(self, spark: SparkSession, tables: Sequence[Rows]) -> None:
         """Find the lake tables of tables, before anything is written."""
-        names = {name: None for _, name, _ in tables if name not in self._sinks}
+        # A name that was refused has no owner: it may be one of which a catalog knows better by now.
+        names = {name: None for _, name, _ in tables if name not in self._sinks or self._sinks[name].owner is None}
         with ThreadPoolExecutor(self.settings.parallel) as pool:
             list(pool.map(partial(self._claim, spark), names))
 
@@ -300,6 +304,7 @@ class LakeTables:
         """Find the lake tables of a table, and make them this pipeline's."""
         try:
             sink = locate(spark, replace(spark_lake(self.settings.lake), owner=self.job), name)
+            check_spaces(spark, sink, name)
         except SchemaError:
             # The write refuses such a name.
             sink = spark_lake(self.settings.lake)
@@ -319,6 +324,7 @@ class LakeTables:
         behavior = LENIENT if table.is_gone else self.settings.behavior
         excluded = self.settings.statements.excluded_of(table)
         try:
+            check_spaces(spark, sink, name)
             self._register(spark, sink, name, [one for one, is_wanted in self._named.items() if is_wanted])
             reason = changelog_reason(table.versions)
             if self.settings.is_current and reason is None:
@@ -468,6 +474,28 @@ def claim(spark: SparkSession, sink: Sink, table: TableName, *, is_known: bool, 
             _adopt(spark, sink, identifier)
         else:
             put_properties(spark, identifier, {OWNER: sink.owner or ""})
+
+
+def check_spaces(spark: SparkSession, sink: Sink, table: TableName) -> None:
+    """Raise `SchemaError` if a catalog takes spaces in the name of a table for plus signs, and has a table of that name.
+
+    Iceberg in Java asks a REST catalog for `a+b` where it means `a b`, and for `a%2Bb` where it means `a+b`: only some
+    catalogs take the first for a space.
+    """
+    if not isinstance(sink, Iceberg):
+        return
+    for suffix in SUFFIXES:
+        parts = sink.parts(table, suffix)
+        name, other = (quote(sink.catalog, *own) for own in (parts, [part.replace(" ", "+") for part in parts]))
+        if name == other or not (spark.catalog.tableExists(other) and spark.catalog.tableExists(name)):
+            continue
+        own = classic(spark, "Iceberg")
+        if iceberg_table(own, name).uuid() == iceberg_table(own, other).uuid():
+            raise SchemaError(
+                table.table,
+                f"asked for {name}, the catalog answers with the table that has + in place of spaces: let that one have"
+                " another name, or say one without spaces for this one",
+            )
 
 
 def foreign_tables(spark: SparkSession, sink: Sink, table: TableName) -> dict[str, str | None]:

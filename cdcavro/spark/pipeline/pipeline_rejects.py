@@ -20,7 +20,7 @@ from cdcavro.lake.lakes import OWNER, foreign_table_error
 from cdcavro.lake.sql_statements import create_table
 from cdcavro.spark.lake.sinks import locate, properties_of, put_properties, retry
 from cdcavro.spark.pipeline.kafka_topics import admin_of, headers, kafka_reason, send
-from cdcavro.spark.pipeline.lake_tables import spark_lake
+from cdcavro.spark.pipeline.lake_tables import check_spaces, spark_lake
 from cdcavro.sync.conversion.outcome_rows import REJECT, STATEMENT
 from cdcavro.sync.outputs import schema_changes
 from cdcavro.sync.outputs.reject_places import COLUMNS, IDENTITY, PLACE, dotted_name, record_limit
@@ -118,6 +118,7 @@ class _AppendedTable:
 
     def _prepare(self, spark: SparkSession) -> None:
         self.sink = locate(spark, replace(self.sink, owner=self.job), self.table)
+        check_spaces(spark, self.sink, self.table)
         identifier = self.sink.identifier(self.table)
         self.sink.make_room(spark, self.table)
         spark.sql(create_table(identifier, [], self.columns, self.sink.using, self.sink.properties(self.columns)))

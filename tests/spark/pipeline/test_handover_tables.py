@@ -190,6 +190,37 @@ def test_iceberg_in_java_and_without_it_write_one_table_with_files_in_s3(
     assert own.scan().to_arrow().sort_by("id").to_pylist() == [{"id": 1, "b": 3}, {"id": 2, "b": None}]
 
 
+@pytest.mark.parametrize("kind", [REST, NESSIE])
+def test_a_table_whose_name_has_a_space_is_none_whose_name_has_a_plus(
+    spark: SparkSession, tmp_path: Path, servers: CatalogServers, kind: str
+):
+    """For which Iceberg in Java asks in its place: some catalogs answer with another program's table of that name.
+
+    Then rows wait and the other table stays as it was, though tables are to be adopted.
+    """
+    catalog, database = catalog_of(servers, kind, tmp_path), f"d{uuid4().hex}"
+    own = load_catalog("other", **catalog)
+    own.create_namespace(database)
+    others = own.create_table((database, "U+x"), pa.schema([("id", pa.int32()), ("a", pa.int32())]))
+    others.append(pa.table({"id": pa.array([1], pa.int32()), "a": pa.array([7], pa.int32())}))
+    made = Job(tmp_path, IcebergLake(f"c{uuid4().hex}"), {"catalog": catalog, "is_adopting": True}, spark=spark)
+    made.send(
+        canal("INSERT", [{"id": "1", "a": "1"}], id=1, database=database, table="U x"),
+        canal("INSERT", [{"id": "1", "a": "1"}], id=2, database=database, table="V x"),
+        canal("INSERT", [{"id": "1", "a": "1"}], id=3, database=database),
+    )
+    (report,) = made.run()
+    assert made.rows(f"{database}.t", "id") == [(1,)]
+    others.refresh()
+    assert others.scan().to_arrow().to_pylist() == [{"id": 1, "a": 7}]
+    assert "owner" not in others.properties
+    if kind == REST:
+        assert (report.waiting, made.rows(f"{database}.U x", "id", "a")) == ({}, [(1, 1)])
+        return
+    assert {*report.waiting} == {f"{database}.U x", f"{database}.V x"}
+    assert "answers with the table that has + in place of spaces" in report.waiting[f"{database}.U x"]
+
+
 def test_halves_of_updates_that_one_runner_leaves_are_joined_by_the_other(spark: SparkSession, tmp_path: Path):
     """Of a row that moves to another key, and of one that stays."""
     local = ConfiguredJob(
