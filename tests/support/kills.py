@@ -15,7 +15,7 @@ import threading
 import time
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.table_rows import WaitingRows
+from cdcavro.sync.reading.stored_state import StoredState
 from cdcavro.table.tables import KEEP, REJECT
 from support.messages import put_messages
 from support.places import TESTS
@@ -35,20 +36,33 @@ if TYPE_CHECKING:
     from support.kafka_server import Broker
 
 RANDOM = "at a random time"
+# For how many seconds a process is waited for.
+_LONGEST = 600
 # For how many seconds a state in an object store is held by a life that was killed.
 LEASE = 2.0
+# The variable that names the signal by which a process dies, if it is another one: by SIGSTOP, it only sleeps.
+_SIGNAL = "CDCAVRO_TRIAL_SIGNAL"
 
 
 def die() -> None:
     """Die at once, with all processes of this one's group."""
-    os.killpg(0, signal.SIGKILL)
+    os.killpg(0, signal.Signals[os.environ.get(_SIGNAL, "SIGKILL")])
 
 
-def at(owner: Any, name: str, *, is_after: bool = False, calls: int = 1) -> None:
-    """Die at a call of a function, before it begins or once it has ended."""
+def at(
+    owner: Any,
+    name: str,
+    *,
+    is_after: bool = False,
+    calls: int = 1,
+    given: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+) -> None:
+    """Die at a call of a function, before it begins or once it has ended; only those with `given` arguments count."""
     own, left = getattr(owner, name), [calls]
 
     def wrapped(*args: Any, **named: Any) -> Any:
+        if not given(named):
+            return own(*args, **named)
         left[0] -= 1
         # Other threads call it meanwhile.
         is_last = left[0] == 0
@@ -121,6 +135,28 @@ def when(folder: Path, *names: str) -> None:
         die()
 
     threading.Thread(target=watch, args=(found(),), daemon=True).start()
+
+
+def _is_due(named: Mapping[str, Any]) -> bool:
+    """Whether a state is saved because a batch needs it, and not because there is nothing else to do."""
+    return not named.get("is_idle", False)
+
+
+def _has_files(named: Mapping[str, Any]) -> bool:
+    """Whether a head says what a state consists of, and not only who holds it."""
+    return "files" in named
+
+
+# What points of a state in an object store do to a process; a batch saves it before it is written, and when it is done.
+STORED: dict[str, Callable[[Path], None]] = {
+    "before the state is saved": lambda _: at(StoredState, "save", given=_is_due),
+    "behind what is saved before a batch is written": lambda _: at(StoredState, "save", is_after=True, given=_is_due),
+    "before the end of a batch is saved": lambda _: at(StoredState, "save", calls=2, given=_is_due),
+    "while objects are written": lambda _: at(StoredState, "_upload", calls=4),
+    "between objects and head": lambda _: at(StoredState, "_put", calls=2, given=_has_files),
+    "behind the head": lambda _: at(StoredState, "_put", is_after=True, calls=2, given=_has_files),
+    "before old objects are removed": lambda _: at(StoredState, "_remove", calls=3),
+}
 
 
 class LakeRows(Protocol):
@@ -213,32 +249,61 @@ class KilledPipeline:
         path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         return {**os.environ, "PYTHONPATH": path}
 
-    def kill(self, point: str) -> bool:
-        """Run the pipeline until it is killed at a point; return whether it was, and did not end before."""
-        log = (self.folder / "child.log").open("ab")
+    def kill(self, point: str, way: KilledPipeline | None = None) -> bool:
+        """Run the pipeline until it is killed at a point; return whether it was, and did not end before.
+
+        `way` is the same pipeline on another runner, which runs it then.
+        """
+        own = way or self
+        with self._child(own.command(point)) as child:
+            if point == RANDOM:
+                self._wait(child, self.draw.uniform(0, own.longest()))
+            child.wait(_LONGEST)
+            assert child.stdout is not None
+            own.heard(child.stdout.read())
+        assert child.returncode in (0, 1, -signal.SIGKILL), self.log.read_text(errors="replace")[-3000:]
+        if child.returncode < 0:
+            self.kills.append(point)
+        return child.returncode < 0
+
+    @contextmanager
+    def asleep(self, point: str) -> Iterator[None]:
+        """Run the pipeline until it falls asleep at a point, for as long as the block; it must end with an error then.
+
+        That is the one of a state that another process has taken meanwhile.
+        """
+        with self._child(self.command(point), **{_SIGNAL: "SIGSTOP"}) as child:
+            found = os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            assert found is not None
+            assert found.si_code == os.CLD_STOPPED, self.log.read_text(errors="replace")[-3000:]
+            yield
+            os.killpg(child.pid, signal.SIGCONT)
+            child.wait(_LONGEST)
+        said = self.log.read_text(errors="replace")
+        assert (child.returncode in (1, 2), "a state that no other job uses, got one that is in use" in said) == (
+            True,
+            True,
+        ), said[-3000:]
+
+    @property
+    def log(self) -> Path:
+        """The file of what its processes say of errors."""
+        return self.folder / "child.log"
+
+    @contextmanager
+    def _child(self, command: list[str | Path], **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Yield a process that runs the pipeline, and that is killed if it is still there behind the block."""
+        own = {**self.environment, **variables}
         with (
-            log,
-            subprocess.Popen(
-                self.command(point),
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                env=self.environment,
-            ) as child,
+            self.log.open("ab") as log,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, env=own) as child,
         ):
             try:
                 assert child.stdout is not None
                 child.stdout.readline()
-                if point == RANDOM:
-                    self._wait(child, self.draw.uniform(0, self.longest()))
-                child.wait(600)
-                self.heard(child.stdout.read())
+                yield child
             finally:
                 _kill_group(child)
-        assert child.returncode in (0, 1, -signal.SIGKILL), Path(log.name).read_text(errors="replace")[-3000:]
-        if child.returncode < 0:
-            self.kills.append(point)
-        return child.returncode < 0
 
     def heard(self, said: bytes) -> None:
         """Take what a process printed behind its first line."""

@@ -43,11 +43,22 @@ from cdcavro.sync.outputs.avro_folder import AvroFolder
 from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.reading import stored_state
 from cdcavro.sync.reading.checkpoint import Checkpoint
-from cdcavro.sync.reading.stored_state import StoredState
 from cdcavro.table.tables import REJECT
 from support import kills as ways
 from support.avro_changes import changes_in, listed
-from support.kills import LEASE, RANDOM, KilledPipeline, at, behind_writing, die, differences, freed, when, within
+from support.kills import (
+    LEASE,
+    RANDOM,
+    STORED,
+    KilledPipeline,
+    at,
+    behind_writing,
+    die,
+    differences,
+    freed,
+    when,
+    within,
+)
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.object_store import BUCKET, object_store
 
@@ -124,16 +135,6 @@ WAITING: dict[str, Callable[[Path], None]] = {
 }
 FREED: dict[str, Callable[[Path], None]] = {
     "between a table that was freed and its waiting rows": lambda _: freed(),
-}
-# Those of a state in an object store; the first head that is written takes the state.
-STORED: dict[str, Callable[[Path], None]] = {
-    "before the state is saved": lambda _: at(StoredState, "save"),
-    "behind what is saved before a batch is written": lambda _: at(StoredState, "save", is_after=True),
-    "before the end of a batch is saved": lambda _: at(StoredState, "save", calls=2),
-    "while objects are written": lambda _: at(StoredState, "_upload", calls=4),
-    "between objects and head": lambda _: at(StoredState, "_put", calls=3),
-    "behind the head": lambda _: at(StoredState, "_put", is_after=True, calls=3),
-    "before old objects are removed": lambda _: at(StoredState, "_remove", calls=3),
 }
 _OF_FILES: dict[str, Callable[[Path], None]] = {
     "while a file is written": lambda _: behind_writing(AvroFolder, "replace"),

@@ -1,17 +1,19 @@
 """Pipelines that are killed with kill -9, at random times and at chosen points, and what is in their lakes in the end.
 
-Run by hand: python tests/support/sync_kills.py KILLS [SEED [files|kafka]]
+Run by hand: python tests/support/sync_kills.py KILLS [SEED [files|kafka [s3]]]; with s3 their states are on a server of S3.
 
 A child process, whose JVM dies with it, runs a pipeline over files, or over a topic of a broker that it starts, into Delta
 Lake or Iceberg, current states and changelogs. It dies; another one goes on and dies elsewhere; at last one runs to the
 end. By hand, tables refuse a column at first, so that rows wait, which are freed later, and rejects are read again while
-the pipeline lies dead. The points are wrapped around functions in the child. What there must be in the end is counted along
+the pipeline lies dead. If its state is in an object store, a child falls asleep, too, and wakes up when another process has
+gone on without Spark. The points are wrapped around functions in the child. What there must be in the end is counted along
 while the messages are made. Its control is a pipeline with a plain append, which has rows twice.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import tempfile
@@ -40,7 +42,9 @@ from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.reading import stored_state
 from cdcavro.table.tables import REJECT
 from support.kafka_server import broker, spark_settings
-from support.kills import LEASE, RANDOM, KilledPipeline, at, freed, when, within
+from support.kills import LEASE, RANDOM, STORED, KilledPipeline, at, freed, when, within
+from support.local_kills import LocalTrial
+from support.object_store import BUCKET, object_store
 from support.pipelines import Job
 from support.processes import let_spark_compile_little
 
@@ -104,7 +108,13 @@ class Trial(KilledPipeline):
     state: str | None = None
     # What a child runs.
     script: ClassVar[str] = __file__
-    points: ClassVar[Mapping[str, Callable[[Path], None]]] = POINTS
+    points: ClassVar[Mapping[str, Callable[[Path], None]]] = {**POINTS, **STORED}
+
+    @property
+    def without_spark(self) -> LocalTrial:
+        """The same pipeline on the local runner."""
+        own = {name: getattr(self, name) for name in ("most", "behavior", "on_misfit", "servers", "state")}
+        return LocalTrial(self.folder, self.sink, self.warehouse, self.seed, **own)
 
     def job(self, spark: SparkSession | None = None, **lake: Any) -> Job:
         """Return the pipeline."""
@@ -172,7 +182,7 @@ def run_child(kind: type[Trial]) -> None:
         trial.run(job)
 
 
-def _by_hand(kills: int, seed: int, source: str) -> int:
+def _by_hand(kills: int, seed: int, source: str, state: str = "") -> int:
     """Kill pipelines so often, some times each, and print what differs in the end; return 1 if anything does."""
     draw, done, trials, is_bad = random.Random(seed), 0, 0, False
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
@@ -181,10 +191,14 @@ def _by_hand(kills: int, seed: int, source: str) -> int:
             started = stack.enter_context(broker(Path(folder, "broker")))
             kafka = spark_settings(Path(folder, "jars"))
             more = {"servers": started.servers, "kafka": kafka, "broker": started, "most": 20}
+        if state == "s3":
+            stored_state.LEASE = LEASE  # type: ignore[misc]
+            os.environ.update(stack.enter_context(object_store()).environment)
         spark = stack.enter_context(session_for(warehouse, more.get("kafka")))
         while done < kills:
             trials += 1
             own = {**more, "behavior": EXCEPTION, "on_misfit": REJECT}
+            own |= {"state": f"s3://{BUCKET}/kills_{trials}"} if state == "s3" else {}
             sink = ("iceberg", "delta")[(trials + seed) % 2]
             trial = Trial(Path(folder, f"kills_{trials}"), sink, warehouse, draw.random(), **own)
             _life(trial, draw, spark)
@@ -204,14 +218,40 @@ def _life(trial: Trial, draw: random.Random, spark: SparkSession) -> None:
     """Kill a pipeline while a table refuses rows, when it takes them, and while rejects are read again."""
     tell(trial, CREATED)
     tell(trial, draw.choice(["while rows wait", "between waiting rows and their facts"]))
-    tell(trial, RANDOM)
+    # What waited in the copy of a life that was killed waits in the store once the next batch is begun.
+    tell(trial, RANDOM if trial.state is None else "behind the head")
     trial.behavior = LENIENT
     tell(trial, "between a table that was freed and its waiting rows")
     # What is a misfit from now on is none, so nothing of before may be left.
     trial.run(trial.job(spark))
     print(f"{trial.replay()} rejects are read again", flush=True)
-    for point in (draw.choice(sorted(POINTS)), RANDOM):
-        tell(trial, point)
+    if trial.state is None:
+        for point in (draw.choice(sorted(POINTS)), RANDOM):
+            tell(trial, point)
+        return
+    tell(trial, draw.choice(sorted(STORED)))
+    local = trial.without_spark
+    trial.feed()
+    print(f"without Spark: killed {trial.kill(draw.choice(local.points), local)}", flush=True)
+    tell(trial, draw.choice(sorted(POINTS)))
+    trial.feed()
+    point = draw.choice(_ASLEEP)
+    with trial.asleep(point):
+        trial.feed(1)
+        trial.kill("nowhere", local)
+    print(f"{trial.sink}: woke up {point}", flush=True)
+
+
+# Points of a batch that each one has, and at which its process may sleep for longer than it holds the state.
+_ASLEEP = (
+    "between state and rejects",
+    "between rejects and tables",
+    "during MERGE",
+    "between MERGE and changelog",
+    "during the changelog's append",
+    "between two tables",
+    "before the checkpoint's commit",
+)
 
 
 def tell(trial: Trial, point: str) -> None:
@@ -226,4 +266,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--child":
         run_child(Trial)
     else:
-        sys.exit(_by_hand(int(sys.argv[1]), int((sys.argv[2:] or [1])[0]), (sys.argv[3:] or ["files"])[0]))
+        sys.exit(_by_hand(int(sys.argv[1]), int((sys.argv[2:] or [1])[0]), *(sys.argv[3:] or ["files"])))

@@ -1,17 +1,24 @@
 """Pipelines that are killed with kill -9 and started again: nothing is there twice and nothing is missing.
 
-Each kill costs the start of a JVM, so there are seven here. `python tests/support/sync_kills.py 50` and `output_kills.py 50`
-kill more often, at all points and at random times.
+Each kill costs the start of a JVM, so there are ten here. `python tests/support/sync_kills.py 50`
+and `output_kills.py 50` kill more often, at all points and at random times; `sync_kills.py 50 1 files s3` does so with states
+in an object store.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from cdcavro.sync.reading import stored_state
+from cdcavro.table.tables import REJECT
 from support.kafka_server import Broker, spark_settings
+from support.kills import LEASE
+from support.object_store import BUCKET, object_store
 from support.output_kills import OutputTrial
 from support.sync_kills import CREATED, Trial
 
@@ -24,10 +31,21 @@ def trial(spark: SparkSession, tmp_path: Path):
     """Make a pipeline that can be killed."""
     warehouse = spark.conf.get("spark.sql.catalog.ice.warehouse")
 
-    def made(name: str, sink: str, *, is_plain: bool = False) -> Trial:
-        return Trial(tmp_path / name, sink, warehouse, seed=16, is_plain=is_plain)
+    def made(name: str, sink: str, **more: Any) -> Trial:
+        return Trial(tmp_path / name, sink, warehouse, seed=16, **more)
 
     return made
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """That of a state in an object store, which this process and its children find, and hold for a moment."""
+    with object_store() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(stored_state, "LEASE", LEASE)
+        # What is in a store of this process stays for the next test.
+        yield f"s3://{BUCKET}/{tmp_path.name}"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +57,22 @@ def test_what_is_killed_goes_on_as_if_it_had_not_been(trial, spark: SparkSession
     for point in points:
         made.feed()
         assert made.kill(point)
+    assert made.finish(spark) == []
+
+
+def test_with_its_state_in_a_store_messages_of_kafka_and_rejects_that_are_read_again_are_written_once(
+    trial, spark: SparkSession, kafka: Broker, tmp_path: Path, address: str
+):
+    """Killed before a batch is written, in the middle of a MERGE, and between two tables while rejects are read again."""
+    own = {"servers": kafka.servers, "broker": kafka, "kafka": spark_settings(tmp_path / "jars"), "most": 20}
+    made = trial("killed_stored", "iceberg", state=address, on_misfit=REJECT, **own)
+    for point in ("between rejects and tables", "during MERGE"):
+        made.feed(2)
+        assert made.kill(point), point
+    made.run(made.job(spark))
+    assert made.replay() > 0
+    made.feed(1)
+    assert made.kill("between two tables")
     assert made.finish(spark) == []
 
 

@@ -419,6 +419,21 @@ def test_what_is_killed_goes_on_from_the_store(s3: ObjectStore, tmp_path: Path):
     assert trial.finish() == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("point", ["between rejects and tables", "behind an append's commit"])
+def test_a_process_that_sleeps_until_another_has_its_state_changes_nothing(s3: ObjectStore, tmp_path: Path, point: str):
+    """Neither in the store nor in the lake, to which the other has written that batch and the next one."""
+    trial = LocalTrial(tmp_path / "asleep", DELTA, "", 16, state=f"s3://{BUCKET}/{tmp_path.name}")
+    trial.feed(2)
+    with trial.asleep(point):
+        trial.feed(1)
+        assert not trial.kill("nowhere")
+        head = StoredState(trial.state)._find().head
+    assert StoredState(trial.state)._find().head == head
+    assert trial.finish() == []
+
+
 KILLS = (
     "before the state is saved",
     "behind what is saved before a batch is written",
