@@ -155,6 +155,11 @@ class Pipeline:
         if self.stored is not None:
             self.stored.save(is_idle=is_idle)
 
+    def verify(self) -> None:
+        """Raise `FileError` if another process has taken the state, as only one in an object store can be."""
+        if self.stored is not None:
+            self.stored.verify()
+
     @property
     def rejects(self) -> str:
         """The folder for rejects."""

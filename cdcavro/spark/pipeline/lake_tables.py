@@ -165,7 +165,7 @@ class LakeSink:
         """
         if self.settings.is_adopting:
             return
-        own_id, unmarked = job or ("", frozenset())
+        own_id, unmarked = ("", frozenset[TableName]()) if job is None else (job.id, job.unmarked)
         sink = replace(self.sink, owner=own_id)
         for name in names:
             own_sink = locate(spark, sink, name)

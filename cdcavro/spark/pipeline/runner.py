@@ -198,7 +198,7 @@ class Pipeline(pipeline.Pipeline):
             self.check_source_kind()
             sink = self._connect(spark)
             check_places(self.places, spark, self.source)
-            job = job_of(folder, sink.identity(spark))
+            job = job_of(folder, sink.identity(spark))._replace(check=self.verify)
             writer: Writer = sink.writer(job, publisher)
             outputs = outputs_of(self.places, job.id)
             # Rejects that go to other places than a folder of this machine are taken from a frame.

@@ -243,7 +243,7 @@ class Pipeline(pipeline.Pipeline):
         with self.redaction.errors(), self.held(), self.publisher() as publisher:
             sink = sink_of(self.sink)
             self.check_source_kind()
-            job = job_of(self.folder, sink.identity())
+            job = job_of(self.folder, sink.identity())._replace(check=self.verify)
             writer: Writer = sink.writer(job, publisher)
             if publisher is not None:
                 writer = PublishingWriter(writer, publisher, LocalFiles().versions)

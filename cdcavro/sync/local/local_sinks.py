@@ -81,7 +81,7 @@ class LocalLakeSink:
         """
         if self.settings.is_adopting:
             return
-        own_id, unmarked = job or (_NO_JOB, frozenset())
+        own_id, unmarked = (_NO_JOB, frozenset[TableName]()) if job is None else (job.id, job.unmarked)
         lake = cast("NativeLake", replace(cast("Any", self.lake), owner=own_id))
         for name in names:
             own = locate(lake, name)
@@ -136,7 +136,7 @@ class LocalFileWriter(FolderWriter):
 def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
     """Return what writes batches of a pipeline to the tables of a lake. Raises as `native_lake` does."""
     return NativeTables(
-        native_lake(settings),
+        native_lake(settings, job.check),
         job.id,
         is_current=settings.is_current,
         is_changelog=settings.is_changelog,
@@ -152,8 +152,8 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
     )
 
 
-def native_lake(settings: LakeSettings) -> NativeLake:
-    """Return a lake as a library writes it.
+def native_lake(settings: LakeSettings, check: Callable[[], None] = lambda: None) -> NativeLake:
+    """Return a lake as a library writes it; `check` is called whenever a version of a table was looked up.
 
     Raises `SetupError` if the library is not installed, and for a catalog that only Spark knows.
     """
@@ -166,7 +166,8 @@ def native_lake(settings: LakeSettings) -> NativeLake:
         if isinstance(lake, DeltaLake):
             from cdcavro.sync.native.delta_lake import NativeDelta  # noqa: PLC0415  it takes a while to import
 
-            return NativeDelta(lake.root, lake.is_older, lake.owner, shapes=lake.shapes, is_readable=lake.is_readable)
+            owned = lake.root, lake.is_older, lake.owner
+            return NativeDelta(*owned, shapes=lake.shapes, is_readable=lake.is_readable, check_held=check)
         from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: {_EXTRA}") from error
@@ -176,12 +177,13 @@ def native_lake(settings: LakeSettings) -> NativeLake:
             raise SetupError(
                 f'{lake.name}: without Spark, Nessie is reached at its address of Iceberg, with type = "rest"'
             )
-        return NativeIceberg(*own, shapes=lake.shapes, connection=Connection(lake.catalog, settings.catalog))
+        connection = Connection(lake.catalog, settings.catalog)
+        return NativeIceberg(*own, shapes=lake.shapes, connection=connection, check_held=check)
     if settings.warehouse is None:
         raise SetupError(
             f"{lake.name} has neither catalog nor warehouse in [lake]: without Spark, one of them says where its tables are"
         )
-    return NativeIceberg(*own, shapes=lake.shapes, warehouse=settings.warehouse)
+    return NativeIceberg(*own, shapes=lake.shapes, warehouse=settings.warehouse, check_held=check)
 
 
 def _topic_sink(settings: KafkaTopics) -> LocalSink:

@@ -84,9 +84,12 @@ class NativeDelta(DeltaLake):
 
     * `root`, `is_older`, `owner`: as in `DeltaLake`.
     * `storage_options` (dict of str): how `deltalake` reaches an object store.
+    * `check_held` (callable): raises an error if another process writes these tables. A commit behind a version that was
+      looked up before is then surely refused if the other one was faster.
     """
 
     storage_options: Mapping[str, str] = field(default_factory=dict)
+    check_held: Callable[[], None] = field(default=lambda: None, kw_only=True, repr=False, compare=False)
 
     def table(self, name: TableName, suffix: str = "") -> NativeDeltaTable:
         """Return a lake table of a table. Raises `SetupError` for a folder that `deltalake` does not find."""
@@ -222,13 +225,9 @@ class NativeDeltaTable:
         made, local = new_schema(columns, own, properties, partition), _local(self.folder)
         with self._errors():
             if local is None:
-                text = made.text()
-                options = dict(self.lake.storage_options)
-                facts: dict[str, Any] = {"configuration": made.properties, "storage_options": options}
-                facts["partition_by"] = list(made.partition)
-                DeltaTable.create(
-                    self.folder, Schema.from_json(text), mode="ignore", raise_if_key_not_exists=False, **facts
-                )
+                facts: dict[str, Any] = {"configuration": made.properties, "partition_by": list(made.partition)}
+                facts |= {"storage_options": dict(self.lake.storage_options), "raise_if_key_not_exists": False}
+                DeltaTable.create(self.folder, Schema.from_json(made.text()), mode="ignore", **facts)
                 return
             try:
                 commit(local, 0, "CREATE TABLE", made.actions(None))
@@ -506,8 +505,10 @@ class NativeDeltaTable:
             return len(self._open().vacuum(-(-keep // timedelta(hours=1)), dry_run=False))
 
     def _open(self) -> DeltaTable:
-        options = dict(self.lake.storage_options)
-        return DeltaTable(_local(self.folder) or self.folder, storage_options=options or None)
+        options = dict(self.lake.storage_options) or None
+        table = DeltaTable(_local(self.folder) or self.folder, storage_options=options)
+        self.lake.check_held()
+        return table
 
     def _open_plain(self) -> DeltaTable:
         """Open the table so that its rows can be read and written.

@@ -151,10 +151,12 @@ class NativeIceberg(IcebergLake):
     * `warehouse` (str): the folder, a path or an address such as `file:/lake`, which Spark has as a catalog of type
       `hadoop`.
     * `connection` (Connection or None): what leads to a catalog that is a server or a database.
+    * `check_held` (callable): as in `NativeDelta`.
     """
 
     warehouse: str = field(default="", kw_only=True)
     connection: Connection | None = field(default=None, kw_only=True, repr=False, compare=False)
+    check_held: Callable[[], None] = field(default=lambda: None, kw_only=True, repr=False, compare=False)
 
     @property
     def files(self) -> Catalog:
@@ -419,7 +421,9 @@ class NativeIcebergTable:
         raise SchemaError(self.identifier, "pyiceberg removes no files of old snapshots: Spark's expire_snapshots does")
 
     def _load(self) -> Table:
-        return self._lake.files.load_table(self._parts)
+        table = self._lake.files.load_table(self._parts)
+        self._lake.check_held()
+        return table
 
     def _try(self, change: Callable[[IcebergFiles], None]) -> None:
         """Make a change of the newest version; again if another writer was faster."""

@@ -23,7 +23,7 @@ from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.table_names import fits_caseless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdcavro.lake.lakes import DeltaLake
     from cdcavro.lake.table_shape import TableShape
@@ -336,6 +336,8 @@ class Job(NamedTuple):
     id: str
     # The tables that it wrote when lake tables did not say whose they are.
     unmarked: frozenset[TableName]
+    # What raises `FileError` if another process has taken the state, and writes what this one would write.
+    check: Callable[[], None] = lambda: None
 
 
 class LakeNames:

@@ -151,6 +151,8 @@ class StoredState:
         self._head = Head()
         # What a write of the head states, as `_Found.mode`.
         self._mode: Any = "create"
+        # When the state was surely held last, by two clocks, of which either may have stood still.
+        self._sure = (0.0, 0.0)
         self._writer, self._is_whole, self._is_lost, self._is_down = "", False, False, False
         # What files were when they were last saved.
         self._saved: dict[str, tuple[int, ...]] = {}
@@ -205,6 +207,12 @@ class StoredState:
             found = self._walk()
             if not is_idle or found != (self._saved, self._head.folders):
                 self._save(found, is_idle=is_idle)
+
+    def verify(self) -> None:
+        """Raise `FileError` if another process has taken the state: so long after a renewal, the store is asked."""
+        with self._lock:
+            if self._is_lost or any(now - then > LEASE / 2 for now, then in zip(_clocks(), self._sure, strict=True)):
+                self._put()
 
     def _save(self, walked: tuple[dict[str, tuple[int, ...]], list[str]], *, is_idle: bool = False) -> None:
         """Save what `_walk` has found; with `is_idle`, not if there is something else by then."""
@@ -265,7 +273,7 @@ class StoredState:
         if self._is_lost:
             raise self._in_use(None)
         for _ in range(_ATTEMPTS):
-            number = uuid4().hex
+            number, began = uuid4().hex, _clocks()
             head = msgspec.structs.replace(self._head, writer=self._writer, number=number, **changed)
             try:
                 with self._reached(AlreadyExistsError, PreconditionError, FileNotFoundError):
@@ -278,7 +286,7 @@ class StoredState:
                 # It is this process's own, of a write that the store made and did not answer.
                 self._head, self._mode = found.head, found.mode
             else:
-                self._head, self._mode, self._is_down = head, _mode_of(done), False
+                self._head, self._mode, self._is_down, self._sure = head, _mode_of(done), False, began
             if self._head.number == number:
                 return
         raise FileError(self.address, "a store that keeps what is written to it", "another head each time")
@@ -470,6 +478,10 @@ def _connect(address: str) -> Any:
         return from_url(address, retry_config={"retry_timeout": PATIENCE})
     except (BaseError, ValueError) as error:
         raise FileError(hide_credentials(address), "an object store", _reason(error)) from error
+
+
+def _clocks() -> tuple[float, float]:
+    return time.monotonic(), time.time()
 
 
 def _mode_of(written: Mapping[str, Any]) -> dict[str, str]:

@@ -197,6 +197,21 @@ def test_an_answer_that_is_lost_loses_no_state(memory: MemoryStore, monkeypatch:
         assert listed(folder) == {"a": "one"}
 
 
+def test_a_state_is_asked_for_once_it_may_be_another_ones(memory: MemoryStore, monkeypatch: pytest.MonkeyPatch):
+    """As long as it was renewed, nothing is asked; whoever did not renew it for a while is told what it has lost."""
+    monkeypatch.setattr(StoredState, "_renew", lambda *_: None)
+    one, other = StoredState(ADDRESS, memory), StoredState(ADDRESS, memory)
+    with one.held():
+        number = one._find().head.number
+        one.verify()
+        assert one._find().head.number == number
+        time.sleep(stored_state.LEASE)
+        one.verify()
+        assert one._find().head.number != number
+        with other.held(), pytest.raises(FileError, match=IN_USE):
+            one.verify()
+
+
 def test_what_another_one_has_taken_with_the_state_stays(memory: MemoryStore, monkeypatch: pytest.MonkeyPatch):
     """Also if that was saved by a head of which the first one got no answer before the state was taken."""
     monkeypatch.setattr(StoredState, "_renew", lambda *_: None)
@@ -421,7 +436,7 @@ def test_what_is_killed_goes_on_from_the_store(s3: ObjectStore, tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("point", ["between rejects and tables", "behind an append's commit"])
+@pytest.mark.parametrize("point", ["between deletes and merge", "during the merge", "behind an append's commit"])
 def test_a_process_that_sleeps_until_another_has_its_state_changes_nothing(s3: ObjectStore, tmp_path: Path, point: str):
     """Neither in the store nor in the lake, to which the other has written that batch and the next one."""
     trial = LocalTrial(tmp_path / "asleep", DELTA, "", 16, state=f"s3://{BUCKET}/{tmp_path.name}")
