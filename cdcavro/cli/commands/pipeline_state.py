@@ -116,7 +116,7 @@ def _remembered(batch: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tables(facts: Mapping[str, Any]) -> list[dict[str, str | None]]:
+def _tables(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the name of each table that has one, as `sync status` has it, with its parts and its shard."""
     from cdcavro.sync.outputs.sink_settings import LakeNames  # noqa: PLC0415  the other commands do not need it
 

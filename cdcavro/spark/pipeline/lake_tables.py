@@ -183,7 +183,7 @@ class LakeSink:
 
     def writer(self, job: Job, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
         """Return what writes batches of a pipeline."""
-        return LakeTables(self.settings, job.id, job.unmarked)
+        return LakeTables(self.settings, job.id, job.unmarked, check=job.check)
 
     def collect(self, spark: SparkSession, writer: Writer, job: Job) -> int:
         """Let a writer write what was collected without Spark; return how many bytes of a batch are to be collected.
@@ -216,6 +216,8 @@ class LakeTables:
     job: str
     # The tables that it wrote when lake tables did not say whose they are.
     unmarked: frozenset[TableName] = frozenset()
+    # What raises an error if another process has the state, and so writes these tables, too.
+    check: Callable[[], None] = lambda: None
     # What writes rows that were collected, and the session for tables that are too large for it.
     native: NativeTables | None = None
     spark: SparkSession | None = None
@@ -379,6 +381,7 @@ class LakeTables:
     def _merge(
         self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
     ) -> None:
+        self.check()
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
         rows = reduce(DataFrame.unionByName, [part.rows for part in waiting]) if waiting else None
         if facts is not None and rows is not None:
@@ -398,6 +401,7 @@ class LakeTables:
 
     def _merge_versions(self, state: NativeVersions, table: Table, waiting: Waiting, steps: list[str]) -> None:
         """Merge all changes of rows in this process, some keys at a time: they make the same versions however they come."""
+        self.check()
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
         self._prepare(
             "state", state.table, table, lambda: steps.extend(map(str, state.prepare(table.versions, facts=facts)))

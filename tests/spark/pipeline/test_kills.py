@@ -1,6 +1,6 @@
 """Pipelines that are killed with kill -9 and started again: nothing is there twice and nothing is missing.
 
-Each kill costs the start of a JVM, so there are ten here. `python tests/support/sync_kills.py 50`
+Each kill costs the start of a JVM, so there are eleven here, one of which only sleeps. `python tests/support/sync_kills.py 50`
 and `output_kills.py 50` kill more often, at all points and at random times; `sync_kills.py 50 1 files s3` does so with states
 in an object store.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pytest
 from pyspark.sql import SparkSession
 
@@ -60,6 +61,14 @@ def test_what_is_killed_goes_on_as_if_it_had_not_been(trial, spark: SparkSession
     assert made.finish(spark) == []
 
 
+def everything(address: str) -> tuple[stored_state.Head, set[str]]:
+    """Return the head of a state that is free, and the objects that there are."""
+    state = stored_state.StoredState(address)
+    head = state._find().head
+    assert head.holder is None
+    return head, {one["path"] for some in obstore.list(state._store) for one in some}
+
+
 def test_with_its_state_in_a_store_messages_of_kafka_and_rejects_that_are_read_again_are_written_once(
     trial, spark: SparkSession, kafka: Broker, tmp_path: Path, address: str
 ):
@@ -73,6 +82,29 @@ def test_with_its_state_in_a_store_messages_of_kafka_and_rejects_that_are_read_a
     assert made.replay() > 0
     made.feed(1)
     assert made.kill("between two tables")
+    assert made.finish(spark) == []
+
+
+def test_runners_take_a_state_in_a_store_over_from_each_other(trial, spark: SparkSession, address: str):
+    """From one that was killed behind its writes or while it saved, and from one that sleeps, which saves nothing then.
+
+    It sleeps in the middle of a MERGE for longer than it holds the state, until a run without Spark has written that batch
+    and the next ones: whatever it still commits must leave the same rows.
+    """
+    made = trial("turns", "delta", state=address)
+    local = made.without_spark
+    made.feed(1)
+    assert made.kill("between two tables", local)
+    made.feed(1)
+    assert made.kill("before the end of a batch is saved")
+    made.feed(1)
+    assert made.kill("between objects and head", local)
+    made.feed(2)
+    with made.asleep("during MERGE"):
+        made.feed(2)
+        assert not made.kill("nowhere", local)
+        saved = everything(address)
+    assert everything(address) == saved
     assert made.finish(spark) == []
 
 
