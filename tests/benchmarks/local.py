@@ -69,6 +69,20 @@ COLUMNS = {
 }
 ADDED = "note", "varchar(20)"
 FILE = 50_000
+# What a command started counts, too, even if it ends after the command, as Spark's JVM does.
+LAUNCHER = """\
+import ctypes, os, resource, sys
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+_, status = os.waitpid(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=quiet), 0)
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
 # Keys from here on, up to 134 million, take four bytes in `_cdc_key`.
 FIRST_KEY = 2_000_000
 
@@ -163,7 +177,7 @@ class Shop:
 
 
 class Cost(NamedTuple):
-    """What a process took: processor and clock seconds, MiB, and the clock seconds of its batches, if it has told."""
+    """What a command took: seconds of its processes and by the clock, MiB of the largest, and its batches' seconds if told."""
 
     processor: float
     clock: float
@@ -247,22 +261,21 @@ class Extra(NamedTuple):
     sections: str = ""
     options: tuple[str, ...] = ()
     variables: Mapping[str, str] = {}
+    # The runner.
+    run: str = "local"
 
 
 def cost_of(command: Sequence[str], variables: Mapping[str, str] = {}) -> Cost:
     """Run a command, and return what it took."""
-    with tempfile.TemporaryFile() as said:
-        began = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env={**os.environ, **variables})
-        _, status, usage = os.wait4(process.pid, 0)
-        clock = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        lines = said.read().decode().splitlines()
-    assert process.returncode == 0, "\n".join(lines[-20:])
+    launched, variables = [sys.executable, "-IS", "-c", LAUNCHER, *command], {**os.environ, **variables}
+    began = time.monotonic()
+    done = subprocess.run(launched, capture_output=True, text=True, check=False, env=variables)
+    clock, lines = time.monotonic() - began, done.stderr.splitlines()
+    assert done.returncode == 0, "\n".join(lines[-20:])
+    processor, memory = map(float, done.stdout.split())
     reports = [json.loads(line) for line in lines if line.startswith('{"batch"')]
     batch = sum(sum(report["seconds"].values()) for report in reports)
-    return Cost(usage.ru_utime + usage.ru_stime, clock, usage.ru_maxrss / 1024, batch)
+    return Cost(processor, clock, memory / 1024, batch)
 
 
 def local_run(root: Path, section: str, lake: str, into: str, extra: Extra = Extra()) -> Cost:  # noqa: B008  a tuple
@@ -270,7 +283,8 @@ def local_run(root: Path, section: str, lake: str, into: str, extra: Extra = Ext
     is_current = into == "current"
     where = f'delta = "{root}/lake"' if lake == "delta" else f'iceberg = "ice"\nwarehouse = "{root}/lake"'
     text = (
-        f'state = "{root}/state"\nformat = "canal"\nrun = "local"\n{extra.top}\n[source]\n{section}\n\n[lake]\n{where}\n'
+        f'state = "{root}/state"\nformat = "canal"\nrun = "{extra.run}"\n{extra.top}\n'
+        f"[source]\n{section}\n\n[lake]\n{where}\n"
         f"current = {str(is_current).lower()}\nchangelog = {str(not is_current).lower()}\n\n{extra.sections}"
     )
     file = root / "sync.toml"
