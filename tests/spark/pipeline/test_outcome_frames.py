@@ -19,6 +19,7 @@ from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SUMMARY
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.conversion.waiting_halves import JoinedHalves, WaitingHalf
+from cdcavro.sync.outputs.writer import KeptRows
 from cdcavro.sync.settings import Formats, Settings
 from cdcavro.table.tables import Tables
 from support.halves import blob
@@ -115,7 +116,9 @@ def test_halves_that_tasks_and_the_batch_before_left_are_joined_in_the_driver(sp
         ((number, name),) = outcomes.names.items()
         rows = outcomes.store.rows(name, sum(outcomes.tables[number]["ops"].values()))
         listed = (
-            rows.column("operation").to_pylist() if isinstance(rows, pa.Table) else [row[1] for row in rows.collect()]
+            rows.read().column("operation").to_pylist()
+            if isinstance(rows, KeptRows)
+            else [row[1] for row in rows.collect()]
         )
         assert sorted(listed) == ["c", "d", "u"]
         assert outcomes.counts == {**outcomes.counts, "read": 5, "written": 4, "rejected": 1}
