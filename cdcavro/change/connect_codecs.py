@@ -258,7 +258,7 @@ DAY: Final = ConnectCodec(day_text, day_count, Rule("day"))
 
 def clock(digits: int, precision: int | None = None) -> ConnectCodec:
     """Return the codec of times of day, and of durations, that are counts of units of 10^-`digits` seconds."""
-    read, send = partial(time_text, digits=digits, precision=precision), partial(time_count, digits=digits)
+    read, send = partial(time_text, digits=digits, precision=precision), partial(_send_count, time_count, digits)
     return ConnectCodec(read, send, Rule("clock", digits, precision))
 
 
@@ -268,7 +268,13 @@ def local(digits: int, precision: int | None = None) -> ConnectCodec:
     def read(sent: Any) -> str | None:
         return None if sent in _INFINITIES else local_text(sent, digits, precision)
 
-    return ConnectCodec(read, partial(local_count, digits=digits), Rule("local", digits, precision))
+    return ConnectCodec(read, partial(_send_count, local_count, digits), Rule("local", digits, precision))
+
+
+def _send_count(count: Callable[[Any, int], int | None], digits: int, value: Any) -> int | None:
+    """Return the count of a time; None if 64 bits do not hold it, or if it is one of their ends."""
+    units = count(value, digits)
+    return units if units is not None and MIN_LONG < units < MAX_LONG else None
 
 
 def instant(precision: int | None = None) -> ConnectCodec:

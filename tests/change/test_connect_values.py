@@ -339,6 +339,25 @@ def test_types_of_any_length_are_taken_and_long_ones_not_kept():
 
 
 @pytest.mark.parametrize(
+    ("declared", "value", "sent"),
+    [
+        ("NanoTimestamp", "0001-01-01 00:00:00", None),
+        ("NanoTimestamp", "9999-12-31 23:59:59.999999", None),
+        ("NanoTimestamp", "2262-04-11 23:47:16.854775806", 2**63 - 2),
+        ("NanoTimestamp", "2262-04-11 23:47:16.854775807", None),
+        ("NanoTimestamp", "1677-09-21 00:12:43.145224193", 1 - 2**63),
+        ("NanoTimestamp", "1677-09-21 00:12:43.145224192", None),
+        ("NanoTime", "2562047:47:16.854775806", 2**63 - 2),
+        ("NanoTime", "9999999999:00:00", None),
+    ],
+)
+def test_a_time_whose_count_64_bits_do_not_hold_stays_text(declared, value, sent):
+    """The ends of 64 bits are PostgreSQL's infinities, and beyond them is no message: neither may be written."""
+    assert send_connect_value(value, codec_of(f"{TIME}{declared}")) == (value if sent is None else sent)
+    assert read_connect_value(value, codec_of(f"{TIME}{declared}")) == value
+
+
+@pytest.mark.parametrize(
     ("declared", "sent", "value"),
     [
         (f"{CONNECT}Decimal(scale=-2)", "BQ==", 500),
