@@ -69,11 +69,12 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 # What `deltalake` decodes in a path although it is none of an address: it finds no table there.
 _CODE: Final = re.compile("%[0-9A-Fa-f]{2}")
-# How `deltalake` says that a table has something that it does not know.
 _UNKNOWN_FEATURE: Final = re.compile("Unsupported table features|Unsupported: Feature")
 _GONE: Final = "gone"
 # In seconds: how long is waited before a commit is tried again, at most, twice as long each time.
 _PAUSE: Final = 0.02
+# A commit behind another writer's is made anew, since `deltalake` would not ask whether this process may still write.
+_AT_ONCE: Final = CommitProperties(max_commit_retries=0)
 # Clocks of two machines may differ.
 _DRIFT: Final = timedelta(hours=1)
 
@@ -317,10 +318,10 @@ class NativeDeltaTable:
         The commit has the mark that Spark's sink writes, and the transaction that Delta Lake on Spark looks for. Raises
         `JobError` if the batch may be there, and the history does not reach back to its first attempt.
         """
-        text, stated = "", None
+        text, stated = "", _AT_ONCE
         if mark is not None:
             text = f"cdcavro {mark.job} {mark.batch}"
-            stated = CommitProperties({"userMetadata": text}, app_transactions=[Transaction(mark.job, mark.batch)])
+            stated = CommitProperties({"userMetadata": text}, 0, [Transaction(mark.job, mark.batch)])
 
         def write() -> None:
             table = self._open_plain()
@@ -400,9 +401,8 @@ class NativeDeltaTable:
         return True
 
     def _merger(self, table: DeltaTable, schema: DeltaSchema, source: pa.Table, predicate: str) -> Any:
-        return table.merge(
-            source, predicate, source_alias="s", target_alias="t", writer_properties=writer_properties(schema)
-        )
+        writing: Any = {"writer_properties": writer_properties(schema), "commit_properties": _AT_ONCE}
+        return table.merge(source, predicate, source_alias="s", target_alias="t", **writing)
 
     def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
         """Return the rows that have one of these keys; `names` are the columns, by default all."""
@@ -471,7 +471,7 @@ class NativeDeltaTable:
                 table, schema, lambda files: file_changes.delete_up_to(files, column, bound), "DELETE"
             ):
                 return
-            table.delete(f"{_named(None, column)} <= {value}", writer_properties=writer_properties(schema))
+            table.delete(f"{_named(None, column)} <= {value}", writer_properties(schema), commit_properties=_AT_ONCE)
 
         self._retry(write)
 

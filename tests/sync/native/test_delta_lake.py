@@ -530,6 +530,23 @@ def test_all_rows_are_rewritten_in_one_commit(lake):
     assert [next(iter(one)) for one in last_commit(table)].count("commitInfo") == 1
 
 
+@pytest.mark.parametrize("mark", [None, Mark("job", 1)])
+def test_a_process_that_holds_a_table_no_longer_appends_nothing(lake, mark: Mark | None):
+    """It looked at the table while it held it, and slept; meanwhile another one has it, and wrote to it."""
+    held, asked = create(lake), []
+
+    def check_held() -> None:
+        asked.append(len(asked))
+        if len(asked) > 1:
+            raise JobError("in use")
+        held.append(state_rows(held.schema(), row(b"b", b"2")))
+
+    late = NativeDeltaTable(held.folder, replace(lake, check_held=check_held))
+    with pytest.raises(JobError, match="in use"):
+        late.append(state_rows(held.schema(), row(b"a", b"1")), mark)
+    assert [one[KEY] for one in all_rows(held)] == [b"b"]
+
+
 def test_commits_of_many_writers_are_all_there(lake):
     """Appends, merges and steps beside each other: whoever is second tries again."""
     table = create(lake)
