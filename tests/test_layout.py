@@ -149,7 +149,6 @@ COVERED_BY = {
     "table/evolution/explanation": "table/test_statement_follower",
     "table/table_folder": "cli/commands/test_tables",
     "table/history": "table/test_tables",
-    "wire/format": "test_properties",
     "wire/formats": "test_guards",
     "wire/message_reader": "wire/test_value_readers",
     "wire/message_writer": "test_bad_input",

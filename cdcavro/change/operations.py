@@ -26,8 +26,8 @@ _FULL_LOAD: Final = {"INIT": "SNAPSHOT", "ROW": "SNAPSHOT"}
 def read_operation(word: str, operations: Mapping[str, str]) -> str:
     """Return the operation that a word means, `OTHER` if it is not known; `operations` are a format's documented words.
 
-    A word is looked up as it is documented, or else without regard to case. INIT and ROW, which no document of
-    these formats has, are a row of a full load, as in Flink and Paimon for messages of Canal's form.
+    A word is looked up as it is documented, or else without regard to case. INIT and ROW are a row of a
+    full load: Alibaba's and Tencent's DTS document INIT in Canal's form, and Flink and Paimon know both.
 
     >>> [read_operation(word, {"INSERT": "INSERT"}) for word in ("insert", "INIT", "MERGE")]
     ['INSERT', 'SNAPSHOT', 'OTHER']

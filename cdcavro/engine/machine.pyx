@@ -63,6 +63,7 @@ include "engine.pxi"
 include "envelopes.pxi"
 include "images.pxi"
 include "protobuf.pxi"
+include "joined.pxi"
 
 # Messages to typed rows.
 include "pattern.pxi"

@@ -427,7 +427,7 @@ cdef int _type_message(Typing *t, Pattern *p, int32_t message) noexcept nogil:
 
 
 cdef int _type_row(Typing *t, Pattern *p, int32_t message) noexcept nogil:
-    """Append the only row of a message."""
+    """Append the only row of a message, or of a line."""
     cdef const Slot *before = t.slots + p.before
     cdef const Slot *after = t.slots + p.after
     cdef bint has_before = p.before != FIXED, has_after = p.after != FIXED
@@ -455,7 +455,7 @@ cdef int _type_row(Typing *t, Pattern *p, int32_t message) noexcept nogil:
             return LEFT
     if t.key_count and _keys_agree(t, p, t.after if has_after else t.before):
         return LEFT
-    return _make_row(t, p, message, values, 0, has_before, has_after)
+    return _make_row(t, p, message, values, t.line_row, has_before, has_after)
 
 
 cdef int _type_rows(Typing *t, Pattern *p, int32_t message) noexcept nogil:

@@ -16,6 +16,7 @@ from cdcavro.formats import (
     dts_avro,
     goldengate,
     goldengate_row,
+    goldengate_tx,
     maxwell,
     oms_canal,
     oms_dataworks,
@@ -47,6 +48,13 @@ BRIDGES: Final[dict[str, Bridge]] = {
         aws_dms,
         dts_avro,
         canal_protobuf,
+        goldengate_tx,
     )
 }
-CODECS.update({dts_avro.FORMAT: dts_avro.CODEC, canal_protobuf.FORMAT: canal_codec.CODEC})
+CODECS.update(
+    {
+        dts_avro.FORMAT: dts_avro.CODEC,
+        canal_protobuf.FORMAT: canal_codec.CODEC,
+        goldengate_tx.FORMAT: goldengate_tx.CODEC,
+    }
+)

@@ -14,30 +14,39 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from cdcavro.avro.resolution import resolve
+from cdcavro.avro.resolution import (
+    ReadArray,
+    ReadEnum,
+    ReadFixed,
+    ReadMap,
+    ReadPrimitive,
+    ReadRecord,
+    ReadUnion,
+    Step,
+    resolve,
+)
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.types import Record, check_expansion
+from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union, check_expansion
 from cdcavro.engine.machine import Engine, Values, same
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError, TextError, shown
-from cdcavro.exact.jsontext import MAX_LENGTH, kind, loads, parse, parse_fast, render, to_bytes
+from cdcavro.exact.jsontext import MAX_LENGTH, escape, kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import differences
-from cdcavro.wire.attributes import FormatRule, field_rule, format_rule
+from cdcavro.wire.attributes import FormatRule, content_of, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, is_kafka_record, is_tombstone, unwraps_records
 from cdcavro.wire.message_program import checked_program, engine_of, values_of
 from cdcavro.wire.message_reader import decode_lines, message_reader
 from cdcavro.wire.message_writer import message_writer
-from cdcavro.wire.renaming import rename, renames_of
 from cdcavro.wire.value_readers import PayloadDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from importlib.resources.abc import Traversable
 
+    from cdcavro.avro.types import Field, Type
     from cdcavro.engine.arrow_column import Batch, Slices
     from cdcavro.engine.program import Program
     from cdcavro.wire.message_reader import MessageReader
     from cdcavro.wire.message_writer import MessageWriter
-    from cdcavro.wire.renaming import Renames
 
 T = TypeVar("T")
 
@@ -55,8 +64,31 @@ _OF_BYTES: Final = frozenset(bytes([byte]) for byte in range(32) if byte not in 
 _BASE64: Final = re.compile(rb"(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
+def bytes_of(message: bytes | str) -> bytes | None:
+    r"""Return the bytes of a message that came as such, or as base64, which a line of text can hold; None for JSON text.
+
+    >>> bytes_of('{"id": 7}'), bytes_of(b"\x00\x01"), bytes_of("AAECAwQFBgcI")
+    (None, b'\x00\x01', b'\x00\x01\x02\x03\x04\x05\x06\x07\x08')
+    """
+    raw = to_bytes(message)
+    if _BASE64.fullmatch(text := raw.strip(_SPACE)):
+        return b64decode(text)
+    start = raw[:64].lstrip(_SPACE)[:1]
+    return None if not start or start in _OF_TEXT or isinstance(message, str) else raw
+
+
+def _sent_bytes(message: bytes | str) -> bytes | None:
+    """Return the bytes of a message, as `bytes_of`. Raises `TextError` for base64 that was damaged."""
+    if type(message) is bytes and message[:1] in _OF_BYTES and len(message) <= MAX_LENGTH:
+        return message
+    text, raw = to_bytes(message), bytes_of(message)
+    if _LIKE_BASE64.fullmatch(text) and not _BASE64.fullmatch(text.strip(_SPACE)):
+        raise TextError("base64 in fours, in one piece and of the usual letters", shown(text.decode()))
+    return raw
+
+
 class Codec(NamedTuple):
-    """What turns the messages of a format that are bytes into JSON, and back."""
+    """What turns the messages of a format that are no JSON text into JSON, and back."""
 
     # Returns the JSON object of a message, with `BINARY`. Raises `TextError` for bytes that are none.
     read: Callable[[bytes], dict[str, Any]]
@@ -69,23 +101,14 @@ class Codec(NamedTuple):
     # The wire schema of the lines that `column` returns, if it returns the rows of messages as lines, which are no JSON
     # of the format: only the engine types them. A line that is empty stands for a change without rows.
     lines: Schema | None = None
+    # Returns a message if it is as it is sent, and None for its JSON. Raises `TextError` for one that was damaged.
+    sent: Callable[[bytes | str], bytes | None] = _sent_bytes
+    # The formats of whose messages one after another a message consists; none if messages are bytes.
+    joined: tuple[str, ...] = ()
 
 
 CODECS: Final[dict[str, Codec]] = {}
-"""The codecs of the formats whose messages are bytes, by name, as the formats' modules state them."""
-
-
-def bytes_of(message: bytes | str) -> bytes | None:
-    r"""Return the bytes of a message that came as such, or as base64, which a line of text can hold; None for JSON text.
-
-    >>> bytes_of('{"id": 7}'), bytes_of(b"\x00\x01"), bytes_of("AAECAwQFBgcI")
-    (None, b'\x00\x01', b'\x00\x01\x02\x03\x04\x05\x06\x07\x08')
-    """
-    raw = to_bytes(message)
-    if _BASE64.fullmatch(text := raw.strip(_SPACE)):
-        return b64decode(text)
-    start = raw[:64].lstrip(_SPACE)[:1]
-    return None if not start or start in _OF_TEXT or isinstance(message, str) else raw
+"""The codecs of the formats whose messages are no JSON text, by name, as the formats' modules state them."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +126,12 @@ class Format:
         if self.given is not None:
             return self.given
         return parse_schema((_schema_folder() / f"{self.name}.avsc").read_text(encoding="utf-8"))
+
+    @property
+    def codec(self) -> Codec | None:
+        """What turns its messages into JSON; None if they are JSON, as the lines are that a codec makes of messages."""
+        codec = CODECS.get(self.name)
+        return None if codec is None or (self.given is not None and self.given is codec.lines) else codec
 
     @cached_property
     def envelope(self) -> Record:
@@ -136,7 +165,7 @@ class Format:
             raise
 
     def _encode_left(self, message: bytes | str) -> bytes:
-        codec = CODECS.get(self.name)
+        codec = self.codec
         if codec is not None:
             text = _text_by(codec, message)
             if text is not message:
@@ -144,21 +173,21 @@ class Format:
         return self._write(_object(parse_fast(message)))
 
     def read_bytes(self, message: bytes | str) -> dict[str, Any] | None:
-        """Return the record of a message that came as bytes; None for a text. Raises `TextError`."""
-        codec = CODECS.get(self.name)
-        raw = None if codec is None else _sent_bytes(message)
+        """Return the record of a message that came as it is sent; None for JSON. Raises `TextError`."""
+        codec = self.codec
+        raw = None if codec is None else codec.sent(message)
         if codec is None or raw is None:
             return None
         return codec.read(raw)
 
     def text_of(self, message: bytes | str) -> bytes | str:
         """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""
-        codec = CODECS.get(self.name)
+        codec = self.codec
         return message if codec is None else self._convert_exactly(partial(_text_by, codec), message)
 
     def render(self, record: Any) -> bytes:
         """Return a record as a message: JSON text, or bytes if it came so. Raises `StructureError`."""
-        codec = CODECS.get(self.name)
+        codec = self.codec
         is_binary = codec is not None and type(record) is dict and record.get(BINARY) is True
         return (
             self._convert_exactly(partial(_bytes_by, codec), record)
@@ -201,7 +230,7 @@ class Format:
         Raises what `decode_text` raises, and `StructureError` for a message of which no bytes can be made.
         """
         text = self.decode_text(payload, writer)
-        return self.render(parse_fast(text)) if self.name in CODECS and _IS_BINARY in text else text
+        return self.render(parse_fast(text)) if self.codec is not None and _IS_BINARY in text else text
 
     def decode_text(self, payload: bytes, writer: Schema | None = None) -> bytes:
         """Return a payload as UTF-8 JSON text; `writer` is the schema of the payload if it is not this format's.
@@ -344,19 +373,9 @@ class Format:
         return message_writer(self.envelope)
 
 
-def _sent_bytes(message: bytes | str) -> bytes | None:
-    """Return the bytes of a message, as `bytes_of`. Raises `TextError` for base64 that was damaged."""
-    if type(message) is bytes and message[:1] in _OF_BYTES and len(message) <= MAX_LENGTH:
-        return message
-    text, raw = to_bytes(message), bytes_of(message)
-    if _LIKE_BASE64.fullmatch(text) and not _BASE64.fullmatch(text.strip(_SPACE)):
-        raise TextError("base64 in fours, in one piece and of the usual letters", shown(text.decode()))
-    return raw
-
-
 def _text_by(codec: Codec, message: bytes | str) -> bytes | str:
     """Return a message as JSON text, itself if it came so. Raises `TextError`."""
-    raw = _sent_bytes(message)
+    raw = codec.sent(message)
     if raw is None:
         return message
     text = codec.text(raw)
@@ -420,3 +439,124 @@ def validate(message: bytes | str, format: Format) -> dict[str, Any]:
     if first is not None:
         raise StructureError("the same value back", "another one", pointer=first[0], format=format.name)
     return record
+
+
+# The members of a record under the names of a newer schema: what schema resolution means for JSON. A record is read with
+# the schema that wrote it, `extras` included, so that it is the message that was sent. Then its members get their new
+# names, and new ones their defaults; a member that the newer schema lacks keeps its name.
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRenames:
+    """The renames within every item of an array or every value of a map."""
+
+    of: Renames
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRenames:
+    """The renames of a record's members, and the defaults of new ones."""
+
+    # The new name, and the renames within the member, by old name.
+    names: Mapping[str, tuple[str, Renames | None]]
+    # The type and the default, by name.
+    defaults: Mapping[str, tuple[Type, Any]]
+
+
+Renames = ItemRenames | MemberRenames
+
+
+def renames_of(step: Step) -> Renames | None:
+    """Return the renames that a resolution implies; None if there are none.
+
+    Raises `SchemaError` for a union of several records with renames: JSON does not tell the branches apart.
+    """
+    match step:
+        case ReadArray(inner) | ReadMap(inner):
+            below = renames_of(inner)
+            return ItemRenames(below) if below else None
+        case ReadUnion(branches):
+            renames = [renames_of(branch) for branch in branches if not isinstance(branch, str)]
+            inside = [names for names in renames if names is not None]
+            if len(inside) > 1:
+                raise SchemaError("$", "renames in several branches of a union")
+            return inside[0] if inside else None
+        case ReadRecord(reader=declared) if not content_of(declared):
+            names = dict(entry for field in step.fields for entry in _member_renames(*field))
+            defaults = dict(entry for field in step.defaults for entry in _default(field))
+            return MemberRenames(names, defaults) if names or defaults else None
+        case ReadPrimitive() | ReadFixed() | ReadEnum() | ReadRecord():
+            return None
+    raise SchemaError("$", f"no renames for {type(step).__name__}")
+
+
+def _member_renames(step: Step, was: Field, now: Field | None) -> list[tuple[str, tuple[str, Renames | None]]]:
+    if now is None or field_rule(was).members:
+        return []
+    old, new, below = field_rule(was).name, field_rule(now).name, renames_of(step)
+    return [(old, (new, below))] if old != new or below else []
+
+
+def _default(declared: Field) -> list[tuple[str, tuple[Type, Any]]]:
+    rule = field_rule(declared)
+    if rule.members or (declared.default is None and rule.missing == "absent"):
+        return []
+    return [(rule.name, (declared.type, declared.default))]
+
+
+def rename(value: Any, names: Renames, pointer: str = "") -> Any:
+    """Return a JSON value with its members renamed, and with the defaults of new members.
+
+    Raises `PayloadError` if another member already has the new name: one of the two would be lost.
+    """
+    match names:
+        case ItemRenames(of) if isinstance(value, dict):
+            return {name: rename(item, of, f"{pointer}/{escape(name)}") for name, item in value.items()}
+        case ItemRenames(of) if isinstance(value, list):
+            return [rename(item, of, f"{pointer}/{i}") for i, item in enumerate(value)]
+        case MemberRenames() if isinstance(value, dict):
+            return _renamed_members(value, names, pointer)
+        case ItemRenames() | MemberRenames():
+            return value
+    raise SchemaError(pointer or "$", f"no renames are {type(names).__name__}")
+
+
+def _renamed_members(value: dict[str, Any], members: MemberRenames, pointer: str) -> dict[str, Any]:
+    renamed: dict[str, Any] = {}
+    for old, item in value.items():
+        new, below = members.names.get(old, (old, None))
+        if new in renamed:
+            raise PayloadError("a name that is free", f"{shown(new)} twice", pointer=f"{pointer}/{escape(old)}")
+        renamed[new] = rename(item, below, f"{pointer}/{escape(old)}") if below else item
+    for name, default in members.defaults.items():
+        renamed.setdefault(name, _default_value(*default))
+    return renamed
+
+
+def _default_value(declared: Type, default: Any) -> Any:
+    """Return a default as the JSON value of a message; a schema's JSON writes some defaults in another way."""
+    match declared:
+        case Union(branches):
+            return _default_value(branches[0], default)
+        case Record():
+            return _default_record(declared, default)
+        case Array(items):
+            return [_default_value(items, item) for item in default]
+        case Map(values):
+            return {name: _default_value(values, item) for name, item in default.items()}
+        case Primitive("float" | "double"):
+            return float(default)
+        case Primitive() | Enum():
+            return default
+    raise SchemaError("$", f"a wire schema holds no {type(declared).__name__}")
+
+
+def _default_record(declared: Record, default: dict[str, Any]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for field in declared.fields:
+        rule, item = field_rule(field), default.get(field.name, field.default)
+        if rule.members:
+            members.update(_default_value(field.type, item))
+        elif item is not None or rule.missing == "null":
+            members[rule.name] = _default_value(field.type, item)
+    return members

@@ -34,6 +34,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "aws_dms",
     "dts_avro",
     "canal_protobuf",
+    "goldengate_tx",
 )
 """The names of the formats, in the order in which `sniff` prefers them."""
 CHANGE: Final = "change"

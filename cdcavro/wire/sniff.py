@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from cdcavro.avro.types import Array, Map, Record, Type, Union
-from cdcavro.errors import MessageError, UnknownMessageError, shown
+from cdcavro.errors import MessageError, TextError, UnknownMessageError, shown
 from cdcavro.exact import jsontext
 from cdcavro.exact.caching import WeightedCache
 from cdcavro.exact.jsonvalues import ABSENT, at
@@ -76,10 +76,9 @@ def sniff(message: bytes | str) -> str:
     >>> sniff('{"type": "INSERT", "database": "shop", "data": [{"id": 1}]}')
     'oms_canal'
     """
-    found = _format_of_bytes(message)
+    found, value = _known_or_parsed(message)
     if found:
         return found
-    value = _parse(message)
     shape = _shape_of(value, *_looks()) if type(value) is dict else None
     known: str | None = _FORMATS_OF_SHAPES.get(shape)
     if known is not None:
@@ -159,8 +158,12 @@ def fitting_formats(message: bytes | str) -> dict[str, int]:
     A Kafka record fits what its value fits. Raises `TextError`, and `UnknownMessageError` for JSON that
     is not an object, and for a message of a format that is recognized but not supported, which the error names.
     """
-    found = _format_of_bytes(message)
-    return {found: 1} if found else _fitting_value(_parse(message))
+    found, value = _known_or_parsed(message)
+    if found:
+        return {found: 1}
+    fitting = _fitting_value(value)
+    # A message alone may be one of several, too, but nothing in it says so.
+    return fitting | {name: 0 for name, codec in CODECS.items() if not fitting.keys().isdisjoint(codec.joined)}
 
 
 def _format_of_bytes(message: bytes | str) -> str:
@@ -172,6 +175,20 @@ def _format_of_bytes(message: bytes | str) -> str:
             REGISTRY[name].text_of(message)
             return name
     return ""
+
+
+def _known_or_parsed(message: bytes | str) -> tuple[str, Any]:
+    """Return the format of a message that is no JSON text, or an empty text and its value. Raises `TextError`."""
+    found = _format_of_bytes(message)
+    try:
+        return found, None if found else _parse(message)
+    except TextError:
+        for name, codec in CODECS.items():
+            with suppress(MessageError):
+                if codec.joined:
+                    REGISTRY[name].encode(message)
+                    return name, None
+        raise
 
 
 def _fitting_value(value: Any) -> dict[str, int]:

@@ -51,7 +51,7 @@ def change(zone: ZoneInfo | None = None, **members: object) -> Change:
 def test_golden_message_round_trips_and_is_told(golden):
     """Every sample comes back as it was sent, and is told from other formats."""
     assert_golden("goldengate", golden)
-    assert fitting_formats(golden).keys() <= {"goldengate", "goldengate_row"}
+    assert fitting_formats(golden).keys() <= {"goldengate", "goldengate_row", "goldengate_tx"}
     assert cdcavro.sniff(golden) == "goldengate"
 
 

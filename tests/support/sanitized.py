@@ -23,7 +23,7 @@ LIBRARIES = ("libasan.so", "libubsan.so")
 FLAGS = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 TESTED = ["tests/engine", "tests/avro", "tests/lake/test_placing.py", "tests/arrow/test_record_batches.py"]
 TESTED += ["tests/spark/source/test_facts.py", "tests/formats/test_connect_avro.py"]
-TESTED += ["tests/formats/test_dts_avro.py", "tests/formats/test_canal_protobuf.py"]
+TESTED += [f"tests/formats/test_{name}.py" for name in ("dts_avro", "canal_protobuf", "goldengate_tx")]
 TESTS = [*TESTED, "-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=sys", "-o", "timeout=300"]
 
 

@@ -78,6 +78,7 @@ def test_a_format_without_a_documented_version_is_passed():
         ("dts_avro", "/key"),
         ("goldengate", "/primary_keys"),
         ("goldengate_row", "/primary_keys"),
+        ("goldengate_tx", "/operations"),
         ("maxwell", "/primary_key_columns"),
         ("oms_canal", "/pkNames"),
         ("oms_dataworks", "/schema/pk"),

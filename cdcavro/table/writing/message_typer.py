@@ -35,7 +35,7 @@ from cdcavro.wire.formats import change_format, row_format
 from cdcavro.wire.message_program import row_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import tzinfo
 
     from cdcavro.change.clock import Clock
@@ -101,11 +101,14 @@ def _column_of(message: bytes) -> Slices:
 
 
 def _typed_lines(
-    lines: bytes, changes: Sequence[Change], typed: Sequence[TypedChange]
+    lines: bytes, parts: Collection[str], changes: Sequence[Change], typed: Sequence[TypedChange]
 ) -> Iterator[tuple[int, bytes, Sequence[Change], Sequence[TypedChange]]]:
-    """Yield the number of the first row of each line, the line, its changes and its rows; none if these do not match."""
+    """Yield the number of the first row of each line, the line, its changes and its rows; none if these do not match.
+
+    A line with the part `rows` has them in `data`, and any other one is a row.
+    """
     each = lines.split(b"\n")[:-1]
-    counts = [len(loads(line)["data"]) if line else 0 for line in each]
+    counts = [0 if not line else len(loads(line)["data"]) if "rows" in parts else 1 for line in each]
     if len(typed) != sum(counts) or len(changes) != sum(count or 1 for count in counts):
         return
     number = first = 0
@@ -228,7 +231,7 @@ class MessageTyper:
         if self._lines is None:
             return self._learn(message, message, changes, typed, place)
         lines = self._lines(_column_of(message), 0, 0, MAX_BYTES)[0]
-        for number, line, own, rows in _typed_lines(lines, changes, typed):
+        for number, line, own, rows in _typed_lines(lines, self._parts.names, changes, typed):
             self._learn(line, b"\n" * number + line + b"\n", own, rows, place)
         return False
 

@@ -12,8 +12,7 @@ import cdcavro
 from cdcavro.avro.resolution import ReadUnion, resolve
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import PayloadError, SchemaError
-from cdcavro.wire.format import Format
-from cdcavro.wire.renaming import renames_of
+from cdcavro.wire.format import Format, renames_of
 from support.messages import goldens, shop_canal
 from support.roundtrip import assert_round_trip, error_of, exact
 from support.wire import EXTRAS, REST, array, enum, field, mapping, mine, nullable, record, required
