@@ -170,10 +170,11 @@ def _format_of_bytes(message: bytes | str) -> str:
     """Return the first format of which a message is one that came as bytes, an empty text for any other message."""
     if not CODECS or bytes_of(message) is None:
         return ""
-    for name in CODECS:
+    for name, codec in CODECS.items():
         with suppress(MessageError):
-            REGISTRY[name].text_of(message)
-            return name
+            if not codec.joined:
+                REGISTRY[name].text_of(message)
+                return name
     return ""
 
 

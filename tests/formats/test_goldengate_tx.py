@@ -131,6 +131,7 @@ def test_what_is_no_transaction_is_refused_by_its_place(message, sentence):
     assert error_of(to_changes, message, FORMAT) == f"{FORMAT}: {sentence}"
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_refused_in_time_that_grows_with_their_size():
     """Quotes without an end, many objects, and depth."""
     assert error_of(to_changes, b'{"' + rb"\"" * 200_000, FORMAT).startswith(
@@ -200,13 +201,13 @@ def test_a_column_of_transactions_becomes_lines():
 def test_the_engine_makes_the_lines_of_the_exact_way_or_none_of_damaged_texts():
     """Or it leaves what the exact way takes, but never the other way round, if its lines are read."""
     random, taken = Random(7), 0
-    for _ in range(3000):
+    for _ in range(600):
         text = mutated(random, b" ".join(random.choices(OPERATIONS, k=random.choice((1, 2, 3)))))
         lines, _, stop = split_column(slices_of(pa.array([text], pa.binary())), 0, 0, 1 << 30)
         if stop:
             assert lines == _reference(text)
             taken += 1
-    assert taken > 500
+    assert taken > 100
 
 
 def transactions(random: Random, messages: list[bytes], count: int) -> list[bytes]:
@@ -230,9 +231,9 @@ def test_transactions_have_the_rows_and_the_order_of_the_exact_way(seed):
     outcomes += same(
         placer, exact_way, [(one, Arrival(topic="t", partition=0, offset=i)) for i, one in enumerate(alone)]
     )
-    for _ in range(4 if seed == 0 else 60):
+    for _ in range(2 if seed == 0 else 60):
         outcomes += same(placer, exact_way, [(text, lanes.next()) for text in transactions(random, alone, 30)])
-    assert outcomes["by the engine"] > 100
+    assert outcomes["by the engine"] > 80
     assert outcomes["refused"] > 0
 
 
@@ -270,6 +271,7 @@ def test_records_of_kafka_become_rows(format):
     assert [row["raw"] for row in outcomes if row["reason"]] == [broken]
 
 
+@pytest.mark.slow
 def test_a_pipeline_merges_the_rows_of_transactions(tmp_path):
     """In the order of their positions, whichever line they come in; input is output and rejects."""
 

@@ -300,7 +300,7 @@ def operations_of(payloads: pa.Array, name: str) -> Counter[str]:
     for pointer in pointers:
         is_null = pc.equal(pc.map_lookup(extras, pointer, "first"), "null")
         found.append(pc.if_else(is_null, pa.scalar(TOMBSTONE), pa.scalar(None, pa.string())))
-    named = pc.coalesce(*[one.cast(pa.string()) for one in found], pa.scalar(NONE))
+    named = pc.coalesce(*[one.cast(pa.string()) for one in found], pa.repeat(NONE, len(payloads)))
     return Counter({one["values"]: one["counts"] for one in pc.value_counts(named).to_pylist()})
 
 
