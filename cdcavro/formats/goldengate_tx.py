@@ -40,6 +40,8 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     """Return the changes of a transaction. Raises `StructureError`, which says of which operation."""
     operations = record[_OPERATIONS]
     check_count(operations, MAX_ROWS, f"/{_OPERATIONS}")
+    if not operations:
+        raise StructureError("at least one operation", "none", pointer=f"/{_OPERATIONS}")
     changes: list[Change] = []
     for i, operation in enumerate(operations):
         try:

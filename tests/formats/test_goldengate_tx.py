@@ -105,6 +105,7 @@ def test_several_operations_tell_it_and_a_file_of_transactions_is_told_by_them()
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [
+        (b'{"operations":[]}', "$.operations: expected at least one operation, got none"),
         (b'{"op_type":"I"},{"op_type":"I"}', f"$: {EXPECTED} ',' at byte 15"),
         (b'{"op_type":"I"}x', f"$: {EXPECTED} 'x' at byte 15"),
         (b'{"op_type":"I"}{"op_type":"I"', f'$: {EXPECTED} \'{{"op_type":"I"\' at byte 15'),
