@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from array import array
 from decimal import Context, Decimal
@@ -55,6 +56,20 @@ def leave_pandas() -> None:
         pa.scalar(0)
     finally:
         finders.remove(_NoPandas)
+
+
+def take_pool() -> None:
+    """Let Arrow take memory by jemalloc, if pyarrow has it and `ARROW_DEFAULT_MEMORY_POOL` names nothing else.
+
+    Columns of some mebibytes come and go all the time: it gives them the same pages again, which Linux need not clear.
+    """
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ and "jemalloc" in pa.supported_memory_backends():
+        pa.set_memory_pool(pa.jemalloc_memory_pool())
+
+
+def places(count: int) -> pa.Array:
+    """Return the numbers from 0 on, so many."""
+    return pc.indices_nonzero(pa.repeat(True, count))  # noqa: FBT003  the value that is repeated
 
 
 def blank(values: pa.Array | pa.ChunkedArray, is_blank: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

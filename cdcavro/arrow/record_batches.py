@@ -310,13 +310,18 @@ def _fill_image(image: pa.Array, schema: TableSchema) -> pa.Array:
 class VersionPayloads:
     """Brings payloads of several schemas into the reader's, an Arrow array at a time.
 
-    `writers` are the texts of the schemas, `reader` is that of the reader's.
+    `writers` are the texts of the schemas, `reader` is that of the reader's; `add` adds others.
     """
 
-    def __init__(self, writers: Sequence[str], reader: str) -> None:
-        self._writers, self._reader = list(writers), reader
+    def __init__(self, writers: Sequence[str] = (), reader: str = "") -> None:
+        self._pairs = [(writer, reader) for writer in writers]
         self._translate: dict[int, Callable[[bytes], bytes]] = {}
         self._engine = Translators()
+
+    def add(self, writer: str, reader: str) -> int:
+        """Let payloads of another schema be brought into a reader's, and return the number of that schema."""
+        self._pairs.append((writer, reader))
+        return len(self._pairs) - 1
 
     def translate(self, numbers: pa.Array, payloads: pa.Array) -> pa.Array:
         """Return the payloads under the reader's schema; `numbers` are those of their schemas, null for none.
@@ -357,7 +362,7 @@ class VersionPayloads:
     def _exact(self, number: int, payload: bytes, row: int) -> bytes:
         """Return a payload as the exact way gives it, and let the engine have the next ones of the same schema."""
         if number not in self._translate:
-            self._translate[number], engine = _translators(self._writers[number], self._reader)
+            self._translate[number], engine = _translators(*self._pairs[number])
             self._engine.add(number, engine, b"")
         try:
             return self._translate[number](payload)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import slices_of
+from cdcavro.arrow.arrays import places, slices_of
 from cdcavro.change.model import Arrival, replace
 from cdcavro.engine.arrow_column import Longs, Slices
 from cdcavro.engine.machine import encode_places
@@ -302,9 +302,11 @@ def group_by_table(table: pa.Table, reduced: Sequence[int] = (), dropped: Collec
     so does what ends all rows. Of those of them in `dropped`, which have had columns that were dropped, the last delete
     of each key stays, too: a row that is inserted again has no values in these.
     """
-    if len(reduced):
-        table = table.filter(_is_wanted(table, reduced, dropped))
-    return table.take(pc.sort_indices(table, sort_keys=[("number", "ascending")]))
+    number = table.column("number")
+    if not len(reduced):
+        return table.take(pc.sort_indices(number))
+    wanted = pc.indices_nonzero(_is_wanted(table, reduced, dropped))
+    return table.take(wanted.take(pc.sort_indices(number.take(wanted))))
 
 
 def _is_wanted(table: pa.Table, reduced: Sequence[int], dropped: Collection[int]) -> pa.Array:
@@ -315,17 +317,26 @@ def _is_wanted(table: pa.Table, reduced: Sequence[int], dropped: Collection[int]
         pc.is_in(number, pa.array(sorted({*reduced} - {*partial.to_pylist()}), number.type)), is_change
     )
     is_reduced = pc.and_(is_reduced, key.is_valid())
-    places = pc.indices_nonzero(is_reduced)
+    changed = pc.indices_nonzero(is_reduced)
     # A change of an older version may have values for columns that the lake keeps and the newer ones lack.
     names = ["number", "key", "version"] if len(pc.unique(table.column("version"))) > 1 else ["number", "key"]
-    changes = table.select([*names, "order"]).take(places)
+    changes = table.select([*names, "order"]).append_column("place", places(len(table)))
     if dropped:
         has_dropped = pc.is_in(number, pa.array([*dropped], number.type))
-        is_end = pc.and_(has_dropped, pc.equal(table.column("operation"), DELETE)).take(places)
+        is_end = pc.and_(has_dropped, pc.equal(table.column("operation"), DELETE))
         names, changes = [*names, "is end"], changes.append_column("is end", is_end)
-    ascending = pc.sort_indices(changes, sort_keys=[("order", "ascending")])
-    sorted_changes = changes.select(names).take(ascending).append_column("place", places.take(ascending))
+    if len(changed) < len(table):
+        changes = changes.take(changed)
+    if not _is_ascending(changes.column("order")):
+        changes = changes.take(pc.sort_indices(changes, sort_keys=[("order", "ascending")]))
     # Those without threads come in their order, so that the last one is the last.
-    last = sorted_changes.group_by(names, use_threads=False).aggregate([("place", "last")])
-    is_last = pc.is_in(pa.array(range(len(table)), pa.uint64()), last.column("place_last").combine_chunks())
+    last = changes.drop_columns("order").group_by(names, use_threads=False).aggregate([("place", "last")])
+    if len(last) == len(table):
+        return pa.repeat(True, len(table))  # noqa: FBT003  the value that is repeated
+    is_last = pc.is_in(places(len(table)), last.column("place_last").combine_chunks())
     return pc.or_(pc.invert(is_reduced), is_last)
+
+
+def _is_ascending(orders: pa.ChunkedArray) -> bool:
+    """Return whether changes stand in their order."""
+    return bool(pc.all(pc.less_equal(orders.slice(0, max(0, len(orders) - 1)), orders.slice(1))).as_py())

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cdcavro.arrow import arrow_schema, from_arrow, layout, record_batches, to_arrow
-from cdcavro.arrow.arrays import blank, slices_of
+from cdcavro.arrow.arrays import blank, slices_of, take_pool
 from cdcavro.arrow.record_batches import read_batch, read_exactly, reading_for, reading_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import COMPILED
@@ -410,3 +410,18 @@ def test_values_of_a_slice_are_blanked_and_the_others_stay(values):
             assert blanked.to_pylist() == [
                 value if gone is False else None for value, gone in zip(values, mask, strict=True)
             ]
+
+
+def test_a_process_takes_memory_by_jemalloc_unless_its_environment_names_a_pool(monkeypatch):
+    """Where pyarrow has it."""
+    before = pa.default_memory_pool()
+    try:
+        monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", before.backend_name)
+        take_pool()
+        assert pa.default_memory_pool().backend_name == before.backend_name
+        monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL")
+        take_pool()
+        has_it = "jemalloc" in pa.supported_memory_backends()
+        assert pa.default_memory_pool().backend_name == ("jemalloc" if has_it else before.backend_name)
+    finally:
+        pa.set_memory_pool(before)

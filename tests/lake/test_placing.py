@@ -511,6 +511,8 @@ def test_of_each_key_the_last_change_of_a_version_stays(seed: int) -> None:
     """Whatever the order of arrival and the batches; the last deletes of a table with dropped columns, rows of partial tables, ends of tables and rows without a key all stay."""
     draw = random.Random(seed)
     rows = drawn(draw, 60)
+    if seed % 3 == 0:
+        rows.sort(key=lambda row: row["order"])
     dropped = {2} if seed % 2 else set()
     found = group_by_table(table_of(rows, draw.randrange(1, 61)), (0, 2), dropped).to_pylist()
     is_partial = any(row["lacks"] for row in rows)
@@ -530,6 +532,17 @@ def test_of_each_key_the_last_change_of_a_version_stays(seed: int) -> None:
 
     wanted = [row for row in rows if stays(row)]
     assert found == sorted(wanted, key=lambda row: row["number"])
+
+
+@pytest.mark.parametrize("keys", [b"", b"1", b"123", b"121", b"1231", b"11"])
+def test_keys_that_are_new_stay(keys: bytes) -> None:
+    """All rows, where each has a key of its own."""
+    rows = [
+        {**row, "number": 0, "version": 1, "operation": "c", "key": bytes([key]), "order": b"%d" % i, "lacks": False}
+        for i, (row, key) in enumerate(zip(drawn(random.Random(1), len(keys)), keys, strict=True))
+    ]
+    found = group_by_table(table_of(rows, 2) if rows else TYPES.empty_table(), (0,)).to_pylist()
+    assert found == [row for i, row in enumerate(rows) if row["key"] not in [one["key"] for one in rows[i + 1 :]]]
 
 
 def test_nothing_is_left_out_where_all_changes_are_wanted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -275,7 +276,11 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
                 import_module("cdcavro.sync.reading.kafka_client")
         except ModuleNotFoundError as error:
             raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
-        import_module("cdcavro.arrow.arrays").leave_pandas()
+        arrays = import_module("cdcavro.arrow.arrays")
+        arrays.leave_pandas()
+        arrays.take_pool()
+        # What is imported by now stays: no collection of garbage need look at it.
+        gc.freeze()
     pipeline, redaction = config.pipeline(file, LocalPipeline), config.redaction
     _check_places(config, pipeline)
     progress.folder = pipeline.folder

@@ -37,6 +37,8 @@ _LOGICAL_BITS: Final = 18
 _MILLISECOND: Final = 1_000
 # How far the clock of a source may be ahead of this machine's, in microseconds: a time further on is none.
 _AHEAD: Final = 3_600_000_000
+# The bits of a number of a version beside that of its table.
+_VERSION_BITS: Final = 32
 _HEARTBEAT: Final = "HEARTBEAT"
 _LOADED: Final = "r"
 
@@ -97,13 +99,15 @@ class LaneTimes:
         self._latest = time.time_ns() // 1_000 + _AHEAD
         self._lanes: dict[tuple[str, int], _LaneTime] = {}
         self._tables: dict[int, _TableTimes] = {}
-        self._readers: dict[TableSchema, VersionPayloads] = {}
+        # What reads payloads, and the schemas that it knows, by the numbers of tables and versions.
+        self._payloads = VersionPayloads()
+        self._schemas: dict[tuple[int, int], tuple[TableSchema, int]] = {}
         self._run = _Run()
 
     def copy(self) -> LaneTimes:
         """Return times with the same state, which go on independently."""
         other = LaneTimes(self._marks)
-        other._readers, other._latest = self._readers, self._latest
+        other._payloads, other._schemas, other._latest = self._payloads, self._schemas, self._latest
         other._lanes = {lane: replace(one) for lane, one in self._lanes.items()}
         other._tables = {number: replace(one) for number, one in self._tables.items()}
         return other
@@ -137,44 +141,40 @@ class LaneTimes:
         if self._run.lane is None:
             return
         # The row of a DROP has no payload; its time was heard with the statement.
-        rows = rows.filter(pc.greater(pc.binary_length(rows.column("payload")), 0))
+        has_payload = pc.greater(pc.binary_length(rows.column("payload")), 0)
+        if not pc.all(has_payload).as_py():
+            rows = rows.filter(has_payload)
         if not rows.num_rows:
             return
         numbers = rows.column("number")
-        every = pc.unique(numbers).to_pylist()
-        for number in every:
-            own = rows if len(every) == 1 else rows.filter(pc.equal(numbers, number))
-            times = self._times_of(own, tables[number])
-            self._run.rows.append((own.column("message"), times))
-            table = self._tables.setdefault(number, _TableTimes())
-            table.topics |= {self._run.lane[0]}
-            if number in self._marks:
-                table.late += pc.sum(pc.less(times, self._marks[number])).as_py() or 0
+        coded = pc.add(pc.shift_left(numbers.cast(pa.int64()), _VERSION_BITS), rows.column("version"))
+        coded = coded.dictionary_encode()
+        kinds = [divmod(one, 1 << _VERSION_BITS) for one in coded.dictionary.to_pylist()]
+        schemas = pa.array([self._schema(number, version, tables[number]) for number, version in kinds], pa.int32())
+        times = self._times_of(rows, schemas.take(coded.indices))
+        self._run.rows.append((rows.column("message"), times))
+        for number in {number for number, _ in kinds}:
+            self._tables.setdefault(number, _TableTimes()).topics |= {self._run.lane[0]}
+        marks = pa.array([self._marks.get(number) for number, _ in kinds], pa.int64()).take(coded.indices)
+        for late in pc.value_counts(numbers.filter(pc.less(times, marks))).to_pylist():
+            self._tables[late["values"]].late += late["counts"]
 
-    def _times_of(self, rows: pa.RecordBatch, table: Table) -> pa.Array:
-        """Return the times of a table's rows, null where a row says none of its lane."""
-        versions = rows.column("version")
-        found, places = [], []
-        for version in pc.unique(versions).to_pylist():
-            at = pc.indices_nonzero(pc.equal(versions, version))
-            source = self._sources(rows.column("payload").take(at), table.versions[version - 1])
-            connector, times = source.flatten()
-            is_sorted = pc.fill_null(pc.not_equal(connector, NUMBERED), fill_value=True)
-            is_sorted = pc.and_(is_sorted, pc.fill_null(pc.less_equal(times, self._latest), fill_value=False))
-            is_sorted = pc.and_(is_sorted, pc.not_equal(rows.column("operation").take(at), _LOADED))
-            found.append(pc.if_else(is_sorted, times, None))
-            places.append(at)
-        return pa.concat_arrays(found).take(pc.sort_indices(pa.concat_arrays(places)))
+    def _times_of(self, rows: pa.RecordBatch, schemas: pa.Array) -> pa.Array:
+        """Return the times of rows, whose schemas have these numbers; null where a row says none of its lane."""
+        read = self._payloads.translate(schemas, rows.column("payload"))
+        connector, times = read_batch(read, _reading()).field(0).flatten()
+        is_sorted = pc.fill_null(pc.not_equal(connector, NUMBERED), fill_value=True)
+        is_sorted = pc.and_(is_sorted, pc.fill_null(pc.less_equal(times, self._latest), fill_value=False))
+        is_sorted = pc.and_(is_sorted, pc.not_equal(rows.column("operation"), _LOADED))
+        return pc.if_else(is_sorted, times, None)
 
-    def _sources(self, payloads: pa.Array, schema: TableSchema) -> pa.StructArray:
-        """Return what payloads of a version say of their sources, as far as it is wanted."""
-        reader = self._readers.get(schema)
-        if reader is None:
-            reader = self._readers[schema] = VersionPayloads(
-                [schema.envelope.json], _source_schema(schema.envelope.json)
-            )
-        read = reader.translate(pa.repeat(pa.scalar(0, pa.int32()), len(payloads)), payloads)
-        return read_batch(read, _reading()).field(0)
+    def _schema(self, number: int, version: int, table: Table) -> int:
+        """Return the number under which payloads of a version of a table say of their sources what is wanted."""
+        schema, known = table.versions[version - 1], self._schemas.get((number, version))
+        if known is None or known[0] is not schema:
+            envelope = schema.envelope.json
+            known = self._schemas[number, version] = (schema, self._payloads.add(envelope, _source_schema(envelope)))
+        return known[1]
 
     def end(self) -> None:
         """End a run of messages."""

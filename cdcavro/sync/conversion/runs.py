@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import convert_values
+from cdcavro.arrow.arrays import convert_values, places
 from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse, to_bytes
@@ -198,7 +198,7 @@ def runs_of(
         if file is not None:
             first = lines.get(file, 0) + 1
             lines[file] = first + part.num_rows - 1
-            numbers = pa.array(range(first, first + part.num_rows), pa.int64())
+            numbers = pc.add(places(part.num_rows).cast(pa.int64()), first)
         known = formats.format_of(file if topic is None else topic)
         for format, errors, begin, stop in _formats(part, known):
             own, at = part.slice(begin, stop - begin), numbers.slice(begin, stop - begin)

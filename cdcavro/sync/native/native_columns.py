@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import blank
+from cdcavro.arrow.arrays import blank, places
 from cdcavro.arrow.record_batches import VersionPayloads, fill_older_values, read_batch, reading_for
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import plain_column
@@ -32,7 +32,7 @@ from cdcavro.lake.evolution import (
 from cdcavro.lake.lake_columns import dropped_columns, wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
 from cdcavro.lake.table_shape import ICEBERG, property_steps
-from cdcavro.sync.native.row_images import binary, in_lake, parts, places
+from cdcavro.sync.native.row_images import binary, in_lake, parts
 from cdcavro.table.older_fields import ROW, heirs
 
 if TYPE_CHECKING:

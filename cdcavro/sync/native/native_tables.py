@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import blank
+from cdcavro.arrow.arrays import blank, places
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, hide_credentials
 from cdcavro.lake import sql_statements as sql
@@ -45,7 +45,6 @@ from cdcavro.sync.native.row_images import (
     absent_of,
     binary,
     change_values,
-    places,
     read_envelopes,
     row_parts,
     texts_of,

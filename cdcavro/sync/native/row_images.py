@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow import to_arrow
-from cdcavro.arrow.arrays import blank
+from cdcavro.arrow.arrays import blank, places
 from cdcavro.arrow.layout import row_names
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.lake_columns import arrow_type, readings
@@ -38,11 +38,6 @@ def binary(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     whole = column.combine_chunks()
     return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-
-
-def places(count: int) -> pa.Array:
-    """Return the numbers from 0 on, so many."""
-    return pc.indices_nonzero(pa.repeat(True, count))  # noqa: FBT003  the value that is repeated
 
 
 def last_of_each(keys: pa.Array, orders: pa.Array) -> pa.Array:

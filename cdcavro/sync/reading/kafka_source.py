@@ -11,24 +11,20 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from cdcavro.errors import JobError, plain
-from cdcavro.exact.jsontext import MAX_LENGTH
-from cdcavro.files.lines import KEPT
-from cdcavro.registry.framing import with_header
 from cdcavro.sync.outputs.topic_records import NO_TOPIC_ID
 from cdcavro.sync.reading.kafka_client import ALL_DOWN, FATAL, OF_CONNECTIONS, PATIENCE, SILENT, reason, sentence_of
 from cdcavro.sync.reading.kafka_options import client_options, secrets_in, topic_pattern
-from cdcavro.sync.reading.message_columns import message_batch
+from cdcavro.sync.reading.message_columns import KafkaMessages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from threading import Event
 
+    import pyarrow as pa
     from confluent_kafka import Message
 
     # By topic and partition, as a text: what Spark's checkpoint has.
@@ -43,10 +39,11 @@ _READING: Final = 120.0
 _MOMENT: Final = 0.25
 # How long more messages are waited for where there are some.
 _SOON: Final = 0.02
-# How many messages are taken at a time, at first and at most, and how many bytes they may have together.
+# How many messages are taken at a time, at first and at most, and how many bytes they may have together, about. As long
+# as the client's objects are there, each collection of Python's garbage looks at all of them.
 _FIRST: Final = 32
-_MOST: Final = 10_000
-_BYTES: Final = 32 << 20
+_TAKEN: Final = 512
+_TAKEN_BYTES: Final = 8 << 20
 # In seconds and times: how long a running stream asks brokers that do not answer, as Kafka's client and Spark do.
 _API_TIMEOUT: Final = 60.0
 _TRIES: Final = 3
@@ -73,7 +70,6 @@ _END_OF_PARTITION: Final = KafkaError._PARTITION_EOF  # noqa: SLF001
 _NO_OFFSET: Final = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
 _NO_TOPIC: Final = KafkaError._UNKNOWN_TOPIC  # noqa: SLF001
 _NO_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
-_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 # Errors of reading that no waiting heals.
 _FATAL: Final = FATAL | {KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, _NO_TOPIC, _NO_PARTITION})
@@ -266,6 +262,10 @@ class KafkaReader:
         """Return the settings of a consumer."""
         return {**_DEFAULTS, "group.id": self._group, **self._client, "bootstrap.servers": self.servers}
 
+    def no_messages(self) -> KafkaMessages:
+        """Return what keeps messages for a batch."""
+        return KafkaMessages(has_id_headers=self.has_id_headers, has_headers=self.has_headers)
+
     def sentence(self, error: object) -> str:
         """Return what an error of librdkafka says, without secrets."""
         return sentence_of(error, self._secrets)
@@ -404,19 +404,21 @@ class _Reader:
         self._learn(lane.topic)
         self.client.assign([TopicPartition(lane.topic, lane.partition, lane.start)])
         position, count, heard = lane.start, _FIRST, time.monotonic()
+        held, same = self._kafka.no_messages(), {"topic": lane.topic, "partition": lane.partition}
         while position < lane.end:
-            messages = self._taken(min(count, lane.end - position))
+            asked = min(count, lane.end - position)
+            messages = self._taken(asked)
+            is_short = len(messages) < asked
             messages, position = self._own(lane, messages, position)
             if messages:
-                batch = _batch(lane, messages, has_id_headers=self._kafka.has_id_headers)
-                if self._kafka.has_headers:
-                    batch = batch.append_column("headers", _headers_of(messages))
-                count = _next_count(count, batch.nbytes)
+                count = _next_count(count, held.add(messages, same))
                 del messages
-                yield batch
+            if held.count and (is_short or held.is_full or position >= lane.end):
+                yield held.batch()
+                held = self._kafka.no_messages()
                 # However long that took, Kafka is not to blame.
                 heard = time.monotonic()
-            else:
+            elif not held.count:
                 self._check_silence(heard)
         self.client.unassign()
 
@@ -495,53 +497,11 @@ def _offset(message: Message) -> int:
     return -1 if offset is None else offset
 
 
-def _batch(lane: KafkaLane, messages: list[Message], *, has_id_headers: bool) -> pa.RecordBatch:
-    """Return messages of a lane as a batch."""
-    facts = [(one.key(), one.value()) for one in messages]
-    if has_id_headers:
-        facts = [_with_headers(one, *own) for one, own in zip(messages, facts, strict=True)]
-    keys, values = zip(*facts, strict=True)
-    raw = pa.array(values, pa.binary())
-    length = pc.binary_length(raw).cast(pa.int64())
-    longest = pc.max(length).as_py()
-    if longest is not None and longest > MAX_LENGTH:
-        raw = pc.if_else(pc.greater(length, MAX_LENGTH), pc.binary_slice(raw, 0, KEPT), raw)
-    arrays = {
-        "raw": raw,
-        "length": length,
-        "key": pa.array(keys, pa.binary()),
-        "offset": pa.array([one.offset() for one in messages], pa.int64()),
-    }
-    return message_batch(len(messages), arrays, {"topic": lane.topic, "partition": lane.partition})
-
-
-def _headers_of(messages: list[Message]) -> pa.Array:
-    """Return the headers of messages, null of one without any."""
-    stated = [_stated_headers(one) for one in messages]
-    return pa.array([[{"key": key, "value": value} for key, value in own] or None for own in stated], _HEADERS)
-
-
-def _stated_headers(message: Message) -> list[tuple[str, bytes | None]]:
-    """Return the headers of a message; none if a name of one is not UTF-8, which the client cannot tell."""
-    try:
-        headers: Any = message.headers()
-    except SystemError:
-        return []
-    return headers or []
-
-
-def _with_headers(message: Message, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
-    """Return the key and the value of a message, each behind what the headers say of its schema."""
-    headers = _stated_headers(message)
-    own_key = None if key is None else with_header(key, headers, is_key=True)
-    return own_key, None if value is None else with_header(value, headers)
-
-
 def _next_count(count: int, size: int) -> int:
     """Return how many messages are taken next, so that they have few enough bytes, if they are like the last ones."""
-    if size > _BYTES:
-        return max(1, count * _BYTES // size)
-    return min(_MOST, count * 2) if 2 * size < _BYTES else count
+    if size > _TAKEN_BYTES:
+        return max(1, count * _TAKEN_BYTES // size)
+    return min(_TAKEN, count * 2) if 2 * size < _TAKEN_BYTES else count
 
 
 def _starting_offsets(text: str) -> int | Offsets:

@@ -54,6 +54,23 @@ def test_rows_from_before_the_mark_of_their_table_are_late():
     assert [one["late"] for one in summary["tables"].values()] == [2]
 
 
+def test_rows_of_several_tables_and_versions_are_late_by_their_own_marks():
+    """Where they come in turns, and one table has another column in the middle; one without a mark has no late rows."""
+    some = [row(9 * i + j, i, table=name) for i in range(6) for j, name in enumerate("abc")]
+    wider = [
+        canal("INSERT", [{"id": f"{90 + i}", "more": "1"}], id=90 + i, es=(FIRST + i) * 1000, table="a")
+        for i in range(3)
+    ]
+    batch = batch_of([(None, one) for one in (*some, *wider)])
+    tables = Tables()
+    converted(Knowledge(tables, [], Formats("canal"), None), batch)
+    assert [len(one.versions) for one in tables.tables] == [2, 1, 1]
+    marks = {0: (FIRST + 2) * SECOND, 1: (FIRST + 4) * SECOND}
+    _, summary = converted(Knowledge(tables, [], Formats("canal"), None, marks=marks), batch)
+    assert [one["late"] for one in summary["tables"].values()] == [2 + 2, 4, 0]
+    assert summary["times"] == [["shop", 0, (FIRST + 5) * SECOND, 0, None, 0]]
+
+
 def test_a_drop_among_rows_of_its_message_has_no_payload_to_read():
     """A packet of Canal holds both; its time is heard with the statement."""
     found = made("RowData", afterColumns=[column(0, "id", "7", "int", isKey=True)])

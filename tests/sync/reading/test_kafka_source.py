@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdcavro.errors import JobError
 from cdcavro.files.lines import KEPT
-from cdcavro.sync.reading import kafka_source
+from cdcavro.sync.reading import kafka_source, message_columns
 from cdcavro.sync.reading.kafka_source import KafkaLane, KafkaReader
 from cdcavro.sync.reading.message_columns import SCHEMA
 from support.kafka_server import Broker, Record, broker
@@ -277,7 +277,8 @@ def test_a_broker_that_does_not_answer(capfd):
 def test_a_broker_that_stops_while_it_is_read(tmp_path: Path, monkeypatch, capfd):
     """A broker that stops while it is read."""
     monkeypatch.setattr(kafka_source, "_FIRST", 1)
-    monkeypatch.setattr(kafka_source, "_BYTES", 1)
+    monkeypatch.setattr(kafka_source, "_TAKEN_BYTES", 1)
+    monkeypatch.setattr(message_columns, "_BYTES", 1)
     with broker(tmp_path) as made:
         made.create("stops")
         made.send([Record("stops", 0, None, b"x" * 900_000) for _ in range(150)])
@@ -320,7 +321,7 @@ def test_options_that_are_not_known(kafka: Broker, option: str):
 def test_a_message_that_is_too_long_has_its_beginning(kafka: Broker, monkeypatch):
     """A message that is too long has its beginning."""
     most = 2 * KEPT
-    monkeypatch.setattr(kafka_source, "MAX_LENGTH", most)
+    monkeypatch.setattr(message_columns, "MAX_LENGTH", most)
     kafka.create("long")
     kafka.send([Record("long", 0, None, b"x" * size) for size in (most, most + 1)] + [Record("long", 0, None, None)])
     found = rows_of(KafkaReader(kafka.servers, ("long",)))
@@ -333,7 +334,8 @@ def test_a_message_that_is_too_long_has_its_beginning(kafka: Broker, monkeypatch
 
 def test_large_messages_come_few_at_a_time(kafka: Broker, monkeypatch):
     """Large messages come few at a time."""
-    monkeypatch.setattr(kafka_source, "_BYTES", 4 << 20)
+    monkeypatch.setattr(kafka_source, "_TAKEN_BYTES", 4 << 20)
+    monkeypatch.setattr(message_columns, "_BYTES", 4 << 20)
     monkeypatch.setattr(kafka_source, "_FIRST", 8)
     kafka.create("large")
     kafka.send([Record("large", 0, None, b"x" * 900_000) for _ in range(60)])
@@ -344,18 +346,23 @@ def test_large_messages_come_few_at_a_time(kafka: Broker, monkeypatch):
     assert max(sizes[1:]) <= 8
 
 
-def test_many_messages_are_read_in_their_order(kafka: Broker):
-    """Many messages are read in their order, none twice."""
+def test_many_messages_are_read_in_their_order(kafka: Broker, monkeypatch):
+    """Many messages are read in their order, none twice: few of the client's objects at a time, and in large batches."""
+    taken, own = [], kafka_source._Reader._taken
+    monkeypatch.setattr(kafka_source._Reader, "_taken", lambda self, count: (taken.append(count), own(self, count))[1])
     count = 100_000
     kafka.create("many")
     kafka.send(Record("many", 0, b"key", b"%0600d" % i) for i in range(count))
     source = KafkaReader(kafka.servers, ("many",))
     (lane,) = source.lanes(source.first_offsets(), source.latest())
-    last = 0
+    last, rows = 0, []
     for batch in source.batches(lane):
         assert batch.column("offset")[0].as_py() == last
+        rows.append(batch.num_rows)
         last += batch.num_rows
     assert last == count
+    assert max(taken) == 512
+    assert len(rows) < len(taken)
     assert json.loads(batch.column("raw")[-1].as_py().lstrip(b"0")) == count - 1
 
 
