@@ -279,8 +279,9 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
         arrays = import_module("cdcavro.arrow.arrays")
         arrays.leave_pandas()
         arrays.take_pool()
-        # What is imported by now stays: no collection of garbage need look at it.
-        gc.freeze()
+        if not gc.get_freeze_count():
+            # What is imported by now stays: no collection of garbage need look at it.
+            gc.freeze()
     pipeline, redaction = config.pipeline(file, LocalPipeline), config.redaction
     _check_places(config, pipeline)
     progress.folder = pipeline.folder
