@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import io
 import json
@@ -64,6 +65,19 @@ def test_every_compiled_module_has_a_source_in_python(source):
     """Where nothing compiles, that is what runs."""
     assert (ROOT / source).is_file()
     assert (ROOT / source).with_suffix(".py").is_file()
+
+
+@pytest.mark.parametrize("source", [source for source in SOURCES if source.endswith(".py")])
+def test_no_compiled_module_takes_a_slice_of_a_display_with_a_star(source):
+    """Cython 3.3 takes it of what is written, before the star is spread: `(*(1, 2), 3)[:2]` has three items there."""
+    tree = ast.parse((ROOT / source).read_text(encoding="utf-8"))
+    taken = [node.value for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
+    starred = [
+        node.lineno
+        for node in taken
+        if isinstance(node, (ast.Tuple, ast.List)) and any(isinstance(item, ast.Starred) for item in node.elts)
+    ]
+    assert starred == []
 
 
 # Whole messages: the sources run in a process of their own.

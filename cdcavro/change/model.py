@@ -192,6 +192,11 @@ _COLUMNS: Final = IdentityCache(_column_records)
 replace = structs.replace
 
 
+def without_members(change: Change) -> Change:
+    """Return a change without `members`, which only the format that it came in can use."""
+    return change if change.members is None else replace(change, members=None)
+
+
 def names_of_columns(change: Change) -> list[str]:
     """Return the names of the columns that a change has values for, in either row, or says are unavailable."""
     images = [image for image in (change.before, change.after) if image is not None]

@@ -255,10 +255,13 @@ def _remove_unavailable(
         if type(inner) is dict:
             available = _remove_unavailable(inner, forms, wrappers[i + 1 :], unavailable)
             return line if available is inner else line | {name: available}
-    images = {
-        name: _available_columns(line[name], forms, unavailable) for name in _IMAGES if type(line.get(name)) is dict
-    }
-    changed = {name: image for name, image in images.items() if image is not line[name]}
+    changed = {}
+    for name in _IMAGES:
+        image = line.get(name)
+        if type(image) is dict:
+            available = _available_columns(image, forms, unavailable)
+            if available is not image:
+                changed[name] = available
     return line | changed if changed else line
 
 
@@ -271,8 +274,10 @@ def _available_columns(image: dict[str, Any], forms: _PlaceholderForms, unavaila
             if (value in scalars if type(value) is str else type(value) in _CONTAINERS and _is_container(value, forms))
         ]
     )
+    if not missing:
+        return image
     unavailable.update(missing)
-    return {name: value for name, value in image.items() if name not in missing} if missing else image
+    return {name: value for name, value in image.items() if name not in missing}
 
 
 def _is_container(value: Any, forms: _PlaceholderForms) -> bool:

@@ -97,7 +97,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     """Return the change of a line. Raises `StructureError` for a row image that its operation cannot have."""
     line = _line(record)
     change = _kind(line.envelope)(line)
-    return [replace(change, members=line.notes or None)]
+    return [replace(change, members=line.notes) if line.notes else change]
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:

@@ -377,7 +377,10 @@ def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, 
     placed = []
     for change in changes:
         own = _key_in_row(key, prefix, change) if prefix else key
-        placed.append(replace(change, place=place, key=tuple(own) if _is_key_of(own, change) else change.key))
+        is_key = _is_key_of(own, change)
+        if is_key or place is not None:
+            change = replace(change, place=place, key=tuple(own) if is_key else change.key)  # noqa: PLW2901
+        placed.append(change)
     return placed
 
 
@@ -427,13 +430,10 @@ def _key_in_row(key: Row, prefix: str, change: Change) -> Row:
 
 
 def _place(record: dict[str, Any]) -> Arrival | None:
-    topic = record.get("topic")
-    place = Arrival(
-        topic=topic if type(topic) is str else None,
-        partition=_count(record.get("partition")),
-        offset=_count(record.get("offset")),
-    )
-    return None if place == Arrival() else place
+    topic, partition, offset = record.get("topic"), _count(record.get("partition")), _count(record.get("offset"))
+    topic = topic if type(topic) is str else None
+    is_known = topic is not None or partition is not None or offset is not None
+    return Arrival(topic=topic, partition=partition, offset=offset) if is_known else None
 
 
 def _count(value: Any) -> int | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from cdcavro.change.halves import HalfJoiner
-from cdcavro.change.model import Change, replace
+from cdcavro.change.model import Change, replace, without_members
 from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
 from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
@@ -36,7 +36,6 @@ from cdcavro.transcoding.mapping import (
     iterate_records,
     parse_message,
     records,
-    to_changes,
 )
 from cdcavro.wire.attributes import UNITS, field_rule, marked_paths, member_path
 from cdcavro.wire.formats import REGISTRY, get_format
@@ -209,7 +208,7 @@ class Transcoder:
             return Outcome(joined.messages, None, error)
 
     def _convert(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
-        bare = [replace(change, members=None) for change in changes]
+        bare = list(map(without_members, changes))
         texts = [render(record) for record in iterate_records(bare, self._target, self._zone)]
         last, record = self._last
         parse = get_format(self._source).parse
@@ -266,6 +265,7 @@ def count_unzoned(changes: Iterable[Change]) -> int:
     These are SharePlex's own times and the values of TIMESTAMP columns. They came without a zone, and
     either no zone was passed for the source or that local time occurs twice or never in it.
 
+    >>> from cdcavro.transcoding.mapping import to_changes
     >>> count_unzoned(to_changes('{"meta":{"op":"ins","time":"2020-11-25T00:01:02"},"data":{"id":1}}', "oms_shareplex"))
     1
     """
@@ -433,8 +433,8 @@ def _halves(change: Change) -> list[Change]:
 def _read_back(texts: Sequence[bytes], route: Route) -> Iterator[Change]:
     halves = HalfJoiner()
     for text in texts:
-        for change in to_changes(text, route.target, zone=route.zone, members=False, unavailable=route.unavailable):
-            bare = replace(change, members=None)
+        for change in parse_message(text, route.target, zone=route.zone, unavailable=route.unavailable).changes:
+            bare = without_members(change)
             # A half without a number came from a half alone: there is nothing to join it with.
             yield from halves.add(bare) if bare.position is not None else [bare]
     yield from halves.pending()
@@ -451,19 +451,23 @@ def _restore_values(
     return read if all(map(is_, as_sent, read)) else as_sent
 
 
-def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> Iterator[Loss]:
-    found_differences = list(differences(original, back))
-    if not found_differences:
-        return
+def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> list[Loss]:
+    found = differences(original, back)
+    if not found:
+        return []
     different = None if sent is back else {pointer for pointer, _, _ in differences(original, sent)}
-    for pointer, value, value_back in found_differences:
+    has_no_place, is_new, is_another, is_same = _reasons(target)
+    losses = []
+    for pointer, value, value_back in found:
+        if different is not None and pointer not in different:
+            reason = is_same
+        elif value_back is ABSENT:
+            reason = has_no_place
+        else:
+            reason = is_new if value is ABSENT else is_another
         text = "" if value is ABSENT else render(value).decode()
-        reason = (
-            _describe_difference(value, value_back, target)
-            if different is None or pointer in different
-            else f"comes back from {target} as {SAME_VALUE}"
-        )
-        yield Loss(_path(pointer), text, reason, number)
+        losses.append(Loss(_path(pointer), text, reason, number))
+    return losses
 
 
 _path: Final = bounded_cache(MOST_PLACES)(json_path)
@@ -493,9 +497,12 @@ def _describe_lack(changes: Sequence[Change], target: str) -> str:
     return next((f"needs {lack} for it" for lack in lacks if lack is not None), "has no message for it")
 
 
-def _describe_difference(value: Any, value_back: Any, target: str) -> str:
-    if value_back is ABSENT:
-        return f"{target} has no place for it"
-    if value is ABSENT:
-        return f"absent here, but present when it comes back from {target}"
-    return f"comes back from {target} as another value"
+@cache
+def _reasons(target: str) -> tuple[str, str, str, str]:
+    """Return in words why a value is lost: it is absent when it comes back, or was absent; it is another, or the same."""
+    return (
+        f"{target} has no place for it",
+        f"absent here, but present when it comes back from {target}",
+        f"comes back from {target} as another value",
+        f"comes back from {target} as {SAME_VALUE}",
+    )

@@ -406,6 +406,8 @@ def unsupported_format(value: Any) -> str | None:
         message = message["payload"]
     if type(message) is not dict:
         return None
+    if _TELLING.isdisjoint(message):
+        return _COCKROACH if _is_cockroach(message) else None
     return next((name for name, is_one in _UNSUPPORTED_FORMATS.items() if is_one(message)), None)
 
 
@@ -432,6 +434,9 @@ _OF_COCKROACH: Final = frozenset({"after", "before", "key", "topic", "updated", 
 # Members of CockroachDB's source that Debezium's does not have.
 _SOURCES: Final = frozenset({"changefeed_sink", "cluster_id", "mvcc_timestamp", "primary_keys", "table_name", "ts_hlc"})
 _HYBRID_TIME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{10}", re.ASCII)
+_COCKROACH: Final = "a message of a CockroachDB changefeed"
+# Messages of each of the others have one of these members.
+_TELLING: Final = frozenset({"encrypted", "commitTs", "op_type", "operationType", "aggregate_type", "type", "metadata"})
 _UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "an encrypted message of Maxwell": lambda message: message.keys() == {"encrypted"},
     "a message of TiCDC's Simple Protocol": _is_ticdc,
@@ -439,6 +444,6 @@ _UNSUPPORTED_FORMATS: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "an event of a MongoDB change stream": lambda message: {"operationType", "ns"} <= message.keys(),
     "a notification of Debezium": lambda message: {"aggregate_type", "type"} <= message.keys(),
     "a signal to Debezium": lambda message: type(message.get("type")) is str and message["type"] in _SIGNALS,
-    "a message of a CockroachDB changefeed": _is_cockroach,
+    _COCKROACH: _is_cockroach,
     "a message of AWS DMS in another form": lambda message: type(at(message, "metadata", "record-type")) is str,
 }

@@ -6,6 +6,7 @@ import copy
 import json
 import sys
 import weakref
+from itertools import combinations, product
 from random import Random
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.errors import StructureError
+from cdcavro.wire import sniff as sniffing
 from cdcavro.wire.format import Format
 from cdcavro.wire.sniff import (
     _describe_marks,
@@ -584,3 +586,23 @@ def sniffed(message):
         return cdcavro.sniff(json.dumps(message))
     except cdcavro.CdcAvroError:
         return None
+
+
+_KNOWN_BY = (
+    *("encrypted", "commitTs", "type", "buildTs", "schemaVersion", "op_type", "op_ts", "operationType", "ns"),
+    *("aggregate_type", "metadata", "source", "op", "ts_ns", "ts_ms", "after", "resolved", "updated"),
+)
+_VALUES = ("schema-changes", "1.0000000000", None, {}, {"record-type": "data"}, {"changefeed_sink": "x"})
+
+
+def test_a_message_without_a_telling_member_is_of_no_unsupported_format_but_cockroach():
+    """Those that are not looked at would not have been found, in any message of two members."""
+    found = []
+    for names in combinations(_KNOWN_BY, 2):
+        for values in product(_VALUES, repeat=2):
+            message = dict(zip(names, values, strict=True))
+            one = next((name for name, is_one in sniffing._UNSUPPORTED_FORMATS.items() if is_one(message)), None)
+            assert (message, sniffing.unsupported_format(message)) == (message, one)
+            found.append(one)
+    # A message of Maxwell that is encrypted has one member, and one of TiCDC three.
+    assert {*found} == {None, *sniffing._UNSUPPORTED_FORMATS} - {*list(sniffing._UNSUPPORTED_FORMATS)[:2]}
