@@ -17,7 +17,7 @@ from cdcavro.avro.definitions import define_at_first_use, definitions
 from cdcavro.avro.logical import logical_type
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union, check_expansion
 from cdcavro.errors import SchemaError, shown
-from cdcavro.lake.escaped_names import column_names
+from cdcavro.lake.escaped_names import OWN, column_names
 from cdcavro.lake.evolution import LakeColumn, same_column
 from cdcavro.table.columns.type_names import MAX_PRECISION
 from cdcavro.table.table_schema import (
@@ -128,10 +128,35 @@ def readings(
 
 def dropped_columns(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> list[LakeColumn]:
     """Return the columns that a lake table has and the newest version has not, with the types that they had last."""
-    known = {held.name for _, held in held_columns(versions[-1], present)}
-    left = [column for column in present if column.name not in known]
+    left = left_columns(versions, present)
     reader = readings(versions, versions[0].version, left)[0][1][-1] if left else versions[-1]
     return [replace(held, type=one.type) for one, held in held_columns(reader, left)]
+
+
+def older_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> dict[str, tuple[str, ...]]:
+    """Return what `_cdc_older` may call each column of a lake table: as it is written now, then as rows may have it.
+
+    It is written by its field, which a renamed column has as an alias, and which no other column ever gets.
+    """
+    named: dict[str, tuple[str, ...]] = {}
+    for schema in reversed(versions):
+        for field in schema.record["fields"]:
+            names = (field["name"], *field.get("aliases", ()))
+            named = dict.fromkeys(names, names) | named
+    found: dict[str, tuple[str, ...]] = {}
+    for column in present:
+        names = named.get(column.field, (column.field,))
+        is_taken = any(names[0] == others[0] for others in found.values())
+        found[column.name] = (f"{OWN}{column.name}",) if is_taken else names
+    every = {name for names in found.values() for name in names}
+    # Once it was written by the name that the column had in the lake.
+    return {name: names if name in every else (*names, name) for name, names in found.items()}
+
+
+def left_columns(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> list[LakeColumn]:
+    """Return the columns that a lake table has and the newest version has not: no row of that version states them."""
+    known = {held.name for _, held in held_columns(versions[-1], present)}
+    return [column for column in present if column.name not in known]
 
 
 def _dropped_columns(

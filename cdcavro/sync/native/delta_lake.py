@@ -373,12 +373,8 @@ class NativeDeltaTable:
             wanted = [held.field(name) for name in (*present, KEY, ORDER, UNPARSED, OLDER)]
             source = _as_in(rows, pa.schema([*wanted, pa.field(DELETED, pa.binary())]))
             merger = self._merger(table, schema, source, f"{_named('t', KEY)} = {_named('s', KEY)}")
-            left = [_named("t", name) for name in file_changes.left_columns(held.names, present)]
-            kept = {
-                name.removeprefix("t."): f"CASE WHEN {deleted} >= {stands} THEN NULL ELSE {name} END" for name in left
-            }
             merger = merger.when_matched_delete(f"{deleted} >= {stands} AND {order} IS NULL")
-            merger = merger.when_matched_update(put | kept, f"{order} > {stands}")
+            merger = merger.when_matched_update(put, f"{order} > {stands}")
             merger.when_not_matched_insert(new, f"{order} IS NOT NULL").execute()
 
         if rows.num_rows:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.lake.escaped_names import OWN
 from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from datetime import datetime
 
 F = TypeVar("F")
@@ -224,11 +223,6 @@ class _Merge(Generic[F]):
         whole = self._files.read(file)
         old, new = whole.filter(is_newer), self._rows.take(pc.filter(at, is_newer.combine_chunks()))
         columns = {name: (new if name in self._put else old).column(name) for name in whole.schema.names}
-        # A row that was deleted and inserted again has nothing of the old one.
-        is_other = pc.fill_null(pc.greater_equal(new.column(DELETED), old.column(ORDER)), fill_value=False)
-        if pc.any(is_other).as_py():
-            for name in left_columns(whole.schema.names, self._put):
-                columns[name] = pc.if_else(is_other, pa.scalar(None, columns[name].type), columns[name])
         updated = cast_rows(pa.table(columns), whole.schema)
         return pa.concat_tables([whole.filter(pc.invert(is_changed)), updated])
 
@@ -239,11 +233,6 @@ class _Merge(Generic[F]):
         is_new = pc.and_(pc.invert(pc.is_in(numbers, value_set=met)), pc.is_valid(self._rows.column(ORDER)))
         inserted = [name for name in self._rows.schema.names if name in {*self._put, KEY}]
         return self._rows.select(inserted).filter(is_new)
-
-
-def left_columns(names: Iterable[str], put: Collection[str]) -> list[str]:
-    """Return the columns of a table that are neither put nor this project's own: those that were dropped, above all."""
-    return [name for name in names if name not in put and not name.startswith(OWN)]
 
 
 def filled_rows(rows: R, names: Sequence[str]) -> R:

@@ -186,19 +186,28 @@ def keys_with_older_values(rows: pa.Table, floor: bytes) -> pa.Array:
     return binary(rows.column(KEY)).take(pc.unique(pc.list_parent_indices(older).filter(is_below)))
 
 
-def combine(held: RowParts, changes: pa.Table, absent: Mapping[str, Mapping[int, str]]) -> tuple[pa.Array, pa.Table]:
+class StatedColumn(NamedTuple):
+    """How it is known which changes state a column of the lake, and since when a row has its value."""
+
+    # What each version calls it, by their numbers; None for one that was dropped, which no change states.
+    called: Mapping[int, str] | None
+    # What `_cdc_older` may call it, as `lake_columns.older_names` has it.
+    names: tuple[str, ...]
+
+
+def combine(held: RowParts, changes: pa.Table, columns: Mapping[str, StatedColumn]) -> tuple[pa.Array, pa.Table]:
     """Return the keys of held rows that change or go, and the rows that there are then.
 
     `changes` have the lake's columns, key, order and texts, what they lack, and their version, and all are above all
-    floors; `absent` has for each of the lake's columns what each version calls it. The rows have all columns of `held`.
+    floors; `columns` are all of the lake's, but those that say this of rows. The rows have all columns of `held`.
     """
-    combination = _Combination(held, changes, absent)
+    combination = _Combination(held, changes, columns)
     return combination.replaced, combination.rows
 
 
 class _Combination:
-    def __init__(self, held: RowParts, changes: pa.Table, absent: Mapping[str, Mapping[int, str]]) -> None:
-        self._held, self._changes, self._absent = held, changes, absent
+    def __init__(self, held: RowParts, changes: pa.Table, columns: Mapping[str, StatedColumn]) -> None:
+        self._held, self._changes, self._columns = held, changes, columns
         self._held_count = len(held.rows)
         self._older = binary(held.rows.column(OLDER))
         self._held_orders = binary(held.rows.column(ORDER))
@@ -237,18 +246,18 @@ class _Combination:
         if self._older.null_count == len(self._older):
             return {}
         named = set(pc.unique(self._older.keys).to_pylist())
-        return {
-            name: self._rank(pc.map_lookup(self._older, pa.scalar(name), "first"))
-            for name in self._absent
-            if name in named
+        found = {
+            name: [pc.map_lookup(self._older, pa.scalar(one), "first") for one in column.names if one in named]
+            for name, column in self._columns.items()
         }
+        return {name: self._rank(pc.coalesce(*orders)) for name, orders in found.items() if orders}
 
     def _since(self, name: str) -> pa.Array:
         """Return for each held row and each change the rank of the order since which it states a column, 0 for never."""
         own, older = self._held_row_ranks, self._older_ranks.get(name)
         if older is not None:
             own = pc.if_else(older.is_valid(), self._above(older), own)
-        lacking = self._lacking(name)
+        lacking = self._lacking.get(name)
         return pa.concat_arrays(
             [own, self._change_ranks if lacking is None else pc.if_else(lacking, 0, self._change_ranks)]
         )
@@ -261,19 +270,32 @@ class _Combination:
         numbers = binary(self._changes.column(VERSION)).take(parents).cast(pa.string())
         return parents, pc.binary_join_element_wise(numbers, lists.flatten(), " ")
 
-    def _lacking(self, name: str) -> pa.Array | None:
-        """Return whether each change lacks a column, None if none does; it has those that its version does not know."""
+    @cached_property
+    def _lacking(self) -> dict[str, pa.Array]:
+        """For each column that changes lack, which of them; a change has those that its version does not know yet."""
         parents, lacked = self._lacked
-        called = pa.array([f"{number} {own}" for number, own in self._absent[name].items()], pa.string())
-        lacking = pc.unique(parents.filter(pc.is_in(lacked, called)))
-        return pc.is_in(places(len(self._changes)), lacking.cast(pa.uint64())) if len(lacking) else None
+        count, found = len(self._changes), {}
+        for name, column in self._columns.items():
+            if column.called is None:
+                found[name] = pa.repeat(True, count)  # noqa: FBT003  the value that is repeated
+                continue
+            called = pa.array([f"{number} {own}" for number, own in column.called.items()], pa.string())
+            lacking = pc.unique(parents.filter(pc.is_in(lacked, called)))
+            if len(lacking):
+                found[name] = pc.is_in(places(count), lacking.cast(pa.uint64()))
+        return found
+
+    @cached_property
+    def _apart(self) -> set[str]:
+        """The columns that may be of another change than their row."""
+        return {*self._older_ranks, *self._lacking}
 
     @cached_property
     def _groups(self) -> dict[str, pa.Array]:
         """For each key: the highest of all ranks, and of those of each column, each with the place that has it."""
         count = max(len(self._places), 1)
         columns = {"": pa.concat_arrays([self._held_row_ranks, self._change_ranks])}
-        columns |= {name: self._since(name) for name in self._absent}
+        columns |= {name: self._since(name) for name in self._apart}
         # A held row comes before a change of the same order, which is the same change.
         reversed_places = pc.subtract(count - 1, self._places)
         combined = {name: pc.add(pc.multiply(ranks, count), reversed_places) for name, ranks in columns.items()}
@@ -312,31 +334,29 @@ class _Combination:
         groups = {name: values.filter(is_wanted) for name, values in groups.items()}
         count, newest = len(groups["code"]), groups["rank "]
         columns = {}
-        for name in self._absent:
-            place = pc.if_else(pc.greater(groups[f"rank {name}"], 0), groups[f"place {name}"], None)
-            columns[name] = self._both(name).take(place)
-        held = self._held_places(groups["code"])
-        # A row that was deleted and inserted again has nothing of the old one.
-        held = pc.if_else(pc.greater(self._held_row_ranks.take(held), 0), held, None)
-        for name in self._held.rows.column_names:
-            if name not in columns:
-                columns[name] = binary(self._held.rows.column(name)).take(held)
+        for name in self._columns:
+            columns[name] = self._both(name).take(self._place(groups, name))
         columns[KEY] = self._keys.take(groups["code"])
         columns[ORDER] = self._ranked.take(newest)
+        since = {name: groups[f"rank {name}"] for name in self._columns if name in self._apart}
         older = [
-            (name, pc.not_equal(groups[f"rank {name}"], newest), self._ranked.take(groups[f"rank {name}"]))
-            for name in self._absent
+            (self._columns[name].names[0], pc.not_equal(ranks, newest), self._ranked.take(ranks))
+            for name, ranks in since.items()
         ]
         columns[OLDER] = _maps(count, older, pa.binary())
         columns[UNPARSED] = self._texts(groups, count)
         return pa.table({name: columns[name] for name in self._held.rows.column_names})
 
     def _both(self, name: str) -> pa.Array:
-        return pa.concat_arrays([binary(self._held.rows.column(name)), binary(self._changes.column(name))])
+        held = binary(self._held.rows.column(name))
+        if name not in self._changes.column_names:
+            return pa.concat_arrays([held, pa.nulls(len(self._changes), held.type)])
+        return pa.concat_arrays([held, binary(self._changes.column(name))])
 
-    def _held_places(self, codes: pa.Array) -> pa.Array:
-        """Return the place of the held row of each key, null if there is none."""
-        return pc.index_in(codes, self._codes.slice(0, self._held_count))
+    def _place(self, groups: Mapping[str, pa.Array], name: str) -> pa.Array:
+        """Return the place of the row or change that has the value of a column of each key, null if none has."""
+        own = name if name in self._apart else ""
+        return pc.if_else(pc.greater(groups[f"rank {own}"], 0), groups[f"place {own}"], None)
 
     def _texts(self, groups: Mapping[str, pa.Array], count: int) -> pa.Array:
         texts = [binary(rows.column(UNPARSED)) for rows in (self._held.rows, self._changes)]
@@ -344,10 +364,9 @@ class _Combination:
         every = pa.concat_arrays([one.cast(pa.map_(pa.string(), pa.string())) for one in texts])
         named = set(pc.unique(every.keys).to_pylist()) if every.null_count < len(every) else set()
         found = []
-        for name in self._absent:
+        for name in self._columns:
             if name in named:
-                place = pc.if_else(pc.greater(groups[f"rank {name}"], 0), groups[f"place {name}"], None)
-                values = pc.map_lookup(every, pa.scalar(name), "first").take(place)
+                values = pc.map_lookup(every, pa.scalar(name), "first").take(self._place(groups, name))
                 found.append((name, values.is_valid(), values))
         return _maps(count, found, pa.string())
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.lake_columns import held_columns
+from cdcavro.lake.lake_columns import held_columns, left_columns, older_names
 from cdcavro.lake.lakes import CURRENT, FORM, FORMS, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import KEYED, first_keyed, late_version
 from cdcavro.lake.sql_statements import (
@@ -44,7 +44,7 @@ from cdcavro.lake.typed_rows import (
     first_properties,
     stated_properties,
 )
-from cdcavro.sync.native.native_columns import RowParts, combine, fill, keys_with_older_values, prepare
+from cdcavro.sync.native.native_columns import RowParts, StatedColumn, combine, fill, keys_with_older_values, prepare
 from cdcavro.sync.native.row_images import (
     ImageReader,
     absent_of,
@@ -184,8 +184,9 @@ class NativeState:
         """
         facts = facts_of(rows, versions) if facts is None else facts
         present = self._state.columns()
+        has_left = bool(left_columns(versions, present))
         for part, read in row_parts(rows, versions, present):
-            self._merge_part(part, read, present, facts, now)
+            self._merge_part(part, read, present, facts, now, has_left=has_left)
 
     def _merge_part(
         self,
@@ -194,8 +195,13 @@ class NativeState:
         present: Sequence[LakeColumn],
         facts: RowFacts,
         now: datetime | None,
+        *,
+        has_left: bool,
     ) -> None:
-        """Merge rows of a batch that are read under the last of some versions; `facts` are those of the batch."""
+        """Merge rows of a batch that are read under the last of some versions; `facts` are those of the batch.
+
+        `has_left` says whether the lake table has columns that the newest version of all has not.
+        """
         known, table = self.known, self._state
         properties = known.properties or known.look(table)
         stated = stated_properties(self.table.table, facts, properties)
@@ -209,9 +215,10 @@ class NativeState:
             table.delete_up_to(ORDER, floor)
         batch = _KeyedRows(rows, floor)
         deletes = self._put_deletes(batch, now or datetime.now(UTC)) if GUARDED in stated else _Deletes()
-        if PARTIAL in stated:
-            has_floor = facts.floor is not None
-            self._replace(batch, deletes, versions, present, is_empty=is_empty, has_floor=has_floor)
+        is_partial = PARTIAL in stated
+        if is_partial or has_left:
+            flags = {"is_partial": is_partial, "has_floor": facts.floor is not None, "is_empty": is_empty}
+            self._replace(batch, deletes, versions, present, **flags)
         else:
             self._merge(batch, deletes, versions, present, is_empty=is_empty)
 
@@ -302,12 +309,12 @@ class NativeState:
         versions: Sequence[TableSchema],
         present: Sequence[LakeColumn],
         *,
+        is_partial: bool,
         is_empty: bool,
         has_floor: bool,
     ) -> None:
-        """Put the last value of each column into the rows of a batch's keys."""
-        keys, orders = batch.upserts
-        alive = pc.indices_nonzero(deletes.are_above(keys, orders))
+        """Put the last value of each column into the rows of a batch's keys; with `is_partial`, changes may lack columns."""
+        alive = batch.upserts_above(deletes, is_last=not is_partial)
         table, pairs = self._state, held_columns(versions[-1], present)
         kinds = table.schema()
         about = held_change_columns(kinds.names)
@@ -318,18 +325,16 @@ class NativeState:
             return {**reader.columns(envelopes.column("after")), **changed}
 
         changes = _changes(batch, alive, versions, read)
-        touched = pc.unique(pa.concat_arrays([keys.take(alive), deletes.batch]))
+        touched = pc.unique(pa.concat_arrays([batch.upserts[0].take(alive), deletes.batch]))
         if has_floor and not is_empty:
             below = keys_with_older_values(table.read([KEY, OLDER]), batch.floor)
             touched = pc.unique(pa.concat_arrays([touched, below]))
         held = kinds.empty_table() if is_empty or not len(touched) else table.find(touched)
-        absent = {held_one.name: absent_names(wanted, versions) for wanted, held_one in pairs}
-        # No change lacks these.
-        absent |= {one.name: {} for one in about.values()}
         floors = pc.max_element_wise(
             deletes.standing(binary(held.column(KEY))).fill_null(_NOTHING), pa.scalar(batch.floor, pa.binary())
         )
-        replaced, found = combine(RowParts(held.cast(kinds), floors), changes, absent)
+        columns = _stated_columns(versions, present, [one.name for one in about.values()])
+        replaced, found = combine(RowParts(held.cast(kinds), floors), changes, columns)
         found = with_types({name: found.column(name) for name in found.column_names}, kinds, len(found))
         if is_empty and len(found):
             table.append(found)
@@ -353,6 +358,12 @@ class _KeyedRows:
         self.upserts = (key, order) if is_whole else (key.take(self.places), order.take(self.places))
         is_delete = pc.equal(operation, DELETE)
         self.deletes = _last(key.filter(is_delete), order.filter(is_delete))
+
+    def upserts_above(self, deletes: _Deletes, *, is_last: bool) -> pa.Array:
+        """Return the places of the upserts above the last deletes, with `is_last` of the last one of each key."""
+        keys, orders = self.upserts
+        above = pc.indices_nonzero(deletes.are_above(keys, orders))
+        return above.take(last_of_each(keys.take(above), orders.take(above))) if is_last else above
 
 
 class _Deletes:
@@ -420,6 +431,16 @@ def _no_changes(versions: Sequence[TableSchema], columns: Callable[[pa.RecordBat
     image = envelopes.column("after")
     own = {UNPARSED: texts_of(image), sql.ABSENT: absent_of(image), sql.VERSION: none.column("version")}
     return pa.table({**columns(envelopes), **own}).slice(0, 0)
+
+
+def _stated_columns(
+    versions: Sequence[TableSchema], present: Sequence[LakeColumn], others: Sequence[str]
+) -> dict[str, StatedColumn]:
+    """Return how it is known which changes state columns of a lake table, and `others`, which all changes state."""
+    called = {held.name: absent_names(wanted, versions) for wanted, held in held_columns(versions[-1], present)}
+    named = older_names(versions, present)
+    columns = {name: StatedColumn(called.get(name), names) for name, names in named.items()}
+    return columns | {name: StatedColumn({}, (name,)) for name in others}
 
 
 def absent_names(wanted: LakeColumn, versions: Sequence[TableSchema]) -> dict[int, str]:

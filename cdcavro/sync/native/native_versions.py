@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.change.order_value import reset_order, split_resets
-from cdcavro.lake.lake_columns import held_columns
+from cdcavro.lake.lake_columns import held_columns, older_names
 from cdcavro.lake.lakes import FORM, SOFT
 from cdcavro.lake.merge import End, Statement, Version, replay, without_repetitions
 from cdcavro.lake.sql_statements import (
@@ -84,6 +83,8 @@ class NativeVersions(NativeState):
         present: Sequence[LakeColumn],
         facts: RowFacts,
         now: datetime | None,  # noqa: ARG002  as that of other forms
+        *,
+        has_left: bool,  # noqa: ARG002  as that of other forms
     ) -> None:
         """Merge rows, which must be all changes that are followed, and not only the last of each key."""
         table = self._state
@@ -95,8 +96,8 @@ class NativeVersions(NativeState):
         own = {KIND: stated.get(KIND), FLOOR: resets.hex() or None, RESETS: stated.get(RESETS)}
         self.known.put(table, {name: value for name, value in own.items() if value is not None})
         is_empty, self.known.is_empty = self.known.is_empty, False
-        kinds, pairs = table.schema(), held_columns(versions[-1], present)
-        columns = _Columns(kinds, pairs, versions, self.change_columns)
+        columns = _Columns(table.schema(), present, versions, self.change_columns, is_last=self.form == SOFT)
+        kinds = columns.kinds
         batch = _Batch(rows, columns)
         ends = _Ends(self._deletes, batch)
         touched = batch.upsert_keys | ends.new_keys
@@ -128,7 +129,6 @@ class NativeVersions(NativeState):
         changed: list[bytes] = []
         for key in keys.to_pylist():
             replayed = replay(sources.changes[key], *ends.of(key))
-            sources.forget(key, replayed)
             made = replayed[-1:] if self.form == SOFT else without_repetitions(replayed, sources.are_same)
             if not sources.has(key, made):
                 changed.append(key)
@@ -143,22 +143,32 @@ class NativeVersions(NativeState):
 
 
 class _Columns:
-    """The columns of a lake table: which it has for those of the newest version, and what these were called."""
+    """The columns of a lake table: which it has for those of the newest version, and what these were called.
+
+    With `is_last`, a row is the last version of its key, and keeps what older ones had in columns that were dropped.
+    """
 
     def __init__(
-        self, kinds: pa.Schema, pairs: Sequence[Pair], versions: Sequence[TableSchema], change_columns: Collection[str]
+        self,
+        kinds: pa.Schema,
+        present: Sequence[LakeColumn],
+        versions: Sequence[TableSchema],
+        change_columns: Collection[str],
+        *,
+        is_last: bool,
     ) -> None:
         self.kinds, self.versions = kinds, versions
+        pairs = held_columns(versions[-1], present)
         self._about, self._chosen = held_change_columns(kinds.names), change_columns
         self.reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
-        self.names = {held.name for _, held in pairs}
-        # Those that have the values of the change which began a version.
-        self.of_changes = self.names | {one.name for one in self._about.values()}
+        self.names = {column.name for column in present}
         # In `_cdc_older` a column is its field, which finds it when it is renamed.
-        self.fields = {alias: held.name for wanted, held in pairs for alias in wanted.aliases}
-        self.fields |= {wanted.field: held.name for wanted, held in pairs}
-        self.field_of = {held.name: wanted.field for wanted, held in pairs}
+        named = older_names(versions, present)
+        self.fields = {one: name for name, names in named.items() for one in names}
+        self.field_of = {name: names[0] for name, names in named.items()}
         self._absent = _absent_names(pairs, versions)
+        # No change of these versions has them.
+        self._left = frozenset(self.names - {held.name for _, held in pairs} if is_last else ())
 
     def read(self, envelopes: pa.RecordBatch) -> dict[str, pa.Array]:
         """Return the columns of the rows after changes."""
@@ -168,8 +178,8 @@ class _Columns:
     def lacking(self, version: int, absent: Sequence[str] | None) -> frozenset[str]:
         """Return the columns that a change of a version lacks, which calls them otherwise."""
         if not absent:
-            return frozenset()
-        return frozenset(name for one in absent if (name := self._absent.get((version, one))) is not None)
+            return self._left
+        return self._left.union(name for one in absent if (name := self._absent.get((version, one))) is not None)
 
 
 def _absent_names(pairs: Sequence[Pair], versions: Sequence[TableSchema]) -> dict[tuple[int, str], str]:
@@ -325,7 +335,6 @@ class _Sources:
         self._is_last = is_last
         self.changes: dict[bytes, dict[bytes, Statement]] = defaultdict(dict)
         self._held: dict[bytes, list[_Held]] = defaultdict(list)
-        self._place_of: dict[bytes, int] = {}
         tables = [held]
         inner = self._take_held(held)
         if batch.upserts is not None:
@@ -346,7 +355,6 @@ class _Sources:
         for place, (key, order, end, older, at, again) in enumerate(own):
             named = sorted((fields[one], since) for one, since in older or () if one in fields)
             self._held[key].append(_Held(order, end, tuple(named), tuple(again or ())))
-            self._place_of[key] = place
             statement = Statement(at, place, frozenset(name for name, _ in named))
             self.changes[key] |= dict.fromkeys([order, *(again or ())], statement)
             for since in {since for _, since in named if since} if self._is_last else ():
@@ -373,13 +381,6 @@ class _Sources:
         ]
         return sorted(self._held.get(key, ()), key=lambda one: one.order) == wanted
 
-    def forget(self, key: bytes, versions: Sequence[Version]) -> None:
-        """Take no dropped columns from the row that stands of a key if that was deleted before its last version began."""
-        for one, following in pairwise(versions):
-            is_ended = one.end is not None and one.end.order < following.order
-            if is_ended and any(held.order < following.order for held in self._held.get(key, ())):
-                self._place_of.pop(key, None)
-
     def are_same(self, one: Version, other: Version) -> bool:
         """Return whether two versions that follow one another are of the same change, as far as it says."""
         first, second = one.change, other.change
@@ -397,8 +398,6 @@ class _Sources:
     def rows(self, versions: Sequence[tuple[bytes, Version]]) -> pa.Table:
         """Return the rows of versions, each with its key."""
         first = [version.change.place for _, version in versions]
-        # Columns that the table has no longer.
-        kept = pa.array([self._place_of.get(key) for key, _ in versions] if self._is_last else first, pa.int64())
         others: dict[str, list[int | None]] = {}
         for i, (_, version) in enumerate(versions):
             for name, source in version.others.items():
@@ -406,9 +405,8 @@ class _Sources:
         places = pa.array(first, pa.int64())
         columns: dict[str, Any] = {}
         for one in self._columns.kinds:
-            chosen = places if one.name in self._columns.of_changes else kept
             columns[one.name] = self._rows.column(one.name).take(
-                pa.array(others[one.name], pa.int64()) if one.name in others else chosen
+                pa.array(others[one.name], pa.int64()) if one.name in others else places
             )
         columns |= self._own(versions)
         return with_types(columns, self._columns.kinds, len(versions))

@@ -60,8 +60,7 @@ def merged_by_hand(
         elif row[ORDER] is None and row[DELETED] is not None and row[DELETED] >= there[2]:
             del found[row[KEY]]
         elif row[ORDER] is not None and row[ORDER] > there[2]:
-            is_other = row[DELETED] is not None and row[DELETED] >= there[2]
-            found[row[KEY]] = (own[0], None if is_other else there[1], *own[1:])
+            found[row[KEY]] = (own[0], there[1], *own[1:])
     return found
 
 

@@ -462,16 +462,27 @@ AGAIN_BEHIND_A_DROP = [
 def test_a_row_that_was_deleted_and_inserted_again_has_nothing_in_a_dropped_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str, *, is_file_by_file: bool
 ):
-    """Also where both are in the batch of the DROP COLUMN, and in whichever way the lake merges; others keep its values."""
+    """Also where both are in the batch of the DROP COLUMN, or the delete is late; others keep the last value of before.
+
+    In whichever way the lake merges.
+    """
     if not is_file_by_file:
         monkeypatch.setattr(delta_lake, "_local", lambda _: None)
-    for most in (1, 9):
-        folder = tmp_path / str(most)
+    drop, delete, insert, update = AGAIN_BEHIND_A_DROP
+    late = canal("UPDATE", [{"id": "2", "a": "8", "b": "2"}], id=2, old=[{"a": "6"}])
+    orders = [
+        [[late], [drop], [delete], [insert], [update]],
+        [[late, drop, delete, insert, update]],
+        [[drop], [insert], [delete], [update], [late]],
+        [[drop, insert, update], [delete, late]],
+    ]
+    for i, batches in enumerate(orders):
+        folder = tmp_path / str(i)
         job = LocalJob(folder, lake_section(kind, folder, form=form))
-        job.send(canal("INSERT", [{"id": "1", "a": "7", "b": "1"}, {"id": "2", "a": "8", "b": "2"}], id=1))
+        job.send(canal("INSERT", [{"id": "1", "a": "7", "b": "1"}, {"id": "2", "a": "6", "b": "2"}], id=1))
         job.run()
-        for i in range(0, len(AGAIN_BEHIND_A_DROP), most):
-            job.send(*AGAIN_BEHIND_A_DROP[i : i + most])
+        for batch in batches:
+            job.send(*batch)
             job.run()
         rows = job.rows("d.t", "id", "a", "b")
         assert [one for one in rows if one[0] == 1 and one[2] == 2] == [(1, None, 2)]

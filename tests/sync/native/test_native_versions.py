@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from cdcavro.change.model import replace
 from cdcavro.errors import SchemaError
 from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT
 from cdcavro.lake.sql_statements import AGAIN, KEY, ORDER
-from cdcavro.sync.native.delta_lake import NativeDeltaTable
-from cdcavro.sync.native.native_state import NativeState
+from cdcavro.lake.typed_rows import TypedRow
+from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
+from cdcavro.sync.native.iceberg_lake import NativeIceberg
+from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_versions import NativeVersions
+from support.dropped_columns import dropping_stream, held_rows, kept_rows
 from support.lake_values import table_of
 from support.local_pipelines import DELTA, ICEBERG
 from support.versioned_lakes import NAME, Lake, again, at, check_shuffle, made
@@ -23,6 +27,7 @@ from support.versioned_lakes import NAME, Lake, again, at, check_shuffle, made
 LAKES = (DELTA, ICEBERG)
 FORMS = (SOFT, HISTORY)
 SHUFFLES, PARTS = 500, 10
+SOME_SEEDS = [3, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 14)]]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -41,6 +46,39 @@ def test_500_shuffles_make_the_rows_of_the_oracle(tmp_path: Path, part: int):
     for seed in range(100 + part, 100 + SHUFFLES, stride):
         for form in FORMS:
             check_shuffle(tmp_path / f"{seed} {form}", form, LAKES[seed // PARTS % 2], seed)
+
+
+def check_dropped(folder: Path, form: str, kind: str, seed: int) -> None:
+    """Check that rows merged in any order, cuts and repetitions leave in each column what the last change says that has it."""
+    draw, (rows, versions) = random.Random(seed), dropping_stream(seed, 40)
+    lake = NativeDelta(str(folder)) if kind == DELTA else NativeIceberg("ice", warehouse=str(folder))
+    table, merged, known, cache = lake.table(NAME), list[TypedRow](), 1, NativeCache()
+    # The table is there before its columns go.
+    waiting = [*rows[1:], *draw.sample(rows, 10)]
+    # A batch has what is close to each other, or is late.
+    waiting = [
+        row for _, row in sorted(enumerate(waiting), key=lambda one: one[0] + draw.choice([0, 3, 60]) * draw.random())
+    ]
+    batches = [rows[:1]]
+    while waiting:
+        size = draw.randrange(1, 9)
+        batches.append(waiting[:size])
+        del waiting[:size]
+    for batch in batches:
+        known = max(known, *(row.version for row in batch))
+        cache = cache if draw.random() < 0.7 else NativeCache()
+        state = NativeState(lake, NAME, known=cache) if form == CURRENT else NativeVersions(lake, NAME, form=form)
+        state.prepare(versions[:known])
+        state.merge(table_of(batch), versions[:known])
+        merged += batch
+        assert held_rows(table) == kept_rows(merged, versions[:known], table.columns(), is_soft=form == SOFT), seed
+
+
+@pytest.mark.parametrize("form", [CURRENT, SOFT])
+@pytest.mark.parametrize("seed", SOME_SEEDS)
+def test_a_dropped_column_has_what_the_last_change_says_that_has_it(tmp_path: Path, form: str, seed: int):
+    """However late rows and deletes from before or behind its statement are; also where it comes back, or was renamed."""
+    check_dropped(tmp_path, form, LAKES[seed % 2], seed)
 
 
 def told(lake: Lake, *names: str) -> list[tuple[Any, ...]]:
