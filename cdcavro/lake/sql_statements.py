@@ -193,23 +193,26 @@ def delete_below(identifier: str, floor: bytes) -> str:
     return f"DELETE FROM {identifier} WHERE {quote(ORDER)} <= X'{floor.hex()}'"  # noqa: S608  names are quoted
 
 
-def forget_below(identifier: str, columns: Sequence[str], floor: bytes) -> str:
+def forget_below(identifier: str, columns: Mapping[str, Sequence[str]], floor: bytes) -> str:
     """Return the statement that takes from the rows above a floor what stood in their columns before it.
 
-    Such rows consist of several changes, some of which lack columns; their columns have these names.
+    Such rows consist of several changes, some of which lack columns; `columns` are as in `merge_state`.
     """
-    order, older, unparsed, least = quote(ORDER), quote(OLDER), quote(UNPARSED), f"X'{floor.hex()}'"
-
-    def since(name: str) -> str:
-        return f"coalesce(element_at({older}, {name}), {order})"
-
-    sets = [f"{quote(name)} = CASE WHEN {since(literal(name))} > {least} THEN {quote(name)} END" for name in columns]
-    texts = f"map_filter({unparsed}, (name, text) -> {since('name')} > {least})"
+    older, unparsed, least = quote(OLDER), quote(UNPARSED), f"X'{floor.hex()}'"
+    since = {name: _since(quote(ORDER), older, names) for name, names in columns.items()}
+    sets = [f"{quote(name)} = CASE WHEN {one} > {least} THEN {quote(name)} END" for name, one in since.items()]
+    named = " ".join(f"WHEN {literal(name)} THEN {one}" for name, one in since.items())
+    texts = f"map_filter({unparsed}, (name, text) -> CASE name {named} ELSE {quote(ORDER)} END > {least})"
     sets.append(f"{unparsed} = CASE WHEN cardinality({texts}) > 0 THEN {texts} END")
     nothing = f"CASE WHEN since > {least} THEN since ELSE X'' END"
     sets.append(f"{older} = transform_values({older}, (name, since) -> {nothing})")
     is_below = f"exists(map_values({older}), since -> since > X'' AND since <= {least})"
     return f"UPDATE {identifier} SET {', '.join(sets)} WHERE {is_below}"  # noqa: S608  names are quoted
+
+
+def _since(order: str, older: str, names: Sequence[str]) -> str:
+    """Return SQL for the order of the change that stated a column, of which `older` says more than `order`."""
+    return f"coalesce({', '.join([*(f'element_at({older}, {literal(name)})' for name in names), order])})"
 
 
 def delete_until(identifier: str, moment: datetime) -> str:
@@ -220,33 +223,25 @@ def delete_until(identifier: str, moment: datetime) -> str:
 def merge_state(
     identifier: str,
     source: str,
-    columns: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
     *,
-    left: Sequence[str] = (),
+    apart: Collection[str] = (),
     is_guarded: bool = True,
-    is_partial: bool = False,
 ) -> str:
     """Return the statement that merges a batch into a current state, which may be run again.
 
     `source` has one row for each key: the last change above all floors, its columns, and if `is_guarded`, `_cdc_order`
-    null if there is none, and `_cdc_deleted`, the order of the key's last delete, or null. `columns` are the names of
-    the table's columns that the batch has; the others, `left`, were dropped: a row keeps them until it is deleted, also
-    if the same batch inserts it again. With `is_partial`, changes may lack columns: `_cdc_older` has the
-    orders of the columns that are not as old as the row, empty for one that nobody has stated yet.
+    null if there is none, and `_cdc_deleted`, the order of the key's last delete, or null. `columns` are the table's,
+    each with what `_cdc_older` may call it, as `lake_columns.older_names` has it. Changes may lack those in `apart`:
+    `_cdc_older` has the orders of those that are not as old as the row, empty for one that nobody has stated yet.
     """
     order, deleted = quote("s", ORDER), quote("s", DELETED)
     stands = quote("t", ORDER)
-    own = [ORDER, UNPARSED, *([] if is_partial else [OLDER])]
-    plain = ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in (*columns, *own))
     inserted = [*columns, KEY, ORDER, UNPARSED, OLDER]
-    kept = [
-        f"{quote('t', name)} = CASE WHEN {deleted} >= {stands} THEN NULL ELSE {quote('t', name)} END"
-        for name in (left if is_guarded else ())
-    ]
-    update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {', '.join([plain, *kept])}"
-    if is_partial:
-        update = _merge_columns(columns, f"coalesce({deleted}, X'')" if is_guarded else "X''")
-        update = ", ".join([update, *kept])
+    plain = ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in (*columns, ORDER, UNPARSED, OLDER))
+    update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {plain}"
+    if apart:
+        update = _merge_columns(columns, apart, f"coalesce({deleted}, X'')" if is_guarded else "X''")
     delete = [f"WHEN MATCHED AND {deleted} >= {stands} AND {order} IS NULL THEN DELETE"] if is_guarded else []
     is_there = f" AND {order} IS NOT NULL" if is_guarded else ""
     return "\n".join(
@@ -277,12 +272,14 @@ def replace_rows(identifier: str, source: str, columns: Sequence[str]) -> str:
     )
 
 
-def _merge_columns(columns: Sequence[str], floor: str) -> str:
+def _merge_columns(columns: Mapping[str, Sequence[str]], apart: Collection[str], floor: str) -> str:
     """Return the clause that takes each column from the change that stated it last."""
     order, stands = quote("s", ORDER), quote("t", ORDER)
 
     def since(table: str, name: str) -> str:
-        own = f"coalesce(element_at({quote(table, OLDER)}, {literal(name)}), {quote(table, ORDER)})"
+        own = quote(table, ORDER)
+        if name in apart:
+            own = _since(own, quote(table, OLDER), columns[name])
         # What stood before a delete of the key is nothing.
         return f"CASE WHEN {own} > {floor} THEN {own} ELSE X'' END"
 
@@ -292,7 +289,11 @@ def _merge_columns(columns: Sequence[str], floor: str) -> str:
         kept = f"CASE WHEN {since('t', name)} > X'' THEN {quote('t', name)} END"
         sets.append(f"{quote('t', name)} = CASE WHEN {is_newer} THEN {quote('s', name)} ELSE {kept} END")
     newest = f"greatest({order}, {stands})"
-    pairs = ", ".join(f"{literal(name)}, greatest({since('s', name)}, {since('t', name)})" for name in columns)
+    pairs = ", ".join(
+        f"{literal(columns[name][0])}, greatest({since('s', name)}, {since('t', name)})"
+        for name in columns
+        if name in apart
+    )
     older = f"map_filter(map({pairs}), (name, since) -> since <> {newest})"
     sets.append(f"{quote('t', OLDER)} = CASE WHEN cardinality({older}) > 0 THEN {older} END")
     texts = ", ".join(

@@ -101,27 +101,22 @@ def test_a_step_of_no_known_kind_is_an_error():
         sql.alter_table(TABLE, Step("split", "a", column("a")))
 
 
+COLUMNS = {name: (f"field of {name}", name) for name in NAMES}
+
+
 @pytest.mark.parametrize("is_guarded", [True, False])
-@pytest.mark.parametrize("is_partial", [True, False])
-def test_a_merge_sets_the_columns_it_is_told(is_guarded: bool, is_partial: bool):
+@pytest.mark.parametrize("apart", [[], NAMES[:1], NAMES])
+def test_a_merge_sets_the_columns_it_is_told(apart: list[str], is_guarded: bool):
     """Each from the same column of its source; a text is never an identifier."""
-    made = sql.merge_state(TABLE, SOURCE, NAMES, is_guarded=is_guarded, is_partial=is_partial)
+    made = sql.merge_state(TABLE, SOURCE, COLUMNS, apart=apart, is_guarded=is_guarded)
     identifiers, texts, others = read(made)
     own = {sql.KEY, sql.ORDER, sql.OLDER, sql.UNPARSED, *([sql.DELETED] if is_guarded else [])}
     assert identifiers == {"la`ke", "t`; --", "s", "t", *NAMES, *own}
-    assert texts == (set(NAMES) if is_partial else set())
+    # Texts of misfits are those of any column, and orders those of columns that changes may lack.
+    assert texts == {*(NAMES if apart else []), *(one for name in apart for one in COLUMNS[name])}
     assert others.count("MERGE") == 1
     assert ("DELETE" in others) == is_guarded
     assert ";" not in others
-
-
-def test_a_merge_empties_dropped_columns_of_a_row_that_was_deleted_before():
-    """Of others they stay as they are; without deletes nothing is to be said of them."""
-    emptied = "`t`.`gone` = CASE WHEN `s`.`_cdc_deleted` >= `t`.`_cdc_order` THEN NULL ELSE `t`.`gone` END"
-    for is_partial in (False, True):
-        assert emptied in sql.merge_state(TABLE, SOURCE, NAMES, left=["gone"], is_partial=is_partial)
-        bare = sql.merge_state(TABLE, SOURCE, NAMES, left=["gone"], is_guarded=False, is_partial=is_partial)
-        assert "gone" not in bare
 
 
 def test_what_is_deleted_is_said_by_order_and_by_time():
@@ -131,8 +126,8 @@ def test_what_is_deleted_is_said_by_order_and_by_time():
     assert sql.delete_below(TABLE, floor).endswith("<= X'00ff27'")
     micros = int(moment.timestamp()) * 1_000_000 + 456789
     assert sql.delete_until(TABLE, moment).endswith(f"<= timestamp_micros({micros})")
-    identifiers, texts, others = read(sql.forget_below(TABLE, NAMES, floor))
+    identifiers, texts, others = read(sql.forget_below(TABLE, COLUMNS, floor))
     assert identifiers == {"la`ke", "t`; --", *NAMES, sql.ORDER, sql.OLDER, sql.UNPARSED}
-    assert texts == set(NAMES)
+    assert texts == {*NAMES, *(one for names in COLUMNS.values() for one in names)}
     assert ";" not in others
     assert read(sql.set_properties(TABLE, {"a'b": "c\\d"}))[1] == {"a'b", "c\\d"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -15,7 +14,7 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
-from cdcavro.lake.lake_columns import held_columns, readings, wanted_columns
+from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, readings, wanted_columns
 from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import KEYED, first_keyed, late_version
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
@@ -171,13 +170,24 @@ class CurrentState:
         """
         facts = facts_of(rows, versions) if facts is None else facts
         lake = rows.sparkSession.table(self.identifier)
-        for part, read in _row_parts(rows, versions, present_columns(lake)):
-            self._merge_part(part, read, lake, facts, now or datetime.now(UTC))
+        present = present_columns(lake)
+        left = {column.name for column in left_columns(versions, present)}
+        for part, read in _row_parts(rows, versions, present):
+            self._merge_part(part, read, lake, facts, now or datetime.now(UTC), left)
 
     def _merge_part(
-        self, rows: DataFrame, versions: Sequence[TableSchema], lake: DataFrame, facts: RowFacts, now: datetime
+        self,
+        rows: DataFrame,
+        versions: Sequence[TableSchema],
+        lake: DataFrame,
+        facts: RowFacts,
+        now: datetime,
+        left: Collection[str],
     ) -> None:
-        """Merge rows of a batch that are read under the last of some versions; `facts` are those of the batch."""
+        """Merge rows of a batch that are read under the last of some versions; `facts` are those of the batch.
+
+        `left` are the lake table's columns that the newest version of all has not.
+        """
         spark, known = rows.sparkSession, self.known or LakeTableCache()
         properties = known.properties or known.look(spark, self.identifier)
         stated = stated_properties(self.table.table, facts, properties)
@@ -189,17 +199,17 @@ class CurrentState:
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
         is_partial, is_guarded = PARTIAL in stated, GUARDED in stated
         present = present_columns(lake)
-        names = [held.name for _, held in held_columns(versions[-1], present)]
+        names = older_names(versions, present)
         if facts.floor is not None and not is_empty:
             spark.sql(sql.delete_below(self.identifier, floor))
-            if is_partial:
+            if is_partial or left:
                 spark.sql(sql.forget_below(self.identifier, names, floor))
         deletes = self._put_deletes(rows, facts, now, known) if is_guarded else None
         about = sql.change_values(lake.columns, self.change_columns)
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial, about=about)
-        flags = {"is_guarded": is_guarded, "is_partial": is_partial}
-        left = [one.name for one in present if one.name not in names]
-        self._put(source, [*names, *about], lake if is_empty else None, {**flags, "left": left})
+        columns = names | {name: (name,) for name in about}
+        apart = columns if is_partial else left
+        self._put(source, columns, lake if is_empty else None, {"is_guarded": is_guarded, "apart": apart})
 
     def _check_versions(self, rows: DataFrame, floor: bytes, properties: Mapping[str, str]) -> None:
         """Raise `SchemaError` for rows above a floor that are of a version before the first which the state takes."""
@@ -224,7 +234,9 @@ class CurrentState:
             (came if is_new else newer_deletes(came, held)).writeTo(self.deletes).append()
         return came.select(KEY, ORDER) if is_new else standing_deletes(rows, rows.sparkSession.table(self.deletes))
 
-    def _put(self, source: DataFrame, names: Sequence[str], empty: DataFrame | None, flags: Mapping[str, Any]) -> None:
+    def _put(
+        self, source: DataFrame, names: Mapping[str, Sequence[str]], empty: DataFrame | None, flags: Mapping[str, Any]
+    ) -> None:
         """Merge rows, which have columns of these names; into a lake table that is empty, they are appended."""
         if empty is None:
             self._merge(source, lambda view: sql.merge_state(self.identifier, view, names, **flags))
@@ -244,7 +256,7 @@ class CurrentState:
             spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
 
 
-def _lake_columns(lake: DataFrame, names: Sequence[str]) -> list[Column]:
+def _lake_columns(lake: DataFrame, names: Collection[str]) -> list[Column]:
     """Return the columns of a lake table, null but those with these names and those in `sql_statements.STATE`."""
     held = {*names, *sql.STATE}
     types = {one.name: one.dataType for one in lake.schema}
@@ -303,11 +315,15 @@ def last_rows(
     """Return what `sql_statements.merge_state` merges: of each key the last change above all floors, and its delete.
 
     `deletes` are the last deletes of keys that are known, also those of the batch; None for a table that never had any.
-    With `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order. `about`
-    has SQL for columns about changes, as `sql_statements.change_values` returns it.
+    With `is_partial`, each column has the value of the last change that states it, and `_cdc_older` its order: that of
+    nothing for columns of the lake table that the newest version has not. `about` has SQL for columns about changes, as
+    `sql_statements.change_values` returns it.
     """
     reduce = _last_columns if is_partial else _last_changes
-    reduce_to_last = partial(reduce, versions=versions, present=present, about=about or {})
+
+    def reduce_to_last(upserts: DataFrame) -> DataFrame:
+        return _with_left(reduce(upserts, versions, present, about or {}), versions, present)
+
     upserts = with_headers(rows).where(sf.col("operation").isin(*UPSERTS) & (sf.col("order") > sf.lit(floor)))
     if deletes is None:
         return reduce_to_last(upserts)
@@ -393,11 +409,23 @@ def _last_changes(
     return _images(found, versions, columns, about, nothing)
 
 
+def _with_left(rows: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> DataFrame:
+    """Return last rows with the columns of the lake table that none of their changes states."""
+    left, named = left_columns(versions, present), older_names(versions, present)
+    if not left:
+        return rows
+    since = ", ".join(f"{literal(named[column.name][0])}, {_NOTHING}" for column in left)
+    older = f"map_concat(coalesce({OLDER}, map()), map({since})) AS {OLDER}"
+    nulls = [f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in left]
+    return rows.selectExpr(*(quote(name) for name in rows.columns if name != OLDER), older, *nulls)
+
+
 def _last_columns(
     upserts: DataFrame, versions: Sequence[TableSchema], present: Sequence[LakeColumn], about: Mapping[str, str]
 ) -> DataFrame:
     """Return the last value of each column; a column that nobody states has the order of nothing."""
     columns = held_columns(versions[-1], present)
+    called = older_names(versions, present) | {name: (name,) for name in about}
     alive = _images(upserts, versions, columns, about, _absent(versions, columns))
     names = [*(held.name for _, held in columns), *about]
     stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
@@ -412,7 +440,8 @@ def _last_columns(
     found = alive.groupBy(KEY).agg(sf.max(ORDER).alias(ORDER), *pieces)
     piece = {name: sf.col(f"`piece {i}`") for i, name in enumerate(names)}
     since = {name: sf.coalesce(piece[name].getField(ORDER), sf.expr(_NOTHING)) for name in names}
-    older = sf.map_filter(_map(since), lambda _, order: order != sf.col(ORDER))
+    named = {called[name][0]: order for name, order in since.items()}
+    older = sf.map_filter(_map(named), lambda _, order: order != sf.col(ORDER))
     texts = sf.map_filter(
         _map({name: piece[name].getField(_TEXT) for name in names}), lambda _, value: value.isNotNull()
     )

@@ -14,14 +14,16 @@ from pyspark.sql import SparkSession
 from cdcavro.change.model import Arrival, Change, Column, replace
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
+from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.merge import values_of
 from cdcavro.lake.sql_statements import KEY, STATE
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
 from cdcavro.spark.lake.current_state import LakeTableCache, facts_of
-from cdcavro.spark.lake.sinks import Sink, properties_of, put_properties
+from cdcavro.spark.lake.sinks import Sink, present_columns, properties_of, put_properties
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
+from support.dropped_columns import dropping_stream, kept_rows
 from support.keyed_changes import COLUMNS, SOURCE, change, changes_by_seed
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
 from support.shop_state import image, whole
@@ -82,6 +84,28 @@ class Lake:
 def database(sink: Sink, name: str) -> str:
     """Return a database of a test."""
     return f"{name} {type(sink).__name__}"
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_a_dropped_column_has_what_the_last_change_says_that_has_it(spark: SparkSession, sink: Sink, seed: int):
+    """However late rows and deletes from before or behind its statement are; as on the local runner."""
+    draw, (rows, versions) = random.Random(seed), dropping_stream(seed, 40)
+    name, merged, known = TableName(f"left {type(sink).__name__} {seed}", None, "t"), list[TypedRow](), 1
+    waiting = [*rows[1:], *draw.sample(rows, 10)]
+    draw.shuffle(waiting)
+    # The table is there before its columns go.
+    batches = [rows[:1], [row for row in waiting if row.version == 1], *(waiting[i : i + 20] for i in range(0, 50, 20))]
+    for batch in filter(None, batches):
+        known = max(known, *(row.version for row in batch))
+        state = CurrentState(sink, name, known=LakeTableCache())
+        state.prepare(spark, versions[:known])
+        state.merge(frame_of(spark, batch), versions[:known])
+        merged += batch
+        lake = spark.table(state.identifier)
+        present = present_columns(lake)
+        held = lake.select(KEY, *(quote(column.name) for column in present)).collect()
+        found = sorted(((bytes(key), *values) for key, *values in held), key=repr)
+        assert found == kept_rows(merged, versions[:known], present)
 
 
 @pytest.mark.parametrize("producer", MESSAGES)

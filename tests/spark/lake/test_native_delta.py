@@ -64,7 +64,7 @@ def spark_merge(spark: SparkSession, identifier: str, *rows: dict) -> None:
     listed = [tuple(row.get(name) for name in names) for row in rows]
     frame = spark.createDataFrame(listed, schema).withColumn(sql.DELETED, sf.lit(None).cast("binary"))
     frame.createOrReplaceTempView("source")
-    spark.sql(sql.merge_state(identifier, "source", [name for name in names if name not in STATE])).collect()
+    spark.sql(sql.merge_state(identifier, "source", {name: (name,) for name in names if name not in STATE})).collect()
 
 
 def both(tmp_path: Path) -> tuple[Delta, NativeDelta, NativeDeltaTable]:

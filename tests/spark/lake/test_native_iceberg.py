@@ -184,7 +184,7 @@ def test_merges_of_both_in_turn(spark: SparkSession, native: NativeIceberg):
             batch = rows_of(table, rows, DELETED)
             if i == 0 or (i > 1 and (i + number) % 2 == 0):
                 source = spark.createDataFrame(batch)
-                with_view(source, lambda view, table=table: merge_state(table.identifier, view, ["v"]))
+                with_view(source, lambda view, table=table: merge_state(table.identifier, view, {"v": ("v",)}))
             else:
                 table.merge(batch, ["v"])
     found = [check_same(spark, table) for table in tables]

@@ -164,6 +164,23 @@ def test_a_text_that_no_type_carries_goes_with_its_column(tmp_path: Path, form: 
     assert told(lake, "a", "b", "_cdc_unparsed")[-1] == (3, -4, None)
 
 
+def test_versions_that_differ_in_a_dropped_column_alone_stay_two(tmp_path: Path):
+    """They are no repetition, also when the row is written again behind the statement."""
+    lake = Lake(tmp_path, HISTORY)
+    first, second = (at(made(op, number, 1), 0) for op, number in (("INSERT", 1), ("UPDATE", 2)))
+    second = [replace(one, after={"id": 1, "a": 1, "b": -2}) for one in second]
+    drop = replace(made("TRUNCATE", 20, 1)[0], op="ALTER", ddl="ALTER TABLE t DROP COLUMN b")
+    third = [
+        replace(
+            one, after={"id": 1, "a": 3}, columns=tuple(column for column in one.columns or () if column.name != "b")
+        )
+        for one in made("UPDATE", 30, 1)
+    ]
+    lake.merge([first, second])
+    lake.merge([[drop], third])
+    assert told(lake, "a", "b", "_cdc_to") == [(1, -1, 0), (1, -2, 30), (3, None, None)]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_column_that_was_renamed_is_still_that_of_the_version_before(tmp_path: Path, form: str):
     """A late change reaches it."""
