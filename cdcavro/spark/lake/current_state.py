@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -99,6 +99,8 @@ class CurrentState:
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
       words of `sql_statements.CHANGE_COLUMNS`.
     * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
+    * `check_held` (callable): raises an error if another process writes these tables, between what is read of them and
+      the start of a write.
     """
 
     sink: Sink
@@ -108,6 +110,7 @@ class CurrentState:
     known: LakeTableCache | None = None
     change_columns: tuple[str, ...] = ()
     excluded: frozenset[str] = frozenset()
+    check_held: Callable[[], None] = field(default=lambda: None, kw_only=True, repr=False, compare=False)
 
     @property
     def identifier(self) -> str:
@@ -243,11 +246,17 @@ class CurrentState:
         else:
             # If the batch is run again, the table is not empty, and they are merged.
             alive = source.where(sf.col(ORDER).isNotNull())
+            self.check_held()
             alive.select(*_lake_columns(empty, names)).writeTo(self.identifier).append()
 
     def _merge(self, source: DataFrame, statement: Callable[[str], str]) -> None:
-        # Delta Lake keeps the source of a merge itself.
-        with_view(source, statement, is_kept=not isinstance(self.sink, Delta))
+        def checked(view: str) -> str:
+            # What is kept of the deletes may be too old by now.
+            self.check_held()
+            return statement(view)
+
+        # Delta Lake keeps the source of a merge itself, behind its look at the table.
+        with_view(source, checked, is_kept=not isinstance(self.sink, Delta))
 
     def forget_deletes(self, spark: SparkSession, *, now: datetime | None = None) -> None:
         """Forget the deletes whose guard has expired at a time, by default now."""

@@ -5,7 +5,7 @@ So a current state that keeps versions of rows is the same code on both runners,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,10 +43,11 @@ _BYTES: Final = 16 << 20
 
 @dataclass(frozen=True)
 class SparkLake:
-    """The lake of a sink, with what `NativeVersions` asks of a `NativeLake`."""
+    """The lake of a sink, with what `NativeVersions` asks of a `NativeLake`; `check_held` is as in `CurrentState`."""
 
     spark: SparkSession
     sink: Sink
+    check_held: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
 
     @property
     def using(self) -> str:
@@ -60,7 +61,7 @@ class SparkLake:
 
     def table(self, name: TableName, suffix: str = "") -> SparkTable:
         """Return a lake table of a table."""
-        return SparkTable(self.spark, self.sink, name, suffix)
+        return SparkTable(self.spark, self.sink, name, suffix, self.check_held)
 
     def properties(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return what a table with columns of such names is created with."""
@@ -95,6 +96,7 @@ class SparkTable:
     sink: Sink
     table: TableName
     suffix: str = ""
+    check_held: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
 
     @property
     def identifier(self) -> str:
@@ -143,7 +145,9 @@ class SparkTable:
 
     def append(self, rows: pa.Table) -> None:
         """Append rows."""
-        frame_of(self.spark, rows.cast(self.schema())).writeTo(self.identifier).append()
+        frame = frame_of(self.spark, rows.cast(self.schema()))
+        self.check_held()
+        frame.writeTo(self.identifier).append()
 
     def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
         """Return the rows that have one of these keys; `names` are the columns, by default all."""
@@ -158,11 +162,12 @@ class SparkTable:
         )
         flags = pa.array([True] * len(gone) + [False] * len(rows))
         source = pa.concat_tables([gone, rows.cast(kinds)]).append_column(GONE, flags)
-        with_view(
-            frame_of(self.spark, source),
-            lambda view: replace_rows(self.identifier, view, kinds.names),
-            is_kept=not isinstance(self.sink, Delta),
-        )
+
+        def checked(view: str) -> str:
+            self.check_held()
+            return replace_rows(self.identifier, view, kinds.names)
+
+        with_view(frame_of(self.spark, source), checked, is_kept=not isinstance(self.sink, Delta))
 
     def read(self, names: Sequence[str], filled: Sequence[str] = ()) -> pa.Table:
         """Return columns of all rows, or of those in which any of the columns `filled` is not null."""
@@ -173,6 +178,7 @@ class SparkTable:
         """Replace all rows by what a function returns for them, in one commit; Spark's workers call it."""
         kinds = self.schema()
         made = self._frame.mapInArrow(in_worker(partial(_rewritten, transform, kinds)), _ddl(kinds))
+        self.check_held()
         made.writeTo(self.identifier).overwrite(sf.lit(True))  # noqa: FBT003  all rows
 
     def _collect(self, frame: DataFrame, names: Sequence[str] | None) -> pa.Table:

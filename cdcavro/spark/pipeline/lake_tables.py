@@ -333,11 +333,12 @@ class LakeTables:
                 own, form = self.settings, self.settings.forms.of(table)
                 how, chosen = (name, behavior, own.guard), (own.change_columns, excluded)
                 if form == CURRENT:
-                    state = CurrentState(sink, *how, self._known.setdefault(name, LakeTableCache()), *chosen)
+                    known = self._known.setdefault(name, LakeTableCache())
+                    state = CurrentState(sink, *how, known, *chosen, check_held=self.check)
                     retry(lambda: self._merge(spark, state, table, waiting, steps))
                 else:
                     # It has what versions need of a lake.
-                    lake = cast("NativeLake", SparkLake(spark, sink))
+                    lake = cast("NativeLake", SparkLake(spark, sink, self.check))
                     kept = NativeVersions(lake, *how, self._kept.setdefault(name, NativeCache()), *chosen, form=form)
                     retry(lambda: self._merge_versions(kept, table, waiting, steps))
                 written.append(sink.identifier(name))

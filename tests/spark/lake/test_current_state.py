@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from obstore.store import MemoryStore
 from pyspark.sql import SparkSession
 
 from cdcavro.change.model import Arrival, Change, Column, replace
-from cdcavro.errors import OrderError, SchemaError
+from cdcavro.errors import FileError, OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.merge import values_of
@@ -20,6 +23,7 @@ from cdcavro.lake.sql_statements import KEY, STATE
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
 from cdcavro.spark.lake.current_state import LakeTableCache, facts_of
 from cdcavro.spark.lake.sinks import Sink, present_columns, properties_of, put_properties
+from cdcavro.sync.reading import stored_state
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
@@ -467,3 +471,45 @@ def test_a_hostile_table_stays_in_its_place(spark: SparkSession, sink: Sink):
     ]
     if not isinstance(sink, Iceberg):
         assert "/lake/hostile Delta/~2e~.~2f~t~60~~3b~ DROP TABLE x~3b~ --" in lake.state(table).identifier
+
+
+@ON_ICEBERG
+def test_a_driver_that_slept_before_its_merge_brings_no_row_back(
+    spark: SparkSession, sink: Sink, monkeypatch: pytest.MonkeyPatch
+):
+    """It has read the deletes, and sleeps until another holder of the stored state has deleted its row."""
+    monkeypatch.setattr(stored_state, "LEASE", 0.2)
+    monkeypatch.setattr(stored_state.StoredState, "_renew", lambda *_: None)
+    store = MemoryStore()
+    one, other = (stored_state.StoredState("s3://bucket/state", store) for _ in range(2))
+    maker, name = TypedRows(Tables()), TableName("slept", None, "t")
+    first, late, gone = (
+        maker.of_batch(messages).rows
+        for messages in (
+            [change("INSERT", 1, 1), change("DELETE", 2, 1)],
+            [change("INSERT", 3, 2)],
+            [change("DELETE", 4, 2)],
+        )
+    )
+    versions = maker.tables.tables[0].versions
+    awake = CurrentState(sink, name)
+
+    def merge(state: CurrentState, rows: Sequence[TypedRow]) -> None:
+        state.prepare(spark, versions)
+        state.merge(frame_of(spark, rows), versions, now=NOW)
+
+    merge(awake, first)
+    taken = []
+
+    def sleep() -> None:
+        """Sleep until the state is another one's, which does all again and goes on."""
+        if not taken:
+            time.sleep(stored_state.LEASE)
+            taken.append(stack.enter_context(other.held()))
+            merge(awake, late)
+            merge(awake, gone)
+        one.verify()
+
+    with ExitStack() as stack, one.held(), pytest.raises(FileError, match="one that is in use"):
+        merge(CurrentState(sink, name, check_held=sleep), late)
+    assert spark.table(awake.identifier).count() == 0
