@@ -6,6 +6,7 @@ what was done before a crash is not done twice.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 EXCEPTION: Final = "exception"
 EVOLVE: Final = "evolve"
@@ -317,3 +318,34 @@ def is_wider_decimal(old: str, new: str, *, is_scale_free: bool) -> bool:
         return False
     precision, scale = int(second[1]) - int(first[1]), int(second[2]) - int(first[2])
     return 0 <= scale <= precision and (is_scale_free or scale == 0)
+
+
+def steps_text(before: Sequence[LakeColumn], steps: Sequence[Step], properties: Mapping[str, str]) -> str:
+    """Return steps, the columns before them, and the properties that are set behind them, as a text for `steps_of`."""
+    columns = [[one.name, one.field, one.type] for one in before]
+    taken = [[one.kind, one.name, [one.column.name, one.column.field, one.column.type], one.after] for one in steps]
+    return json.dumps([columns, taken, properties], separators=(",", ":"))
+
+
+def steps_of(text: str) -> tuple[list[LakeColumn], list[Step], dict[str, str]]:
+    """Return what `steps_text` was given."""
+    columns, steps, properties = json.loads(text)
+    taken = [Step(kind, name, LakeColumn(*column), after) for kind, name, column, after in steps]
+    return [LakeColumn(*one) for one in columns], taken, properties
+
+
+def steps_left(before: Sequence[LakeColumn], steps: Sequence[Step], present: Sequence[LakeColumn]) -> list[Step] | None:
+    """Return the steps that are left to take on a table, which now has the columns `present`; None if it has others.
+
+    Of columns of this project, only the names count.
+    """
+    known = _marks_of(present)
+    taken = (
+        i for i in range(len(steps), -1, -1) if _marks_of(one for _, one in columns_behind(before, steps[:i])) == known
+    )
+    done = next(taken, None)
+    return None if done is None else list(steps[done:])
+
+
+def _marks_of(columns: Iterable[LakeColumn]) -> set[tuple[str, ...]]:
+    return {(one.name,) if one.name.startswith(OWN) else (one.name, one.field, one.type) for one in columns}

@@ -116,6 +116,8 @@ class DeltaLake:
     shapes: tuple[TableShape, ...] = field(default=(), kw_only=True)
     is_readable: bool = field(default=False, kw_only=True)
     using = "delta"
+    # Whether a kill may leave some of several steps on columns: without Spark they are one commit, or only add columns.
+    is_stepwise = False
 
     @property
     def name(self) -> str:
@@ -185,6 +187,8 @@ class IcebergLake:
     is_shared: bool = False
     is_plain: bool = False
     using = "iceberg"
+    # Whether a kill may leave some of several steps on columns: without Spark they are one commit, or only add columns.
+    is_stepwise = False
 
     @property
     def name(self) -> str:

@@ -188,9 +188,11 @@ def set_properties(identifier: str, properties: Mapping[str, str]) -> str:
     return f"ALTER TABLE {identifier} SET TBLPROPERTIES ({listed})"
 
 
-def delete_below(identifier: str, floor: bytes) -> str:
-    """Return the statement that deletes the rows that are not above a floor."""
-    return f"DELETE FROM {identifier} WHERE {quote(ORDER)} <= X'{floor.hex()}'"  # noqa: S608  names are quoted
+def delete_up_to(identifier: str, column: str, bound: bytes | datetime, shard: str | None = None) -> str:
+    """Return the statement that deletes the rows whose value in a column is not above a bound, of one shard if it is given."""
+    limit = f"X'{bound.hex()}'" if isinstance(bound, bytes) else f"timestamp_micros({(bound - _EPOCH) // _MICROSECOND})"
+    of_shard = "" if shard is None else f" AND {quote(SHARD)} = {literal(shard)}"
+    return f"DELETE FROM {identifier} WHERE {quote(column)} <= {limit}{of_shard}"  # noqa: S608  names are quoted
 
 
 def forget_below(identifier: str, columns: Mapping[str, Sequence[str]], floor: bytes) -> str:
@@ -213,11 +215,6 @@ def forget_below(identifier: str, columns: Mapping[str, Sequence[str]], floor: b
 def _since(order: str, older: str, names: Sequence[str]) -> str:
     """Return SQL for the order of the change that stated a column, of which `older` says more than `order`."""
     return f"coalesce({', '.join([*(f'element_at({older}, {literal(name)})' for name in names), order])})"
-
-
-def delete_until(identifier: str, moment: datetime) -> str:
-    """Return the statement that deletes the deletes up to a moment from the table that remembers them."""
-    return f"DELETE FROM {identifier} WHERE {quote(AT)} <= timestamp_micros({(moment - _EPOCH) // _MICROSECOND})"  # noqa: S608  names are quoted
 
 
 def merge_state(

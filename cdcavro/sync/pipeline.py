@@ -17,7 +17,7 @@ from cdcavro.change.order_value import reset_order
 from cdcavro.errors import FileError, plain, shown
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
-from cdcavro.lake.lakes import DeltaLake, is_lake
+from cdcavro.lake.lakes import is_lake
 from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.schema_changes import SchemaChanges
 from cdcavro.sync.outputs.sink_settings import (
@@ -126,8 +126,6 @@ class Pipeline:
             raise ValueError(f'{what}, none of which may take a column from others: behavior in [lake] is "{LENIENT}"')
         if sink.is_adopting:
             raise ValueError(f"{what}, and lake tables of other pipelines are not adopted as tables of shards")
-        if isinstance(sink.lake, DeltaLake) and sink.lake.is_readable:
-            raise ValueError(f'{what}, whose columns are renamed without writing them anew: leave out readers = "all"')
         if self.registry is not None and self.registry.topic is not None:
             raise ValueError(f"{what}, whose schemas would have one subject: leave topic out of [registry]")
 

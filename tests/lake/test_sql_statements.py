@@ -122,10 +122,11 @@ def test_a_merge_sets_the_columns_it_is_told(apart: list[str], is_guarded: bool)
 def test_what_is_deleted_is_said_by_order_and_by_time():
     """In values that Spark reads as they were, instants to the microsecond."""
     floor, moment = b"\x00\xff'", datetime(2026, 11, 23, 1, 2, 3, 456789, UTC)
-    assert read(sql.delete_below(TABLE, floor))[0] == {"la`ke", "t`; --", sql.ORDER}
-    assert sql.delete_below(TABLE, floor).endswith("<= X'00ff27'")
+    assert read(sql.delete_up_to(TABLE, sql.ORDER, floor))[0] == {"la`ke", "t`; --", sql.ORDER}
+    assert sql.delete_up_to(TABLE, sql.ORDER, floor).endswith("<= X'00ff27'")
     micros = int(moment.timestamp()) * 1_000_000 + 456789
-    assert sql.delete_until(TABLE, moment).endswith(f"<= timestamp_micros({micros})")
+    assert sql.delete_up_to(TABLE, sql.AT, moment).endswith(f"<= timestamp_micros({micros})")
+    assert sql.delete_up_to(TABLE, sql.ORDER, floor, "it's").endswith(r"<= X'00ff27' AND `_cdc_shard` = 'it\'s'")
     identifiers, texts, others = read(sql.forget_below(TABLE, COLUMNS, floor))
     assert identifiers == {"la`ke", "t`; --", *NAMES, sql.ORDER, sql.OLDER, sql.UNPARSED}
     assert texts == {*NAMES, *(one for names in COLUMNS.values() for one in names)}

@@ -20,20 +20,21 @@ from cdcavro.spark.lake.sinks import prepare, present_columns
 from cdcavro.spark.version_columns import read_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from cdcavro.lake.evolution import Step
+    from cdcavro.lake.evolution import LakeColumn, Step
     from cdcavro.lake.lakes import Attempt
     from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.sync.native.shard_tables import ShardRows
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableSchema
 
     # One selection of columns after another: first Columns, then texts of SQL.
     Reading = Sequence[Sequence[Any]]
 
-_CHANGES: Final = "changes"
+CHANGES: Final = "changes"
 BEFORE: Final = "b"
 _FACTS: Final = ("version", "order", "key")
 # Texts of SQL: a Column is made by several calls of the JVM for each of its parts.
@@ -76,7 +77,7 @@ class Changelog:
     @property
     def identifier(self) -> str:
         """The name of the lake table in SQL."""
-        return self.sink.identifier(self.table, _CHANGES)
+        return self.sink.identifier(self.table, CHANGES)
 
     def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step | str]:
         """Give the lake table the columns of the newest version; return what was changed.
@@ -109,11 +110,19 @@ class Changelog:
         first, *texts = reading
         rows = with_headers(rows)
         frame = reduce(lambda read, listed: read.selectExpr(*listed), texts, rows.select(*first))
-        self.sink.append(frame, self.table, _CHANGES, job, batch, attempt)
+        self.sink.append(frame, self.table, CHANGES, job, batch, attempt)
 
-    def reading(self, lake: DataFrame, versions: Sequence[TableSchema]) -> Reading:
-        """Return how typed rows of these versions become rows of the lake table, a frame of which is given."""
-        present = present_columns(lake)
+    def reading(
+        self,
+        lake: DataFrame,
+        versions: Sequence[TableSchema],
+        shard: tuple[Sequence[LakeColumn], ShardRows] | None = None,
+    ) -> Reading:
+        """Return how typed rows of these versions become rows of the lake table, a frame of which is given.
+
+        `shard` has the columns of the shard that they are of, and how its rows become those of the lake table.
+        """
+        present = present_columns(lake) if shard is None else shard[0]
         found = readings(versions, versions[0].version, present)
         reader = found[0][1][-1]
         payload = sf.when(sf.col("operation") != DROP, sf.col("payload"))
@@ -128,8 +137,20 @@ class Changelog:
         columns = {one.name: f"CAST({values[one.name]} AS {one.type})" for one in present}
         about = sql.change_values(lake.columns, self.change_columns)
         chosen = columns | _OWN | about
+        if shard is not None:
+            chosen = _of_shard(chosen, lake, shard[1])
         last_texts = [f"{chosen.get(name, quote(name))} AS {quote(name)}" for name in lake.columns]
         every, images = _IMAGES
         sources = ["envelope.source AS source", sql.HEADERS] if about else []
         first = [*map(sf.col, (*_FACTS, sql.HEADERS)), sf.col("operation"), envelope.alias("envelope")]
         return [first, every, [*images, *sources], last_texts]
+
+
+def _of_shard(chosen: Mapping[str, str], lake: DataFrame, rows: ShardRows) -> dict[str, str]:
+    """Return SQL for the columns of a lake table, given that for those of a shard; null in those of others."""
+    names = {held: name for name, held in rows.names.items()}
+    found = dict(chosen)
+    for one in present_columns(lake):
+        found[one.name] = f"CAST({chosen[names[one.name]] if one.name in names else 'NULL'} AS {one.type})"
+    found[sql.KEY] = f"concat(X'{rows.prefix.hex()}', {chosen[sql.KEY]})"
+    return {**found, sql.SHARD: literal(rows.shard)}

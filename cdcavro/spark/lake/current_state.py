@@ -204,7 +204,7 @@ class CurrentState:
         present = present_columns(lake)
         names = older_names(versions, present)
         if facts.floor is not None and not is_empty:
-            spark.sql(sql.delete_below(self.identifier, floor))
+            spark.sql(sql.delete_up_to(self.identifier, ORDER, floor))
             if is_partial or left:
                 spark.sql(sql.forget_below(self.identifier, names, floor))
         deletes = self._put_deletes(rows, facts, now, known) if is_guarded else None
@@ -262,7 +262,7 @@ class CurrentState:
         """Forget the deletes whose guard has expired at a time, by default now."""
         known = self.known or LakeTableCache()
         if GUARDED in (known.properties or known.look(spark, self.identifier)):
-            spark.sql(sql.delete_until(self.deletes, (now or datetime.now(UTC)) - self.guard))
+            spark.sql(sql.delete_up_to(self.deletes, sql.AT, (now or datetime.now(UTC)) - self.guard))
 
 
 def _lake_columns(lake: DataFrame, names: Collection[str]) -> list[Column]:

@@ -14,7 +14,16 @@ from pyspark.sql import functions as sf
 
 from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.lake_columns import arrow_type, spark_name
-from cdcavro.lake.sql_statements import GONE, KEY, create_table, replace_rows
+from cdcavro.lake.sql_statements import (
+    DELETED,
+    GONE,
+    KEY,
+    STATE,
+    create_table,
+    delete_up_to,
+    merge_state,
+    replace_rows,
+)
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.lake.sinks import (
     Delta,
@@ -25,9 +34,11 @@ from cdcavro.spark.lake.sinks import (
     take_steps,
     with_view,
 )
+from cdcavro.sync.native.native_state import with_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -36,6 +47,10 @@ if TYPE_CHECKING:
     from cdcavro.spark.lake.sinks import Sink
     from cdcavro.table.ddl.steps import TableName
 
+# Up to how many bytes of a batch are collected and written by this process, where it can do that.
+COLLECTED: Final = 128 << 20
+# How many bytes a row takes beside its payload, about: Python looks at its key, its order and its time.
+_ROW_SIZE: Final = 1_000
 # How many rows, at most, and about how many bytes one task unpacks.
 _ROWS: Final = 10_000
 _BYTES: Final = 16 << 20
@@ -43,7 +58,7 @@ _BYTES: Final = 16 << 20
 
 @dataclass(frozen=True)
 class SparkLake:
-    """The lake of a sink, with what `NativeVersions` asks of a `NativeLake`; `check_held` is as in `CurrentState`."""
+    """The lake of a sink, with what states and shards ask of a `NativeLake`; `check_held` is as in `CurrentState`."""
 
     spark: SparkSession
     sink: Sink
@@ -71,6 +86,11 @@ class SparkLake:
         """Return the properties that a table needs for steps."""
         return self.sink.properties_for(steps)
 
+    @property
+    def is_stepwise(self) -> bool:
+        """Whether each step on the columns of a table is a commit of its own."""
+        return True
+
     def is_rewritten(self, properties: Mapping[str, str]) -> bool:
         """Return whether steps on the columns of a table with some properties write its files anew."""
         return self.sink.is_rewritten(properties)
@@ -90,7 +110,7 @@ class SparkLake:
 
 @dataclass(frozen=True)
 class SparkTable:
-    """One lake table, with what `NativeVersions` asks of a `NativeTable`. A change of rows is one commit."""
+    """One lake table, with what states and shards ask of a `NativeTable`. A change of rows is one commit."""
 
     spark: SparkSession
     sink: Sink
@@ -143,11 +163,22 @@ class SparkTable:
         """Set properties, and take steps, in order; each is a commit."""
         take_steps(self.spark, self.sink, self.identifier, steps, properties)
 
-    def append(self, rows: pa.Table) -> None:
-        """Append rows."""
-        frame = frame_of(self.spark, rows.cast(self.schema()))
+    def append(self, rows: pa.Table, mark: None = None) -> None:  # noqa: ARG002  as that of other tables
+        """Append rows, which have any columns of the table; changes have marks, and come from a `Changelog`."""
+        frame = frame_of(self.spark, _whole(rows, self.schema()))
         self.check_held()
         frame.writeTo(self.identifier).append()
+
+    def merge(self, rows: pa.Table, present: Sequence[str]) -> None:
+        """Merge rows as `NativeTable.merge` does."""
+        kinds = pa.schema([*self.schema(), pa.field(DELETED, pa.binary())])
+        source = _whole(rows, pa.schema([kinds.field(name) for name in (*present, *STATE, DELETED)]))
+        self._merge(source, lambda view: merge_state(self.identifier, view, dict.fromkeys(present, ())))
+
+    def delete_up_to(self, column: str, bound: bytes | datetime, shard: str | None = None) -> None:
+        """Delete the rows whose value in a column is not above a bound, of one shard if it is given."""
+        self.check_held()
+        self.spark.sql(delete_up_to(self.identifier, column, bound, shard))
 
     def find(self, keys: pa.Array, names: Sequence[str] | None = None) -> pa.Table:
         """Return the rows that have one of these keys; `names` are the columns, by default all."""
@@ -155,17 +186,19 @@ class SparkTable:
         return self._collect(self._frame.join(sf.broadcast(wanted), KEY, "left_semi"), names)
 
     def replace(self, keys: pa.Array, rows: pa.Table) -> None:
-        """Remove the rows with these keys, and add rows, which have all columns of the table, in one commit."""
+        """Remove the rows with these keys, and add rows, which have any columns of the table, in one commit."""
         kinds, removed = self.schema(), keys.cast(pa.binary()).unique()
         gone = pa.table(
             [removed if one.name == KEY else pa.nulls(len(removed), one.type) for one in kinds], schema=kinds
         )
         flags = pa.array([True] * len(gone) + [False] * len(rows))
-        source = pa.concat_tables([gone, rows.cast(kinds)]).append_column(GONE, flags)
+        source = pa.concat_tables([gone, _whole(rows, kinds)]).append_column(GONE, flags)
+        self._merge(source, lambda view: replace_rows(self.identifier, view, kinds.names))
 
+    def _merge(self, source: pa.Table, statement: Callable[[str], str]) -> None:
         def checked(view: str) -> str:
             self.check_held()
-            return replace_rows(self.identifier, view, kinds.names)
+            return statement(view)
 
         with_view(frame_of(self.spark, source), checked, is_kept=not isinstance(self.sink, Delta))
 
@@ -188,10 +221,27 @@ class SparkTable:
         return collect_arrow(frame.select(*columns)).cast(kinds)
 
 
+def _whole(rows: pa.Table, kinds: pa.Schema) -> pa.Table:
+    """Return rows with all columns of a schema, null in those that they do not have."""
+    return with_types({name: rows.column(name) for name in rows.column_names}, kinds, len(rows))
+
+
 def collect_arrow(frame: DataFrame) -> pa.Table:
     """Return the rows of a frame as Arrow has them."""
     # Before 4.0 the method has no public name.
     return frame.toArrow() if hasattr(frame, "toArrow") else pa.Table.from_batches(frame._collect_as_arrow())  # type: ignore[operator]  # noqa: SLF001
+
+
+def pieces_of_bytes(rows: DataFrame, sized: str, keys: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield rows as Arrow has them, about `COLLECTED` bytes at a time: rows with equal `keys` together.
+
+    `sized` is the column that has most of the bytes.
+    """
+    size = sf.coalesce(sf.sum(sf.coalesce(sf.octet_length(sized), sf.lit(0)) + sf.lit(_ROW_SIZE)), sf.lit(0))
+    count = rows.agg(size.alias("size")).collect()[0]["size"] // COLLECTED + 1
+    for number in range(count):
+        is_chosen = sf.pmod(sf.xxhash64(*keys), sf.lit(count)) == number
+        yield collect_arrow(rows.where(is_chosen) if count > 1 else rows)
 
 
 def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:

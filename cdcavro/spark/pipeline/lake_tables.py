@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import pyarrow as pa
 from pyspark.errors import (
@@ -43,7 +43,7 @@ from cdcavro.lake.lakes import (
 from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
 from cdcavro.lake.typed_rows import ENDS, facts_of_parts
-from cdcavro.spark.lake.changelog import Changelog
+from cdcavro.spark.lake.changelog import CHANGES, Changelog
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache
 from cdcavro.spark.lake.sinks import (
     Delta,
@@ -57,13 +57,14 @@ from cdcavro.spark.lake.sinks import (
     register,
     retry,
 )
-from cdcavro.spark.lake.spark_tables import SparkLake, collect_arrow
+from cdcavro.spark.lake.spark_tables import COLLECTED, SparkLake, pieces_of_bytes
 from cdcavro.spark.session import classic, first_line, session_of
 from cdcavro.sync.local.local_outcomes import ROWS
 from cdcavro.sync.local.local_sinks import native_tables
-from cdcavro.sync.native.native_state import NativeCache
-from cdcavro.sync.native.native_tables import followed_rows
+from cdcavro.sync.native.native_state import NativeCache, NativeState
+from cdcavro.sync.native.native_tables import NativeChangelog, followed_rows
 from cdcavro.sync.native.native_versions import NativeVersions
+from cdcavro.sync.native.shard_tables import ShardTable, ShardVersions, steps_done
 from cdcavro.sync.outputs.table_rows import ROW_TYPES
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from cdcavro.lake.evolution import Step
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
@@ -82,6 +84,9 @@ if TYPE_CHECKING:
     from cdcavro.sync.outputs.sink_settings import Job, LakeSettings
     from cdcavro.sync.outputs.writer import Rows, Waiting, Writer
     from cdcavro.table.history import Table
+
+    # What a table is called in the lake, and what tells it from others there.
+    _Place = tuple[TableName, str | None]
 
 # Faults of one table. With `ignore`, a value may be too large for its column in the lake.
 _REFUSALS: Final = (
@@ -92,10 +97,6 @@ _REFUSALS: Final = (
     NumberFormatException,
     DateTimeException,
 )
-# Up to how many bytes of a batch are collected and written by this process, where it can do that.
-COLLECTED: Final = 128 << 20
-# How many bytes a row takes beside its payload, about: Python looks at its key, its order and its time.
-_ROW_SIZE: Final = 1_000
 
 
 def spark_lake(lake: DeltaLake | IcebergLake) -> Sink:
@@ -223,16 +224,18 @@ class LakeTables:
     spark: SparkSession | None = None
     _sinks: dict[TableName, Sink] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
-    _prepared: dict[tuple[TableName, str], tuple[int, int]] = field(default_factory=dict)
+    # By tables and their shards, as what follows.
+    _prepared: dict[tuple[_Place, str], tuple[int, int]] = field(default_factory=dict)
     # Why tables have no current state, as it was said last.
-    _reasons: dict[TableName, str | None] = field(default_factory=dict)
-    _forgotten: dict[TableName, date] = field(default_factory=dict)
+    _reasons: dict[_Place, str | None] = field(default_factory=dict)
+    _forgotten: dict[_Place, date] = field(default_factory=dict)
     # The lake tables that have names in the metastore.
     _registered: set[str] = field(default_factory=set)
     _known: dict[TableName, LakeTableCache] = field(default_factory=dict)
-    _kept: dict[TableName, NativeCache] = field(default_factory=dict)
+    _kept: dict[_Place, NativeCache] = field(default_factory=dict)
     _completion: CompletionTimes = field(init=False)
-    _readings: dict[TableName, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
+    _readings: dict[_Place, tuple[tuple[int, int, StructType], Reading]] = field(default_factory=dict)
+    _shards: ShardVersions = field(default_factory=ShardVersions)
 
     def __post_init__(self) -> None:
         """Know of no table when it was told up to when it is complete."""
@@ -261,11 +264,14 @@ class LakeTables:
         """
         if not tables:
             return []
+        for table, name, waiting in tables:
+            self._shards.learn(table, name, shard_of(waiting))
         native, spark = self.native, self.spark
         if native is None or spark is None:
             spark = session_of(tables)
             self._claim_all(spark, tables)
             return self._write_frames(spark, tables)
+        native.shards = self._shards
         frames = {name for _, name, waiting in tables if not (_are_collected(waiting) and _fits(native, name))}
         own = [(one, name, _as_frames(spark, waiting)) for one, name, waiting in tables if name in frames]
         self._claim_all(spark, own)
@@ -285,7 +291,8 @@ class LakeTables:
     def _forget(self, name: TableName) -> None:
         """Forget what is known of a table, which another writer changes."""
         self._known.pop(name, None)
-        self._kept.pop(name, None)
+        for place in [one for one in self._kept if one[0] == name]:
+            self._kept.pop(place)
 
     def _claim_all(self, spark: SparkSession, tables: Sequence[Rows]) -> None:
         """Find the lake tables of tables, before anything is written."""
@@ -319,44 +326,43 @@ class LakeTables:
         return [self._write(spark, *one) for one in tables]
 
     def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> WriteResult:
-        steps: list[str] = []
         written: list[str] = []
-        sink = self._sinks[name]
+        sink, own = self._sinks[name], self.settings
+        # It has what versions and shards need of a lake.
+        work = _Work(spark, cast("NativeLake", SparkLake(spark, sink, self.check)), table, name, waiting, [])
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
-        behavior = LENIENT if table.is_gone else self.settings.behavior
-        excluded = self.settings.statements.excluded_of(table)
+        behavior = LENIENT if table.is_gone else own.behavior
+        chosen = own.change_columns, own.statements.excluded_of(table)
         try:
             check_spaces(spark, sink, name)
             self._register(spark, sink, name, [one for one, is_wanted in self._named.items() if is_wanted])
+            if work.shard is not None:
+                work = work._replace(lake=self._shards.lake(work.lake, table, name, work.shard, behavior))
             reason = changelog_reason(table.versions)
-            if self.settings.is_current and reason is None:
-                own, form = self.settings, self.settings.forms.of(table)
-                how, chosen = (name, behavior, own.guard), (own.change_columns, excluded)
-                if form == CURRENT:
+            if own.is_current and reason is None:
+                form, how = own.forms.of(table), (name, behavior, own.guard)
+                if form == CURRENT and work.shard is None:
                     known = self._known.setdefault(name, LakeTableCache())
                     state = CurrentState(sink, *how, known, *chosen, check_held=self.check)
-                    retry(lambda: self._merge(spark, state, table, waiting, steps))
+                    retry(lambda: self._merge(state, work))
                 else:
-                    # It has what versions need of a lake.
-                    lake = cast("NativeLake", SparkLake(spark, sink, self.check))
-                    kept = NativeVersions(lake, *how, self._kept.setdefault(name, NativeCache()), *chosen, form=form)
-                    retry(lambda: self._merge_versions(kept, table, waiting, steps))
-                written.append(sink.identifier(name))
-            if self.settings.is_changelog or reason is not None:
-                log = Changelog(sink, name, behavior, self.settings.change_columns, excluded)
-                if self.settings.is_current and self._reasons.get(name) != reason:
-                    self._reasons[name] = reason
-                    steps += [] if reason is None else [reason]
-                self._append(spark, log, table, waiting, steps)
-                written.append(log.identifier)
+                    given = work.lake, *how, self._kept.setdefault(work.place, NativeCache()), *chosen
+                    kept = NativeState(*given) if form == CURRENT else NativeVersions(*given, form=form)
+                    retry(lambda: self._merge_here(kept, work))
+                written.append("")
+            if own.is_changelog or reason is not None:
+                if own.is_current and self._reasons.get(work.place) != reason:
+                    self._reasons[work.place] = reason
+                    work.steps.extend([] if reason is None else [reason])
+                self._append(Changelog(sink, name, behavior, *chosen), work)
+                written.append(CHANGES)
         except _REFUSALS as error:
             # Somebody may mend the lake table.
             self._forget(name)
-            return WriteResult(table.number, steps, first_line(error))
-        named = [suffix for suffix in self._named if sink.identifier(name, suffix) in written]
-        self._note("a name in the metastore", steps, partial(self._register, spark, sink, name, named))
-        self._note(COMPLETE, steps, partial(self._tell, spark, written, name, waiting))
-        return WriteResult(table.number, steps, None)
+            return WriteResult(table.number, work.steps, first_line(error))
+        self._note("a name in the metastore", work.steps, partial(self._register, spark, sink, name, written))
+        self._note(COMPLETE, work.steps, partial(self._tell, work, written))
+        return WriteResult(table.number, work.steps, None)
 
     def _note(self, what: str, steps: list[str], put: Callable[[], None]) -> None:
         """Let a lake table say what it is to say, or say why it does not: the rows are written all the same."""
@@ -373,70 +379,104 @@ class LakeTables:
                 if identifier not in self._registered and register(spark, sink, name, suffix):
                     self._registered.add(identifier)
 
-    def _tell(self, spark: SparkSession, written: Sequence[str], name: TableName, waiting: Waiting) -> None:
+    def _tell(self, work: _Work, written: Sequence[str]) -> None:
         """Let the lake tables of a table that were written say up to when it is complete, if it is time."""
-        properties = self._completion.properties(name, waiting[-1].complete_until if waiting else None)
-        for identifier in written if properties else ():
-            retry(partial(put_properties, spark, identifier, properties))
+        properties = self._completion.properties(work.place, work.waiting[-1].complete_until if work.waiting else None)
+        for suffix in written if properties else ():
+            retry(partial(work.lake.table(work.name, suffix).alter, [], properties))
 
-    def _merge(
-        self, spark: SparkSession, state: CurrentState, table: Table, waiting: Waiting, steps: list[str]
-    ) -> None:
+    def _merge(self, state: CurrentState, work: _Work) -> None:
         self.check()
-        facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
-        rows = reduce(DataFrame.unionByName, [part.rows for part in waiting]) if waiting else None
+        facts, versions = work.facts, work.table.versions
+        rows = reduce(DataFrame.unionByName, [part.rows for part in work.waiting]) if work.waiting else None
         if facts is not None and rows is not None:
             facts = facts._replace(floor=floor_of(rows, facts, state.excluded))
-        self._prepare(
-            "state",
-            state.table,
-            table,
-            lambda: steps.extend(map(str, state.prepare(spark, table.versions, facts=facts))),
-        )
+        self._prepare("state", work, lambda: state.prepare(work.spark, versions, facts=facts))
         if rows is not None:
-            state.merge(rows, table.versions, facts=facts)
-            today = datetime.now(UTC).date()
-            if self._forgotten.get(state.table) != today:
-                state.forget_deletes(spark)
-                self._forgotten[state.table] = today
+            state.merge(rows, versions, facts=facts)
+            self._forget_deletes(work, partial(state.forget_deletes, work.spark))
 
-    def _merge_versions(self, state: NativeVersions, table: Table, waiting: Waiting, steps: list[str]) -> None:
-        """Merge all changes of rows in this process, some keys at a time: they make the same versions however they come."""
+    def _merge_here(self, state: NativeState, work: _Work) -> None:
+        """Merge all changes of rows in this process, some keys at a time: they make the same rows however they come."""
         self.check()
-        facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
-        self._prepare(
-            "state", state.table, table, lambda: steps.extend(map(str, state.prepare(table.versions, facts=facts)))
-        )
+        facts, versions = work.facts, work.table.versions
+        self._prepare("state", work, lambda: state.prepare(versions, facts=facts))
         if facts is not None:
-            for piece in (one for part in waiting for one in pieces_of(part.rows)):
+            for piece in (one for part in work.waiting for one in pieces_of(part.rows)):
                 rows, own = followed_rows(piece, facts, state.excluded)
-                state.merge(rows, table.versions, facts=own)
+                state.merge(rows, versions, facts=own)
+            if state.form == CURRENT:
+                self._forget_deletes(work, state.forget_deletes)
 
-    def _append(self, spark: SparkSession, log: Changelog, table: Table, waiting: Waiting, steps: list[str]) -> None:
-        self._prepare("log", log.table, table, lambda: steps.extend(map(str, log.prepare(spark, table.versions))))
+    def _forget_deletes(self, work: _Work, forget: Callable[[], None]) -> None:
+        """Let a current state forget deletes whose guard is over, once a day."""
+        today = datetime.now(UTC).date()
+        if self._forgotten.get(work.place) != today:
+            forget()
+            self._forgotten[work.place] = today
+
+    def _append(self, log: Changelog, work: _Work) -> None:
+        own = NativeChangelog(work.lake, log.table, log.behavior, log.change_columns, log.excluded)
+        versions, is_alone = work.table.versions, work.shard is None
+        self._prepare("log", work, lambda: log.prepare(work.spark, versions) if is_alone else own.prepare(versions))
         if log.table not in self._until:
-            self._until[log.table] = adopted_until(properties_of(spark, log.identifier))
-        for part in waiting:
+            self._until[log.table] = adopted_until(properties_of(work.spark, log.identifier))
+        for part in work.waiting:
             # Each by itself: what was appended before is not written again.
-            retry(partial(self._append_part, spark, log, table, part))
+            retry(partial(self._append_part, log, work, part))
 
-    def _append_part(self, spark: SparkSession, log: Changelog, table: Table, part: BatchRows) -> None:
+    def _append_part(self, log: Changelog, work: _Work, part: BatchRows) -> None:
         """Append rows, read as those before unless the table has changed, or somebody has changed its lake table."""
-        lake = spark.table(log.identifier)
-        key = table.number, table.schema.version, lake.schema
-        known = self._readings.get(log.table)
+        frame, table = work.spark.table(log.identifier), work.table
+        key = table.number, table.schema.version, frame.schema
+        known = self._readings.get(work.place)
         if known is None or known[0] != key:
-            known = self._readings[log.table] = key, log.reading(lake, table.versions)
+            own = work.lake.table(log.table, CHANGES)
+            shard = (own.columns(), own.rows) if isinstance(own, ShardTable) else None
+            known = self._readings[work.place] = key, log.reading(frame, table.versions, shard)
         job = part.mark(self.job, table.number)
         rows = rows_not_held(part.rows, log.identifier, until) if (until := self._until[log.table]) else part.rows
         log.append(rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
-    def _prepare(self, kind: str, name: TableName, table: Table, prepare: Callable[[], None]) -> None:
+    def _prepare(self, kind: str, work: _Work, prepare: Callable[[], Sequence[Step | str]]) -> None:
         """Prepare a lake table for the newest version, unless that is done, or a later table goes on with it."""
-        wanted = table.number, table.schema.version
-        if self._prepared.get((name, kind), (-1, 0)) < wanted:
-            prepare()
-            self._prepared[name, kind] = wanted
+        wanted = work.table.number, work.table.schema.version
+        if self._prepared.get((work.place, kind), (-1, 0)) < wanted:
+            work.steps.extend(steps_done(work.lake, prepare()))
+            self._prepared[work.place, kind] = wanted
+
+
+class _Work(NamedTuple):
+    """The rows of a table that are to be written."""
+
+    spark: SparkSession
+    # The lake, as a shard sees it if the table is one.
+    lake: NativeLake
+    table: Table
+    name: TableName
+    waiting: Waiting
+    # What was done to its lake tables.
+    steps: list[str]
+
+    @property
+    def shard(self) -> str | None:
+        """What tells the table from others in its lake table; None if it is alone there."""
+        return shard_of(self.waiting)
+
+    @property
+    def place(self) -> _Place:
+        """What the table is called in the lake, and what tells it from others there."""
+        return self.name, self.shard
+
+    @property
+    def facts(self) -> RowFacts | None:
+        """What is known of the rows; None if there are none."""
+        return facts_of_parts([part.facts for part in self.waiting]) if self.waiting else None
+
+
+def shard_of(waiting: Waiting) -> str | None:
+    """Return what tells the table of rows from others in its lake table; None if it is alone there."""
+    return waiting[0].shard if waiting else None
 
 
 def _frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -541,18 +581,6 @@ def pieces_of(rows: DataFrame | pa.Table) -> Iterator[pa.Table]:
         return
     for piece in pieces_of_bytes(rows.select(*ROWS.names), "payload", ["key"]):
         yield piece.cast(ROWS)
-
-
-def pieces_of_bytes(rows: DataFrame, sized: str, keys: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield rows as Arrow has them, about `COLLECTED` bytes at a time: rows with equal `keys` together.
-
-    `sized` is the column that has most of the bytes.
-    """
-    size = sf.coalesce(sf.sum(sf.coalesce(sf.octet_length(sized), sf.lit(0)) + sf.lit(_ROW_SIZE)), sf.lit(0))
-    count = rows.agg(size.alias("size")).collect()[0]["size"] // COLLECTED + 1
-    for number in range(count):
-        is_chosen = sf.pmod(sf.xxhash64(*keys), sf.lit(count)) == number
-        yield collect_arrow(rows.where(is_chosen) if count > 1 else rows)
 
 
 def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:

@@ -23,9 +23,8 @@ from cdcavro.change.model import Change
 from cdcavro.errors import FileError
 from cdcavro.files.streams import local_folder
 from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.lake.spark_tables import collect_arrow, frame_of
+from cdcavro.spark.lake.spark_tables import COLLECTED, collect_arrow, frame_of, pieces_of_bytes
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
-from cdcavro.spark.pipeline.lake_tables import COLLECTED, pieces_of_bytes
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
 from cdcavro.spark.source.line_frame import marked_files, unpack_lines
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, HALF, ROW, SCHEMA, STATEMENT, SUMMARY

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -63,6 +63,8 @@ _DECIMAL: Final = re.compile(r"decimal\(([0-9]+),[0-9]+\)")
 # Instants between these are the same in nanoseconds of 64 bits.
 _NEAR: Final = (datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC))
 _INSTANT: Final = "timestamp"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 # Features that ask nothing of a writer but what properties and columns say.
 _PLAIN: Final = frozenset(
     {"invariants", "appendOnly", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"}
@@ -572,3 +574,10 @@ def writer_properties(schema: DeltaSchema) -> WriterProperties:
 def _has_long_decimal(declared: Any) -> bool:
     found = _DECIMAL.fullmatch(declared) if isinstance(declared, str) else None
     return found is not None and int(found[1]) > EXACT_DIGITS
+
+
+def sql_literal(value: bytes | datetime | str) -> str:
+    """Return a value in the SQL of `deltalake`."""
+    if isinstance(value, datetime):
+        return f"""arrow_cast({(value - _EPOCH) // _MICROSECOND}, 'Timestamp(Microsecond, Some("UTC"))')"""
+    return f"X'{value.hex()}'" if isinstance(value, bytes) else "'" + value.replace("'", "''") + "'"

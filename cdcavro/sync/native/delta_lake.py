@@ -27,7 +27,7 @@ from cdcavro.lake import lakes
 from cdcavro.lake.escaped_names import folder_names, quote
 from cdcavro.lake.evolution import ADD, MARK, REWRITING, WIDEN, LakeColumn, columns_behind
 from cdcavro.lake.lakes import DEPTH, SCHEME, SUFFIXES, DeltaLake, Look
-from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
+from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, SHARD, UNPARSED
 from cdcavro.lake.table_shape import kept_partitions
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.delta_files import (
@@ -38,6 +38,7 @@ from cdcavro.sync.native.delta_files import (
     far_files,
     is_plain,
     rewrite_files,
+    sql_literal,
     writer_properties,
 )
 from cdcavro.sync.native.delta_log import (
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
 _TRIES: Final = 5
 _ON_SPARK: Final = "run this batch on Spark"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 # What `deltalake` decodes in a path although it is none of an address: it finds no table there.
 _CODE: Final = re.compile("%[0-9A-Fa-f]{2}")
 _UNKNOWN_FEATURE: Final = re.compile("Unsupported table features|Unsupported: Feature")
@@ -453,21 +453,19 @@ class NativeDeltaTable:
             found = (file_changes.filled_rows(batch, filled) for batch in batches)
             return pa.Table.from_batches(found, _part(schema, list(names)))
 
-    def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
-        """Delete the rows whose value in a column is not above a bound."""
-        if isinstance(bound, datetime):
-            value = f"""arrow_cast({(bound - _EPOCH) // _MICROSECOND}, 'Timestamp(Microsecond, Some("UTC"))')"""
-        else:
-            value = f"X'{bound.hex()}'"
+    def delete_up_to(self, column: str, bound: bytes | datetime, shard: str | None = None) -> None:
+        """Delete the rows whose value in a column is not above a bound, of one shard if it is given."""
 
         def write() -> None:
             table = self._open_plain()
             schema = schema_of(table)
             if self._change_files(
-                table, schema, lambda files: file_changes.delete_up_to(files, column, bound), "DELETE"
+                table, schema, lambda files: file_changes.delete_up_to(files, column, bound, shard), "DELETE"
             ):
                 return
-            table.delete(f"{_named(None, column)} <= {value}", writer_properties(schema), commit_properties=_AT_ONCE)
+            where = f"{_named(None, column)} <= {sql_literal(bound)}"
+            where += "" if shard is None else f" AND {_named(None, SHARD)} = {sql_literal(shard)}"
+            table.delete(where, writer_properties(schema), commit_properties=_AT_ONCE)
 
         self._retry(write)
 

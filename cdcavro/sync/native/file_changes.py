@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, UNPARSED
+from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, SHARD, UNPARSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -170,27 +170,32 @@ def find(files: TableFiles[F], keys: pa.Array, names: Sequence[str] | None = Non
 def replace(files: TableFiles[F], keys: pa.Array, rows: pa.Table) -> None:
     """Remove rows and add others as `NativeTable.replace` does."""
     gone = Keys(keys)
-    remaining = _without(files, KEY, lambda held: pc.is_valid(gone.positions(held)))
+    remaining = _without(files, [KEY], lambda held: pc.is_valid(gone.positions(held.column(KEY))))
     files.change(files.within(gone, KEY), remaining)
     files.add(rows)
     files.overwrite()
 
 
-def delete_up_to(files: TableFiles[F], column: str, bound: bytes | datetime) -> None:
+def delete_up_to(files: TableFiles[F], column: str, bound: bytes | datetime, shard: str | None = None) -> None:
     """Delete rows as `NativeTable.delete_up_to` does."""
     limit = pa.scalar(bound, files.schema.field(column).type)
-    remaining = _without(files, column, lambda held: pc.fill_null(pc.less_equal(held, limit), fill_value=False))
-    files.change(files.files, remaining)
+
+    def are_gone(held: pa.Table) -> pa.Array:
+        is_up_to = pc.less_equal(held.column(column), limit)
+        is_gone = is_up_to if shard is None else pc.and_(is_up_to, pc.equal(held.column(SHARD), pa.scalar(shard)))
+        return pc.fill_null(is_gone, fill_value=False)
+
+    files.change(files.files, _without(files, [column, *([] if shard is None else [SHARD])], are_gone))
     files.overwrite()
 
 
 def _without(
-    files: TableFiles[F], column: str, are_gone: Callable[[pa.ChunkedArray], pa.Array]
+    files: TableFiles[F], names: Sequence[str], are_gone: Callable[[pa.Table], pa.Array]
 ) -> Callable[[F], pa.Table | None]:
-    """Return a function that gives the rows of a file but those that are gone, by a column; None if none is."""
+    """Return a function that gives the rows of a file but those that are gone, by some columns; None if none is."""
 
     def remaining(file: F) -> pa.Table | None:
-        is_gone = are_gone(files.read(file, [column]).column(column))
+        is_gone = are_gone(files.read(file, names))
         return files.read(file).filter(pc.invert(is_gone)) if pc.any(is_gone).as_py() else None
 
     return remaining

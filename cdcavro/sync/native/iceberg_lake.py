@@ -396,9 +396,9 @@ class NativeIcebergTable:
             found = [file_changes.filled_rows(files.read(file, names), filled) for file in files.files]
             return pa.concat_tables([schema.empty_table(), *found])
 
-    def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
-        """Delete the rows whose value in a column is not above a bound."""
-        self._try(lambda files: file_changes.delete_up_to(files, column, bound))
+    def delete_up_to(self, column: str, bound: bytes | datetime, shard: str | None = None) -> None:
+        """Delete the rows whose value in a column is not above a bound, of one shard if it is given."""
+        self._try(lambda files: file_changes.delete_up_to(files, column, bound, shard))
 
     def rewrite(self, transform: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
         """Replace all rows by what a function returns for them, some at a time, in one commit."""

@@ -89,8 +89,8 @@ class NativeTable(Protocol):
     def read(self, names: Sequence[str], filled: Sequence[str] = ()) -> pa.Table:
         """Return columns of all rows, or of those in which any of the columns `filled`, which are among them, is not null."""
 
-    def delete_up_to(self, column: str, bound: bytes | datetime) -> None:
-        """Delete the rows whose value in a column is not above a bound."""
+    def delete_up_to(self, column: str, bound: bytes | datetime, shard: str | None = None) -> None:
+        """Delete the rows whose value in a column is not above a bound, of one shard if it is given."""
 
     def rewrite(self, transform: Callable[[pa.RecordBatch], pa.RecordBatch]) -> None:
         """Replace all rows by what a function returns for them, some at a time, in one commit."""
@@ -112,6 +112,10 @@ class NativeLake(Protocol):
     @property
     def name(self) -> str:
         """What the lake is called in messages, the same as on Spark: a state is bound to it."""
+
+    @property
+    def is_stepwise(self) -> bool:
+        """Whether each step on the columns of a table is a commit of its own, so that a kill may leave some of them."""
 
     def table(self, name: TableName, suffix: str = "") -> NativeTable:
         """Return a lake table of a table; `suffix` is one of `SUFFIXES`."""

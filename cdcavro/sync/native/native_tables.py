@@ -49,7 +49,7 @@ from cdcavro.sync.native.row_images import (
     row_parts,
     texts_of,
 )
-from cdcavro.sync.native.shard_tables import ShardLake
+from cdcavro.sync.native.shard_tables import ShardVersions, steps_done
 from cdcavro.sync.outputs.sink_settings import StatementRules, TableForms
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ class NativeTables:
     * `statements` (`StatementRules`): which statements of which tables are not followed.
     * `forms` (`TableForms`): which form the current state of each table has.
     * `complete_minutes` (float): as in `LakeSettings`.
+    * `shards` (`ShardVersions`): what is known of shards, also by who else writes these tables.
     """
 
     lake: NativeLake
@@ -150,14 +151,13 @@ class NativeTables:
     statements: StatementRules = field(default_factory=StatementRules)
     forms: TableForms = field(default_factory=TableForms)
     complete_minutes: float = 10
+    shards: ShardVersions = field(default_factory=ShardVersions)
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
     _until: dict[TableName, bytes] = field(default_factory=dict)
     # By tables and their shards.
     _prepared: dict[tuple[_Place, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[_Place, date] = field(default_factory=dict)
     _known: dict[_Place, NativeCache] = field(default_factory=dict)
-    # The tables that lake tables of shards have, as far as they were written.
-    _shards: dict[TableName, dict[str, Table]] = field(default_factory=dict)
     # Why tables have no current state, as it was said last.
     _reasons: dict[_Place, str | None] = field(default_factory=dict)
 
@@ -186,10 +186,7 @@ class NativeTables:
         groups: dict[TableName, list[tuple[Table, TableName, Sequence[Part]]]] = {}
         for one in tables:
             groups.setdefault(one[1], []).append(one)
-            if one[2] and one[2][0].shard is not None:
-                shards, shard = self._shards.setdefault(one[1], {}), one[2][0].shard
-                # Late rows of a dropped table may come with those of the one that took its place.
-                shards[shard] = max(shards.get(shard, one[0]), one[0], key=lambda table: table.number)
+            self.shards.learn(one[0], one[1], one[2][0].shard if one[2] else None)
         with ThreadPoolExecutor(self.parallel) as pool:
             # Before anything is written.
             list(pool.map(self._claim, [name for name in groups if name not in self._lakes]))
@@ -204,8 +201,9 @@ class NativeTables:
         return table.properties() is None or table.size() <= MOST_BYTES
 
     def forget(self, name: TableName) -> None:
-        """Forget what is known of a table, which another writer changes."""
-        self._known.pop((name, None), None)
+        """Forget what is known of a table, which another writer changes, of all its shards."""
+        for place in [one for one in self._known if one[0] == name]:
+            self._known.pop(place)
 
     def _claim(self, name: TableName) -> None:
         """Find the lake tables of a table, and make them this pipeline's."""
@@ -230,14 +228,11 @@ class NativeTables:
         written: list[NativeTable] = []
         place = name, waiting[0].shard if waiting else None
         lake = self._lakes[name]
-        if place[1] is not None:
-            newest = {shard: one.schema for shard, one in self._shards[name].items()}
-            lake = ShardLake(lake, place[1], table.versions, newest, table.number)
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
         try:
-            if place[1] is not None and behavior != LENIENT:
-                raise SchemaError(name.table, f'is of shards, for which behavior in [lake] is "{LENIENT}"')
+            if place[1] is not None:
+                lake = self.shards.lake(lake, table, name, place[1], behavior)
             reason = changelog_reason(table.versions)
             if self.is_current and reason is None:
                 known = self._known.setdefault(place, NativeCache())
@@ -281,7 +276,7 @@ class NativeTables:
             "state",
             place,
             table,
-            lambda: steps.extend(_done(state.lake, state.prepare(table.versions, facts=facts))),
+            lambda: steps.extend(steps_done(state.lake, state.prepare(table.versions, facts=facts))),
         )
         if rows is not None:
             state.merge(rows, table.versions, facts=facts)
@@ -293,7 +288,7 @@ class NativeTables:
     def _append(
         self, log: NativeChangelog, place: _Place, table: Table, waiting: Sequence[Part], steps: list[str]
     ) -> None:
-        self._prepare("log", place, table, lambda: steps.extend(_done(log.lake, log.prepare(table.versions))))
+        self._prepare("log", place, table, lambda: steps.extend(steps_done(log.lake, log.prepare(table.versions))))
         lake_table = log.lake_table
         if log.table not in self._until:
             self._until[log.table] = adopted_until(lake_table.properties() or {})
@@ -333,11 +328,6 @@ class _Turns:
             with self._freed:
                 self._taken -= size
                 self._freed.notify_all()
-
-
-def _done(lake: NativeLake, steps: Sequence[Step | str]) -> list[str]:
-    """Return what was done to a lake table: of the steps of a shard those that no other one had brought."""
-    return [str(step) for step in (lake.done(steps) if isinstance(lake, ShardLake) else steps)]
 
 
 def _sentence(error: CdcAvroError) -> str:

@@ -20,10 +20,11 @@ from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import RowFacts
+from cdcavro.spark.lake import spark_tables
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
-from cdcavro.spark.pipeline import LakeSettings, lake_tables
+from cdcavro.spark.pipeline import LakeSettings
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.sync.outputs.sink_settings import Job as PipelineId
 from cdcavro.sync.outputs.writer import BatchRows
@@ -222,14 +223,14 @@ def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
 ):
     """A TRUNCATE is in one piece, and what it ends in others; a table has the form of its rule, and its changelog."""
     collected: list[DataFrame] = []
-    collect = lake_tables.collect_arrow
+    collect = spark_tables.collect_arrow
 
     def counted(frame: DataFrame) -> pa.Table:
         collected.append(frame)
         return collect(frame)
 
-    monkeypatch.setattr(lake_tables, "COLLECTED", 20_000)
-    monkeypatch.setattr(lake_tables, "collect_arrow", counted)
+    monkeypatch.setattr(spark_tables, "COLLECTED", 20_000)
+    monkeypatch.setattr(spark_tables, "collect_arrow", counted)
     own = job(is_changelog=True, table_forms=(("D.T", "history"), ("d.s", "soft")))
     messages = []
     for table in ("t", "s", "u"):

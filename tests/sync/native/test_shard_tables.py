@@ -4,83 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cdcavro.cli import main
 from cdcavro.errors import FileError, JobError
+from cdcavro.lake.evolution import Step
 from cdcavro.lake.lakes import HISTORY, SOFT
 from cdcavro.lake.sql_statements import KEY, OPERATION, SHARD, UNPARSED
+from cdcavro.sync.native.delta_lake import NativeDeltaTable
 from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
 from cdcavro.sync.native.shard_tables import ShardTable
 from cdcavro.sync.pipeline import finish_reset, lake_names, pause, reset
 from cdcavro.table.ddl.steps import TableName
 from support import local_kills
-from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
-from support.messages import canal
+from support.local_pipelines import DELTA, ICEBERG
 from support.places import TESTS
-
-KINDS = (DELTA, ICEBERG)
-ONE, TWO, THREE = "shop_1.orders", "shop_2.orders", "shop_3.orders"
-LAKE = "shop.orders"
-ROUTES = [{"from": "shop_*.orders", "to": "shop.orders", "shards": True}]
-
-
-@dataclass
-class Shards:
-    """A pipeline of shards, whose messages are numbered as they are sent; `types` are those of columns that are no int."""
-
-    folder: Path
-    kind: str
-    lake: dict[str, Any] = field(default_factory=dict)
-    more: dict[str, Any] = field(default_factory=dict)
-    types: dict[str, str] = field(default_factory=dict)
-    count: int = 0
-
-    def __post_init__(self) -> None:
-        """Begin with an empty lake."""
-        lake = lake_section(self.kind, self.folder, **{"changelog": True, **self.lake})
-        self.job = LocalJob(self.folder, lake, {"route": ROUTES, **self.more})
-
-    def row(self, shard: str, type: str = "INSERT", **values: str | None) -> bytes:
-        """Return a message about a row of a shard."""
-        return self._message(shard, type, [values], mysqlType={one: self.types.get(one, "int") for one in values})
-
-    def sql(self, shard: str, text: str) -> bytes:
-        """Return the message of a statement."""
-        type = "TRUNCATE" if text.startswith("TRUNCATE") else "ALTER"
-        return self._message(shard, type, [], isDdl=True, sql=text)
-
-    def _message(self, shard: str, type: str, rows: Sequence[dict[str, Any]], **members: Any) -> bytes:
-        self.count += 1
-        database, _, table = shard.partition(".")
-        return canal(type, rows, id=self.count, database=database, table=table, **members)
-
-    def run(self, *messages: bytes, **more: Any) -> list[str]:
-        """Run a batch with messages; return what was done to lake tables, and why rows wait."""
-        if messages:
-            self.job.send(*messages)
-        reports = self.job.run(**more)
-        waiting = [f"{name}: {reason}" for report in reports for name, reason in report.waiting.items()]
-        assert not any(report.rejects for report in reports)
-        return [step for report in reports for step in report.steps] + waiting
-
-    def rows(self, *names: str, suffix: str = "") -> list[tuple[Any, ...]]:
-        """Return rows of the lake table, each with its shard."""
-        return self.job.rows(LAKE, SHARD, *names, suffix=suffix)
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of the lake table that are none of this project's own."""
-        return sorted(one.name for one in self.job.table(LAKE).columns())
+from support.shard_streams import KINDS, LAKE, ONE, THREE, TWO, Shards, check_shards
 
 
 @pytest.mark.slow
@@ -349,6 +294,93 @@ def test_a_batch_that_is_cut_off_between_shards_is_written_once(
     assert made.names == ["b", "c", "id"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_that_are_commits_of_their_own_are_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    """As on Spark: cut off behind any commit of a statement by which columns exchange their names, and one is new."""
+    made = Shards(tmp_path, kind)
+    made.run(*(made.row(one, id="0", a="1", b="2") for one in (ONE, TWO)))
+    table: Any = NativeDeltaTable if kind == DELTA else NativeIcebergTable
+    own, left = table.alter, [0]
+
+    def alter(self: Any, steps: Sequence[Step], properties: Mapping[str, str]) -> None:
+        changes = [([], properties)] if properties else []
+        for change in (*changes, *(([step], {}) for step in steps)):
+            if not left[0]:
+                raise OSError("cut off")
+            left[0] -= 1
+            own(self, *change)
+
+    sql = "ALTER TABLE orders RENAME COLUMN a TO b, RENAME COLUMN b TO a, ADD c{} int"
+    wanted = [(ONE, 0, 1, 2), (TWO, 0, 1, 2)]
+    for number, left[0] in enumerate((1, 2, 4, 6, 7), start=1):
+        first, second = "ba" if number % 2 else "ab"
+        given = {"id": str(number), first: "3", second: "4", **{f"c{i}": "5" for i in range(1, number + 1)}}
+        made.job.send(
+            *(made.sql(one, sql.format(number)) for one in (ONE, TWO)), *(made.row(one, **given) for one in (ONE, TWO))
+        )
+        wanted += [(one, number, 3, 4) for one in (ONE, TWO)]
+        with monkeypatch.context() as patch:
+            patch.setattr(type(made.job.native), "is_stepwise", True)
+            patch.setattr(table, "alter", alter)
+            with pytest.raises(JobError, match="cut off"):
+                made.run()
+        # Whoever goes on.
+        made.run()
+        assert made.rows("id", first, second) == sorted(wanted, key=repr), number
+        assert made.names == sorted(["id", "a", "b", *(f"c{i}" for i in range(1, number + 1))])
+    assert len(made.rows("id", suffix="changes")) == len(wanted)
+
+
+@pytest.mark.slow
+def test_shards_for_all_readers_have_plain_names_and_files_that_are_written_anew(tmp_path: Path):
+    """Names that not every reader takes are spelled otherwise, also of columns that are put aside; no feature is needed."""
+    made = Shards(tmp_path, DELTA, {"readers": "all"})
+    made.run(made.row(ONE, id="1", **{"a b": "1"}), made.row(TWO, id="1", **{"a b": "2"}))
+    assert made.names == ["a~20~b", "id"]
+    rename = "ALTER TABLE orders RENAME COLUMN `a b` TO `c;d`, ADD `e f` int NOT NULL DEFAULT 7"
+    said = made.run(made.sql(ONE, rename), made.row(ONE, id="2", **{"c;d": "3", "e f": "4"}))
+    assert [one.rpartition("): ")[2] for one in said] == [
+        "column 'a~20~b' is renamed to 'c~3b~d'",
+        "column 'e~20~f' is added",
+    ]
+    # The other lags; its statements change nothing any more, but for the default of its rows.
+    made.run(made.row(TWO, "UPDATE", id="1", **{"a b": "5"}))
+    assert made.run(made.sql(TWO, rename), made.row(TWO, id="2", **{"c;d": "6", "e f": "8"})) == []
+    assert made.rows("id", "c~3b~d", "e~20~f") == [(ONE, 1, 1, 7), (ONE, 2, 3, 4), (TWO, 1, 5, 7), (TWO, 2, 6, 8)]
+    # A name passes on to another column once both have left the first one, which is put aside under a plain name.
+    again = [f"ALTER TABLE orders {one}" for one in ("DROP `e f`", "ADD `e f` varchar(9)", "MODIFY `c;d` bigint")]
+    made.types = {"e f": "varchar(9)", "c;d": "bigint"}
+    for shard in (ONE, TWO):
+        made.run(*(made.sql(shard, one) for one in again), made.row(shard, id="3", **{"c;d": str(1 << 40), "e f": "x"}))
+    made.run(made.row(ONE, id="4", **{"c;d": "1", "e f": "y"}))
+    aside = "e~20~f~20~~28~dropped~20~1~29~"
+    assert made.names == ["c~3b~d", "e~20~f", aside, "id"]
+    assert made.rows("id", "c~3b~d", "e~20~f", aside) == [
+        (ONE, 1, 1, None, 7),
+        (ONE, 2, 3, None, 4),
+        (ONE, 3, 1 << 40, "x", None),
+        (ONE, 4, 1, "y", None),
+        (TWO, 1, 5, None, 7),
+        (TWO, 2, 6, None, 8),
+        (TWO, 3, 1 << 40, "x", None),
+    ]
+    for suffix in ("", "changes"):
+        assert "delta.columnMapping.mode" not in (made.job.table(LAKE, suffix).properties() or {})
+    # Without the setting, names stay until they change, and shards that come find them.
+    made.types = {"f": "varchar(9)", "c;d": "bigint"}
+    made.job.lake.pop("readers")
+    made.run(
+        made.sql(ONE, "ALTER TABLE orders RENAME COLUMN `e f` TO f"), made.row(ONE, id="5", **{"c;d": "1", "f": "z"})
+    )
+    assert made.names == ["c~3b~d", aside, "f", "id"]
+    made.run(made.row(THREE, id="1", **{"c;d": "1", "f": "w"}))
+    assert made.names == ["c~3b~d", aside, "f", "id"]
+    assert (THREE, 1, 1, "w") in made.rows("id", "c~3b~d", "f")
+
+
 # Where a process is killed that writes two shards.
 _DEATHS = (
     "before a lake table changes",
@@ -448,7 +480,6 @@ def test_a_table_that_is_there_is_not_written_by_shards(tmp_path: Path):
     [
         ({"avro": {"folder": "files"}}, None, "which only lake tables have, and rows go to Avro files"),
         ({}, {"behavior": "evolve"}, 'none of which may take a column from others: behavior in [lake] is "lenient"'),
-        ({}, {"readers": "all"}, 'renamed without writing them anew: leave out readers = "all"'),
         ({}, {"adopt": True}, "and lake tables of other pipelines are not adopted as tables of shards"),
         ({"registry": {"url": "file:folder", "topic": "{name}"}}, {}, "leave topic out of [registry]"),
     ],
@@ -466,130 +497,11 @@ def test_where_there_can_be_no_shards_they_are_refused_before_anything_starts(
     assert said in str(raised.value)
 
 
-@pytest.mark.jvm  # where pyspark is
-def test_spark_does_not_go_on_with_a_state_of_shards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    """It says so before it starts: here it could not, as there is no Java. Nothing is changed."""
-    made = Shards(tmp_path, DELTA)
-    made.run(made.row(ONE, id="1", a="1"))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
-    with pytest.raises(SystemExit) as raised:
-        main(["sync", "--config", str(made.job.config(run="spark", route=[])), "--once"], prog_name="cdcavro")
-    assert raised.value.code == 2
-    said = capsys.readouterr().err
-    assert f"{tmp_path / 'state'}: tables are written into one as shards. Routes with shards = true are for" in said
-    made.run(made.row(ONE, id="2", a="2"))
-    assert made.rows("id", "a") == [(ONE, 1, 1), (ONE, 2, 2)]
-
-
-# The statements that all shards follow, one after another: each with what it does to the columns of a shard.
-_PROGRAM: tuple[str, ...] = (
-    "ADD b int NOT NULL DEFAULT 7",
-    "RENAME COLUMN a TO c",
-    "MODIFY b bigint NOT NULL DEFAULT 7",
-    "ADD a varchar(9)",
-    "RENAME COLUMN b TO d",
-    "CHANGE c e bigint",
-)
-# What is called so after each of them, by the order of the columns; `x` is none yet.
-_CALLED = ("a", "ab", "cb", "cb", "cba", "cda", "eda")
-
-
-@dataclass
-class _Shard:
-    """A shard, how many statements it has followed, and its rows: values by the order of the columns."""
-
-    name: str
-    done: int = 0
-    rows: dict[int, list[Any]] = field(default_factory=dict)
-    # What it is once its next row is written.
-    written: int | None = None
-
-
-def _value(draw: random.Random, shard: _Shard, place: int) -> str:
-    """Return a value of a column, too large for an int once it may be."""
-    if place == 2:
-        return draw.choice("xyz")
-    is_wide = shard.done >= (6 if place == 0 else 3)
-    return str(draw.randrange(10) + (1 << 40 if is_wide else 0))
-
-
-class _Source:
-    """Several shards that follow the same statements at times of their own, and the rows that a server has then."""
-
-    def __init__(self, made: Shards, seed: int, count: int) -> None:
-        self.made, self.draw = made, random.Random(seed)
-        self.shards = [_Shard(f"shop_{number}.orders") for number in range(count)]
-
-    def next(self) -> bytes:
-        """Return the next message of some shard."""
-        shard, chance = self.draw.choice(self.shards), self.draw.random()
-        if chance < 0.25 and shard.done < len(_PROGRAM):
-            text = _PROGRAM[shard.done]
-            shard.done += 1
-            # A new column has its default in the rows that there are.
-            new = {1: [7], 4: [None]}.get(shard.done, [])
-            shard.rows = {id: values + new for id, values in shard.rows.items()}
-            return self.made.sql(shard.name, f"ALTER TABLE orders {text}")
-        shard.written = shard.done
-        if chance < 0.3:
-            shard.rows.clear()
-            return self.made.sql(shard.name, "TRUNCATE TABLE orders")
-        names, id = _CALLED[shard.done], self.draw.randrange(5)
-        if id in shard.rows and self.draw.random() < 0.3:
-            return self._row(shard, "DELETE", id, shard.rows.pop(id))
-        values = [_value(self.draw, shard, place) for place in range(len(names))]
-        type = "UPDATE" if id in shard.rows else "INSERT"
-        shard.rows[id] = [int(one) if place < 2 else one for place, one in enumerate(values)]
-        return self._row(shard, type, id, shard.rows[id])
-
-    def _row(self, shard: _Shard, type: str, id: int, values: list[Any]) -> bytes:
-        names = _CALLED[shard.done]
-        kinds = ["bigint" if shard.done >= 6 else "int", "bigint" if shard.done >= 3 else "int", "varchar(9)"]
-        self.made.types = dict(zip(names, kinds, strict=False))
-        stated = {one: None if value is None else str(value) for one, value in zip(names, values, strict=True)}
-        return self.made.row(shard.name, type, id=str(id), **stated)
-
-    def wanted(self) -> tuple[str, list[tuple[Any, ...]]]:
-        """Return what the columns are called, as the shard says that is furthest, and the rows of all shards."""
-        called = _CALLED[max((one.written for one in self.shards if one.written is not None), default=0)]
-        rows = [
-            (one.name, id, *[*values, None, None][: len(called)])
-            for one in self.shards
-            for id, values in sorted(one.rows.items())
-        ]
-        return called, sorted(rows, key=repr)
-
-
-def check_shards(folder: Path, kind: str, seed: int, batches: int = 6) -> None:
-    """Check that a lake table has the rows of all shards behind every batch, whatever is sent again, and says each step once."""
-    made = Shards(folder, kind, {"changelog": seed % 2 == 0})
-    source, draw, steps = _Source(made, seed, 3), random.Random(-seed), list[str]()
-    for number in range(batches):
-        # What a shard calls its columns first is seen: nobody could tell what a later name stands for.
-        first = [] if number else [source._row(one, "INSERT", 9, _last(one)) for one in source.shards]
-        messages = first + [source.next() for _ in range(draw.randrange(5, 25))]
-        # Behind the last statement of a shard there is a row, with which the lake table follows it.
-        messages += [source._row(one, "INSERT", 9, _last(one)) for one in source.shards]
-        again = messages[draw.randrange(len(messages)) :] if draw.random() < 0.5 else []
-        steps += made.run(*messages, *again)
-        called, rows = source.wanted()
-        assert made.rows("id", *called) == rows, (seed, number)
-    done = [step.rpartition("): ")[2] for step in steps]
-    assert sorted(done) == sorted(set(done)), seed
-    assert not [name for name in made.names if len(name) > 2], seed
-
-
-def _last(shard: _Shard) -> list[Any]:
-    shard.rows[9] = [1, 2, "z"][: len(_CALLED[shard.done])]
-    shard.written = shard.done
-    return shard.rows[9]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "more"), [*((kind, {}) for kind in KINDS), (DELTA, {"readers": "all"})])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_lake_table_has_the_rows_of_all_shards_however_they_lag(tmp_path: Path, kind: str, seed: int):
+def test_the_lake_table_has_the_rows_of_all_shards_however_they_lag(
+    tmp_path: Path, kind: str, more: dict[str, Any], seed: int
+):
     """Renames, a name that comes again, widenings, defaults, TRUNCATE, deletes, and messages that are sent again."""
-    check_shards(tmp_path, kind, seed)
+    check_shards(Shards(tmp_path, kind, {"changelog": seed % 2 == 0, **more}), seed)

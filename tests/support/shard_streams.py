@@ -1,0 +1,177 @@
+"""Streams of shards, tables of the source in one lake table, and what is in it behind each batch of a pipeline."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdcavro.lake.sql_statements import SHARD
+from cdcavro.sync.batches import BatchReport
+from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
+from support.messages import canal
+
+KINDS = (DELTA, ICEBERG)
+ONE, TWO, THREE = "shop_1.orders", "shop_2.orders", "shop_3.orders"
+LAKE = "shop.orders"
+ROUTES = [{"from": "shop_*.orders", "to": "shop.orders", "shards": True}]
+
+
+@dataclass
+class Shards:
+    """A pipeline of shards, whose messages are numbered as they are sent; `types` are those of columns that are no int."""
+
+    folder: Path
+    kind: str
+    lake: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    count: int = 0
+    # The folder of Iceberg's catalog, if it is another one.
+    warehouse: str | None = None
+
+    def __post_init__(self) -> None:
+        """Begin with an empty lake."""
+        lake = lake_section(self.kind, self.folder, self.warehouse, **{"changelog": True, **self.lake})
+        self.job = LocalJob(self.folder, lake, {"route": ROUTES, **self.more})
+
+    def row(self, shard: str, type: str = "INSERT", **values: str | None) -> bytes:
+        """Return a message about a row of a shard."""
+        return self._message(shard, type, [values], mysqlType={one: self.types.get(one, "int") for one in values})
+
+    def sql(self, shard: str, text: str) -> bytes:
+        """Return the message of a statement."""
+        type = "TRUNCATE" if text.startswith("TRUNCATE") else "ALTER"
+        return self._message(shard, type, [], isDdl=True, sql=text)
+
+    def _message(self, shard: str, type: str, rows: Sequence[dict[str, Any]], **members: Any) -> bytes:
+        self.count += 1
+        database, _, table = shard.partition(".")
+        return canal(type, rows, id=self.count, database=database, table=table, **members)
+
+    def reports(self, **more: Any) -> list[BatchReport]:
+        """Run what was sent, and return the reports of the batches."""
+        return self.job.run(**more)
+
+    def run(self, *messages: bytes, **more: Any) -> list[str]:
+        """Run a batch with messages; return what was done to lake tables, and why rows wait."""
+        if messages:
+            self.job.send(*messages)
+        reports = self.reports(**more)
+        waiting = [f"{name}: {reason}" for report in reports for name, reason in report.waiting.items()]
+        assert not any(report.rejects for report in reports)
+        return [step for report in reports for step in report.steps] + waiting
+
+    def rows(self, *names: str, suffix: str = "") -> list[tuple[Any, ...]]:
+        """Return rows of the lake table, each with its shard."""
+        return self.job.rows(LAKE, SHARD, *names, suffix=suffix)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the lake table that are none of this project's own."""
+        return sorted(one.name for one in self.job.table(LAKE).columns())
+
+
+# The statements that all shards follow, one after another: each with what it does to the columns of a shard.
+_PROGRAM: tuple[str, ...] = (
+    "ADD b int NOT NULL DEFAULT 7",
+    "RENAME COLUMN a TO c",
+    "MODIFY b bigint NOT NULL DEFAULT 7",
+    "ADD a varchar(9)",
+    "RENAME COLUMN b TO d",
+    "CHANGE c e bigint",
+)
+# What is called so after each of them, by the order of the columns; `x` is none yet.
+_CALLED = ("a", "ab", "cb", "cb", "cba", "cda", "eda")
+
+
+@dataclass
+class _Shard:
+    """A shard, how many statements it has followed, and its rows: values by the order of the columns."""
+
+    name: str
+    done: int = 0
+    rows: dict[int, list[Any]] = field(default_factory=dict)
+    # What it is once its next row is written.
+    written: int | None = None
+
+
+def _value(draw: random.Random, shard: _Shard, place: int) -> str:
+    """Return a value of a column, too large for an int once it may be."""
+    if place == 2:
+        return draw.choice("xyz")
+    is_wide = shard.done >= (6 if place == 0 else 3)
+    return str(draw.randrange(10) + (1 << 40 if is_wide else 0))
+
+
+class ShardSource:
+    """Several shards that follow the same statements at times of their own, and the rows that a server has then."""
+
+    def __init__(self, made: Shards, seed: int, count: int) -> None:
+        self.made, self.draw = made, random.Random(seed)
+        self.shards = [_Shard(f"shop_{number}.orders") for number in range(count)]
+
+    def next(self) -> bytes:
+        """Return the next message of some shard."""
+        shard, chance = self.draw.choice(self.shards), self.draw.random()
+        if chance < 0.25 and shard.done < len(_PROGRAM):
+            text = _PROGRAM[shard.done]
+            shard.done += 1
+            # A new column has its default in the rows that there are.
+            new = {1: [7], 4: [None]}.get(shard.done, [])
+            shard.rows = {id: values + new for id, values in shard.rows.items()}
+            return self.made.sql(shard.name, f"ALTER TABLE orders {text}")
+        shard.written = shard.done
+        if chance < 0.3:
+            shard.rows.clear()
+            return self.made.sql(shard.name, "TRUNCATE TABLE orders")
+        names, id = _CALLED[shard.done], self.draw.randrange(5)
+        if id in shard.rows and self.draw.random() < 0.3:
+            return self._row(shard, "DELETE", id, shard.rows.pop(id))
+        values = [_value(self.draw, shard, place) for place in range(len(names))]
+        type = "UPDATE" if id in shard.rows else "INSERT"
+        shard.rows[id] = [int(one) if place < 2 else one for place, one in enumerate(values)]
+        return self._row(shard, type, id, shard.rows[id])
+
+    def _row(self, shard: _Shard, type: str, id: int, values: list[Any]) -> bytes:
+        names = _CALLED[shard.done]
+        kinds = ["bigint" if shard.done >= 6 else "int", "bigint" if shard.done >= 3 else "int", "varchar(9)"]
+        self.made.types = dict(zip(names, kinds, strict=False))
+        stated = {one: None if value is None else str(value) for one, value in zip(names, values, strict=True)}
+        return self.made.row(shard.name, type, id=str(id), **stated)
+
+    def wanted(self) -> tuple[str, list[tuple[Any, ...]]]:
+        """Return what the columns are called, as the shard says that is furthest, and the rows of all shards."""
+        called = _CALLED[max((one.written for one in self.shards if one.written is not None), default=0)]
+        rows = [
+            (one.name, id, *[*values, None, None][: len(called)])
+            for one in self.shards
+            for id, values in sorted(one.rows.items())
+        ]
+        return called, sorted(rows, key=repr)
+
+
+def _last(shard: _Shard) -> list[Any]:
+    shard.rows[9] = [1, 2, "z"][: len(_CALLED[shard.done])]
+    shard.written = shard.done
+    return shard.rows[9]
+
+
+def check_shards(made: Shards, seed: int, batches: int = 6) -> None:
+    """Check that a lake table has the rows of all shards behind every batch, whatever is sent again, and says each step once."""
+    source, draw, steps = ShardSource(made, seed, 3), random.Random(-seed), list[str]()
+    for number in range(batches):
+        # What a shard calls its columns first is seen: nobody could tell what a later name stands for.
+        first = [] if number else [source._row(one, "INSERT", 9, _last(one)) for one in source.shards]
+        messages = first + [source.next() for _ in range(draw.randrange(5, 25))]
+        # Behind the last statement of a shard there is a row, with which the lake table follows it.
+        messages += [source._row(one, "INSERT", 9, _last(one)) for one in source.shards]
+        again = messages[draw.randrange(len(messages)) :] if draw.random() < 0.5 else []
+        steps += made.run(*messages, *again)
+        called, rows = source.wanted()
+        assert made.rows("id", *called) == rows, (seed, number)
+    done = [step.rpartition("): ")[2] for step in steps]
+    assert sorted(done) == sorted(set(done)), seed
+    assert not [name for name in made.names if len(name) > 2], seed
