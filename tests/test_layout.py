@@ -53,6 +53,7 @@ ACROSS = {
     "spark/pipeline/test_sync",
     "spark/pipeline/test_handover",
     "spark/pipeline/test_handover_tables",
+    "spark/pipeline/test_shards",
     "spark/pipeline/test_kafka",
     "spark/pipeline/test_kills",
     "spark/pipeline/test_tutorial",

@@ -1,6 +1,7 @@
-"""Tables of Spark's as the replay of versions takes them: Arrow comes and goes, and Spark finds, merges and writes the rows.
+"""Tables of Spark's as native tables are used: Arrow comes and goes, and Spark finds, merges and writes the rows.
 
-So a current state that keeps versions of rows is the same code on both runners, and is written wherever Spark reaches.
+So a current state that keeps versions of rows, or is that of a shard, is the same code on both runners, and is written
+wherever Spark reaches.
 """
 
 from __future__ import annotations

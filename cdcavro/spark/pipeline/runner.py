@@ -45,7 +45,7 @@ from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of, lake_names
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, ReplayReader
 from cdcavro.sync.reading.line_reader import CUT, MOST_CUT
@@ -102,31 +102,15 @@ class Pipeline(pipeline.Pipeline):
     """
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` as other runners do, and for shards and a catalog that Spark does not have.
+        """Raise `ValueError` as other runners do, and for a catalog that Spark does not have.
 
         Also for a function as `where` that cannot be sent to Spark's workers.
         """
         super().__post_init__()
         if isinstance(self.sink, LakeSettings) and isinstance(self.sink.lake, IcebergLake) and self.sink.catalog:
             spark_catalog(self.sink.lake.catalog, self.sink.catalog)
-        if self.settings.routes.of_shards is not None:
-            raise ValueError(_SHARDS)
         for rule in self.settings.rules:
             _check_function(rule)
-
-    def check_free(self) -> None:
-        """Check that no other job uses the state, and that it has no shards, before Spark starts.
-
-        Raises `FileError`, and `JobError` for shards.
-        """
-        super().check_free()
-        if self.stored is None:
-            with self.redaction.errors():
-                self._check_shards()
-
-    def _check_shards(self) -> None:
-        if lake_names(self.folder).shards:
-            raise JobError(f"{self.state}: tables are written into one as shards. {_SHARDS}")
 
     def check(self, spark: SparkSession) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
@@ -137,7 +121,6 @@ class Pipeline(pipeline.Pipeline):
         """
         classic(spark, "a pipeline")
         with self.redaction.errors(), self.held():
-            self._check_shards()
             self.check_source_kind()
             sink = self._connect(spark)
             self._check_shared(spark)
@@ -194,7 +177,6 @@ class Pipeline(pipeline.Pipeline):
             self.publisher() as publisher,
             self._watched(spark) as topics,
         ):
-            self._check_shards()
             self.check_source_kind()
             sink = self._connect(spark)
             check_places(self.places, spark, self.source)
@@ -543,7 +525,6 @@ def _bounded_raw(raw: Column, length: Column) -> Column:
 
 
 PACKAGES: Final = "spark.jars.packages"
-_SHARDS: Final = 'Routes with shards = true are for runs without Spark: run = "local" or --local'
 
 
 def session_settings(config: Config) -> dict[str, str]:
