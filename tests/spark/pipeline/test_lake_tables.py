@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cdcavro import to_changes
 from cdcavro.errors import FileError, SchemaError
@@ -24,7 +25,7 @@ from cdcavro.spark.lake import spark_tables
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
-from cdcavro.spark.pipeline import LakeSettings
+from cdcavro.spark.pipeline import LakeSettings, lake_tables
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.sync.outputs.sink_settings import Job as PipelineId
 from cdcavro.sync.outputs.writer import BatchRows
@@ -222,15 +223,16 @@ def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
     job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ):
     """A TRUNCATE is in one piece, and what it ends in others; a table has the form of its rule, and its changelog."""
-    collected: list[DataFrame] = []
-    collect = spark_tables.collect_arrow
+    collected: list[pa.Table] = []
+    pieces = lake_tables.pieces_of_bytes
 
-    def counted(frame: DataFrame) -> pa.Table:
-        collected.append(frame)
-        return collect(frame)
+    def counted(*given: Any) -> Iterator[pa.Table]:
+        for piece in pieces(*given):
+            collected.append(piece)
+            yield piece
 
     monkeypatch.setattr(spark_tables, "COLLECTED", 20_000)
-    monkeypatch.setattr(spark_tables, "collect_arrow", counted)
+    monkeypatch.setattr(lake_tables, "pieces_of_bytes", counted)
     own = job(is_changelog=True, table_forms=(("D.T", "history"), ("d.s", "soft")))
     messages = []
     for table in ("t", "s", "u"):
@@ -260,6 +262,7 @@ def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
 _BY_NAME = """
 import sys
 from pathlib import Path
+from typing import Any
 from cdcavro.spark.pipeline import Pipeline
 from cdcavro.spark.pipeline.runner import session_settings
 from cdcavro.spark.session import session
