@@ -146,7 +146,7 @@ def older_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) 
     found: dict[str, tuple[str, ...]] = {}
     for column in present:
         names = named.get(column.field, (column.field,))
-        is_taken = any(names[0] == others[0] for others in found.values())
+        is_taken = not column.field or any(names[0] == others[0] for others in found.values())
         found[column.name] = (f"{OWN}{column.name}",) if is_taken else names
     every = {name for names in found.values() for name in names}
     # Once it was written by the name that the column had in the lake.
@@ -154,9 +154,12 @@ def older_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) 
 
 
 def left_columns(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> list[LakeColumn]:
-    """Return the columns that a lake table has and the newest version has not: no row of that version states them."""
+    """Return the columns that a lake table has and the newest version has not: no row of that version states them.
+
+    One that somebody else added, which has no field, is not among them.
+    """
     known = {held.name for _, held in held_columns(versions[-1], present)}
-    return [column for column in present if column.name not in known]
+    return [column for column in present if column.field and column.name not in known]
 
 
 def _dropped_columns(

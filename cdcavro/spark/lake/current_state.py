@@ -201,7 +201,8 @@ class CurrentState:
         is_empty, known.is_empty = known.is_empty, False
         floor = bytes.fromhex(stated.get(sql.FLOOR, ""))
         is_partial, is_guarded = PARTIAL in stated, GUARDED in stated
-        present = present_columns(lake)
+        # One that somebody else added stays as it is.
+        present = [column for column in present_columns(lake) if column.field]
         names = older_names(versions, present)
         if facts.floor is not None and not is_empty:
             spark.sql(sql.delete_up_to(self.identifier, ORDER, floor))
@@ -234,6 +235,7 @@ class CurrentState:
         is_new, known.has_no_deletes = known.has_no_deletes, False
         came, held = deletes_of(rows, now), rows.sparkSession.table(self.deletes)
         if facts.deletes:
+            self.check_held()
             (came if is_new else newer_deletes(came, held)).writeTo(self.deletes).append()
         return came.select(KEY, ORDER) if is_new else standing_deletes(rows, rows.sparkSession.table(self.deletes))
 

@@ -327,7 +327,7 @@ class NativeState:
         changes = _changes(batch, alive, versions, read)
         touched = pc.unique(pa.concat_arrays([batch.upserts[0].take(alive), deletes.batch]))
         if has_floor and not is_empty:
-            below = keys_with_older_values(table.read([KEY, OLDER]), batch.floor)
+            below = keys_with_older_values(table.read([KEY, OLDER], [OLDER]), batch.floor)
             touched = pc.unique(pa.concat_arrays([touched, below]))
         held = kinds.empty_table() if is_empty or not len(touched) else table.find(touched)
         floors = pc.max_element_wise(

@@ -95,7 +95,8 @@ class KafkaMessages:
 
     def batch(self) -> pa.RecordBatch:
         """Return the messages as a batch."""
-        return pa.Table.from_batches(self._parts).combine_chunks().to_batches()[0]
+        (batch,) = pa.Table.from_batches(self._parts).combine_chunks().to_batches()
+        return batch
 
 
 def _headers_of(messages: list[Message]) -> pa.Array:

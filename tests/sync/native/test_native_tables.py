@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 from cdcavro import to_changes
 from cdcavro.change.model import replace as replace_change
@@ -488,6 +490,29 @@ def test_a_row_that_was_deleted_and_inserted_again_has_nothing_in_a_dropped_colu
         assert [one for one in rows if one[0] == 1 and one[2] == 2] == [(1, None, 2)]
         if form != "history":
             assert rows == [(1, None, 2), (2, 8, 3)]
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_what_somebody_wrote_into_a_column_of_their_own_stays(tmp_path: Path, *, is_dropped: bool):
+    """The column is no dropped one, and with one beside it, other rows and the names of its orders are as ever."""
+    job = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
+    job.send(canal("INSERT", [{"id": "1", "a": "7", "b": "1"}, {"id": "2", "a": "6", "b": "2"}], id=1))
+    job.run()
+    table = DeltaTable(job.table("d.t").folder)
+    table.alter.add_columns([Field("note", PrimitiveType("string")), Field("more", PrimitiveType("string"))])
+    table.update({"note": "'mine'", "more": "'too'"}, predicate="id = 1")
+    row = {"id": "1", "b": "3"} if is_dropped else {"id": "1", "a": "7", "b": "3"}
+    if is_dropped:
+        job.send(canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t DROP COLUMN a"))
+    job.send(canal("UPDATE", [row], id=3, old=[{"b": "1"}]))
+    job.run()
+    (first, second) = sorted(
+        DeltaTable(job.table("d.t").folder).to_pyarrow_table().to_pylist(), key=lambda row: row["id"]
+    )
+    assert [first[name] for name in ("a", "b", "note", "more")] == [7, 3, "mine", "too"]
+    assert [second[name] for name in ("a", "b", "note", "more")] == [6, 2, None, None]
+    assert "" not in dict(first["_cdc_older"] or ())
+    assert (first["_cdc_older"] is None) is not is_dropped
 
 
 IN_ORDER = ["f", "id", "m", "b", "c", "z", "z (until version 2)"]
