@@ -99,8 +99,8 @@ class CurrentState:
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
       words of `sql_statements.CHANGE_COLUMNS`.
     * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
-    * `check_held` (callable): raises an error if another process writes these tables, between what is read of them and
-      the start of a write.
+    * `check_held` (callable or None): raises an error if another process writes these tables, between what is read of
+      them and the start of a write.
     """
 
     sink: Sink
@@ -110,7 +110,7 @@ class CurrentState:
     known: LakeTableCache | None = None
     change_columns: tuple[str, ...] = ()
     excluded: frozenset[str] = frozenset()
-    check_held: Callable[[], None] = field(default=lambda: None, kw_only=True, repr=False, compare=False)
+    check_held: Callable[[], None] | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
     def identifier(self) -> str:
@@ -215,6 +215,10 @@ class CurrentState:
         apart = columns if is_partial else left
         self._put(source, columns, lake if is_empty else None, {"is_guarded": is_guarded, "apart": apart})
 
+    def _check_held(self) -> None:
+        if self.check_held is not None:
+            self.check_held()
+
     def _check_versions(self, rows: DataFrame, floor: bytes, properties: Mapping[str, str]) -> None:
         """Raise `SchemaError` for rows above a floor that are of a version before the first which the state takes."""
         first = int(properties.get(KEYED, "1"))
@@ -235,7 +239,7 @@ class CurrentState:
         is_new, known.has_no_deletes = known.has_no_deletes, False
         came, held = deletes_of(rows, now), rows.sparkSession.table(self.deletes)
         if facts.deletes:
-            self.check_held()
+            self._check_held()
             (came if is_new else newer_deletes(came, held)).writeTo(self.deletes).append()
         return came.select(KEY, ORDER) if is_new else standing_deletes(rows, rows.sparkSession.table(self.deletes))
 
@@ -248,13 +252,13 @@ class CurrentState:
         else:
             # If the batch is run again, the table is not empty, and they are merged.
             alive = source.where(sf.col(ORDER).isNotNull())
-            self.check_held()
+            self._check_held()
             alive.select(*_lake_columns(empty, names)).writeTo(self.identifier).append()
 
     def _merge(self, source: DataFrame, statement: Callable[[str], str]) -> None:
         def checked(view: str) -> str:
             # What is kept of the deletes may be too old by now.
-            self.check_held()
+            self._check_held()
             return statement(view)
 
         # Delta Lake keeps the source of a merge itself, behind its look at the table.
