@@ -69,6 +69,7 @@ _ON_SPARK: Final = "run this batch on Spark"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What `deltalake` decodes in a path although it is none of an address: it finds no table there.
 _CODE: Final = re.compile("%[0-9A-Fa-f]{2}")
+# How `deltalake` says that a table has something that it does not know.
 _UNKNOWN_FEATURE: Final = re.compile("Unsupported table features|Unsupported: Feature")
 _GONE: Final = "gone"
 # In seconds: how long is waited before a commit is tried again, at most, twice as long each time.
