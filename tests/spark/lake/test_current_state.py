@@ -513,3 +513,20 @@ def test_a_driver_that_slept_before_its_merge_brings_no_row_back(
     with ExitStack() as stack, one.held(), pytest.raises(FileError, match="one that is in use"):
         merge(CurrentState(sink, name, check_held=sleep), late)
     assert spark.table(awake.identifier).count() == 0
+
+
+@ON_ICEBERG
+def test_a_driver_that_holds_its_state_no_longer_appends_no_deletes(spark: SparkSession, sink: Sink):
+    """They would be there twice, once by each."""
+    maker, name = TypedRows(Tables()), TableName("held", None, "t")
+    rows = maker.of_batch([change("INSERT", 1, 1), change("DELETE", 2, 1)]).rows
+    versions = maker.tables.tables[0].versions
+
+    def gone() -> None:
+        raise FileError("state", "a state that no other job uses", "one that is in use")
+
+    state = CurrentState(sink, name, check_held=gone)
+    state.prepare(spark, versions)
+    with pytest.raises(FileError, match="in use"):
+        state.merge(frame_of(spark, rows), versions, now=NOW)
+    assert spark.table(state.deletes).count() == 0
