@@ -262,6 +262,7 @@ def test_encrypted_rejects_are_read_again_with_the_key(job):
     assert made.rows("d.t", "id", "a") == [(1, None), (2, 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_state", [True, False])
 def test_a_row_that_moves_to_another_key_and_is_stated_in_part_is_a_reject_of_a_current_state(job, *, has_state: bool):
     """Until somebody completes it: then it stands where it came in the order, and a changelog alone takes it as it is."""

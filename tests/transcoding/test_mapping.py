@@ -142,6 +142,7 @@ def test_a_column_that_is_taken_out_of_a_row_is_not_written(format):
     assert row == {"n": "5" if format == "canal" else 5}
 
 
+@pytest.mark.slow
 def test_every_value_of_every_message_can_be_edited():
     """Also where numbers came as numbers in a format that sends strings; without members the same is written."""
     count = 0

@@ -284,6 +284,7 @@ def test_status_says_up_to_when_tables_are_complete_and_what_came_late():
     ]
 
 
+@pytest.mark.slow
 def test_a_run_without_messages_tries_rows_again_and_says_why_they_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -210,6 +210,7 @@ def test_messages_that_are_bytes_are_read_from_kafka_as_they_are(kafka: Broker, 
     assert (report.counts["rejected"], report.rejects[0].format) == (1, "dts_avro")
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_planned_and_is_not_committed_is_run_again_with_the_same_files(job):
     """As if the process had been killed in it: what came meanwhile is in the next one."""
 

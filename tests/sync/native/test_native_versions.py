@@ -74,6 +74,7 @@ def check_dropped(folder: Path, form: str, kind: str, seed: int) -> None:
         assert held_rows(table) == kept_rows(merged, versions[:known], table.columns(), is_soft=form == SOFT), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [CURRENT, SOFT])
 @pytest.mark.parametrize("seed", SOME_SEEDS)
 def test_a_dropped_column_has_what_the_last_change_says_that_has_it(tmp_path: Path, form: str, seed: int):

@@ -364,6 +364,7 @@ def test_an_address_without_a_state_is_told(memory: MemoryStore, action: str):
     assert (done.exit_code, done.stderr) == (2, f"Error: {ADDRESS}: expected the state of a pipeline, got none\n")
 
 
+@pytest.mark.slow
 def test_a_bucket_that_is_not_there_is_told(s3: ObjectStore, tmp_path: Path):
     """By every command: of an object in it, a store says the same as of one that is not in a bucket."""
     address = "s3://nonesuch/state"
