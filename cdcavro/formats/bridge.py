@@ -70,9 +70,13 @@ def _lacks_nothing(_change: Change) -> str | None:
     return None
 
 
+def _left_text(_text: bytes, _members: Record) -> bytes | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bridge:
-    """The functions that a format's module offers. The defaults of the last seven suit most formats."""
+    """The functions that a format's module offers. The defaults of the last nine suit most formats."""
 
     # Converts a record, with the source's zone, to changes.
     to_changes: Callable[[Record, tzinfo | None], list[Change]]
@@ -92,6 +96,10 @@ class Bridge:
     as_one_message: Callable[[Change], Change] = _already_one_message
     # Says what a change lacks to be a message, None if nothing.
     missing_part: Callable[[Change], str | None] = _lacks_nothing
+    # Adds the members that the headers of its Kafka record state to a message. Raises `StructureError` for others there.
+    add_members: Callable[[Record, Record], Record] = _unchanged_record
+    # Adds them to a text; returns None for one that has to be looked at closer.
+    splice_members: Callable[[bytes, Record], bytes | None] = _left_text
 
 
 class _Words(NamedTuple):

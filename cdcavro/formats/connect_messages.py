@@ -24,7 +24,7 @@ from cdcavro.exact.sqltype import MYSQL_FAMILY
 from cdcavro.formats.bridge import log_numbers, log_position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 
 ROW: Final = "row"
@@ -72,6 +72,11 @@ def is_enveloped(message: dict[str, Any]) -> bool:
     has_source = type(message.get("source")) is dict and not _WITH_SOURCE.isdisjoint(message)
     is_heartbeat = bool(message) and message.keys() <= _TIMES and kind_of(message) == HEARTBEAT
     return has_source or is_heartbeat or (message.keys() >= _EVERY_MARK and kind_of(message) == MARK)
+
+
+def may_be_enveloped(names: Collection[str]) -> bool:
+    """Return whether a message with members of these names may be one for which `is_enveloped` is true."""
+    return "source" in names or _TIMES.issuperset(names) or _EVERY_MARK.issubset(names)
 
 
 def _kind_of_times(envelope: dict[str, Any]) -> str | None:

@@ -119,8 +119,10 @@ def parse_message(
     record = target.parse(message)
     value = target.message_in(record)
     bridge = BRIDGES[format]
+    stated = {} if value is record else target.members_in_headers(record)
     try:
-        available, names = bridge.remove_unavailable(value, unavailable)
+        whole = bridge.add_members(value, stated) if stated else value
+        available, names = bridge.remove_unavailable(whole, unavailable)
         changes = with_kafka_record(bridge.to_changes(available, zone), target.kafka_record(record), target.rule.key)
         if names:
             changes = [replace(change, unavailable=names) for change in changes]

@@ -45,6 +45,7 @@ On the outermost record, about the format as a whole:
 | `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the numbers of a position are told, for the engine |
 | `tombstone` | `"delete"` | a Kafka record without a value is a message: the row with its key was deleted |
 | `certain` | true | a message that has a member which tells the format is none of another one |
+| `headers` | true | headers of a Kafka record that are called like members of its message state these |
 | `mixed` | true | a message holds changes of any tables and kinds, and the engine types none of its rows |
 
 On an enum:
@@ -183,6 +184,7 @@ class FormatRule:
     position: str | Mapping[str, str] = ""
     tombstone: str = ""
     certain: bool = False
+    headers: bool = False
     mixed: bool = False
 
     @property
@@ -285,6 +287,7 @@ def format_rule(declared: Record) -> FormatRule:
         position=_take(attribute, "position", "", _are_positions, declared.name),
         tombstone=_take(attribute, "tombstone", "", lambda value: value == _DELETE, declared.name),
         certain=_flag(attribute, "certain", declared.name),
+        headers=_flag(attribute, "headers", declared.name),
         mixed=_flag(attribute, "mixed", declared.name),
     )
     if attribute:

@@ -32,7 +32,7 @@ from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureErr
 from cdcavro.exact.jsontext import MAX_LENGTH, escape, kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import FormatRule, content_of, field_rule, format_rule
-from cdcavro.wire.kafka import VALUE, is_kafka_record, is_tombstone, unwraps_records
+from cdcavro.wire.kafka import VALUE, headers_of, is_kafka_record, is_tombstone, members_of_headers, unwraps_records
 from cdcavro.wire.message_program import checked_program, engine_of, values_of
 from cdcavro.wire.message_reader import decode_lines, message_reader
 from cdcavro.wire.message_writer import message_writer
@@ -208,6 +208,21 @@ class Format:
         if self.rule.has_tombstones and is_tombstone(record):
             return record
         return record if (is_kafka_record(record) if self.unwraps_records else VALUE in record) else None
+
+    @cached_property
+    def headers(self) -> Mapping[str, bool]:
+        """The headers of Kafka records that the format reads, by name, each with whether it is a whole number."""
+        named = [field for field in self.envelope.fields if not field_rule(field).members] if self.rule.headers else []
+        return {field_rule(field).name: _is_number(field.type) for field in named}
+
+    def members_in_headers(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the members that the headers of a Kafka record state; none if the format reads none.
+
+        Raises `StructureError` for headers that state none of theirs.
+        """
+        if not self.rule.headers:
+            return {}
+        return self._convert_exactly(lambda one: members_of_headers(headers_of(one), self.headers), record)
 
     def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:
         """Return the payloads of a text's lines, each at most 64 MiB, up to a line that needs `encode`.
@@ -392,6 +407,11 @@ def _bytes_by(codec: Codec, record: dict[str, Any]) -> bytes:
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError) as error:
         got = f"one with members of other types ({shown(str(error))})"
         raise StructureError("a record of which bytes can be made", got) from error
+
+
+def _is_number(declared: Type) -> bool:
+    branches = declared.branches if isinstance(declared, Union) else (declared,)
+    return {getattr(branch, "name", "") for branch in branches} <= {"null", "int", "long"}
 
 
 def _to_bytes(payload: bytes) -> bytes:

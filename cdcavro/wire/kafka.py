@@ -6,24 +6,42 @@ A message in a Kafka record is a message of its format: the payload has the fiel
 other members of the record are together in `extras`, as the text of an object, under the key `kafka`,
 which no JSON pointer can be. A format whose wire schema describes Kafka records itself, with a member
 `value`, takes them as they are.
+
+The `headers` of a record, for a format that reads them, are a list of objects with `key` and `value`, the latter in
+base64, as Spark's to_json writes them, or of names and texts in turn, as kcat does. Where messages are bytes,
+their headers stand before them, behind a mark.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
+import re
+from base64 import b64decode, b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from cdcavro.errors import PayloadError, TextError, shown
-from cdcavro.exact.jsontext import parse, render
+from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
+from cdcavro.exact.jsontext import escape, parse, parse_fast, render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Headers = Sequence[tuple[str, bytes | None]]
 
 KAFKA: Final = "kafka"
 KEY: Final = "key"
 VALUE: Final = "value"
+HEADERS: Final = "headers"
+# What stands instead of headers that the client cannot tell, as the name of one is not UTF-8.
+UNTOLD: Final = "\0untold"
+# What headers before a message begin with: no JSON text, no framed value and no wrapped one does.
+HEADED: Final = b"\x05headers"
+# Whole numbers that are read without a parser of JSON.
+_WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
+_WITH_SCHEMA: Final = frozenset({"schema", "payload"})
+# What JSON texts and those beside their schemas begin with.
+_OF_JSON: Final = ('"', "{")
 # The names that Kafka's clients and Spark's source of Kafka use.
 _MEMBERS: Final = frozenset(
     {
@@ -34,6 +52,7 @@ _MEMBERS: Final = frozenset(
 
 
 _ONE: Final = msgspec.json.Decoder(msgspec.Raw)
+_TOLD: Final = msgspec.json.Decoder(list[str | None])
 
 
 def is_record(value: Any) -> bool:
@@ -115,3 +134,127 @@ def wrap_message(message: dict[str, Any], text: str) -> dict[str, Any]:
 def unwraps_records(names: Iterable[str]) -> bool:
     """Return whether messages of a format with these members are the values of Kafka records, and not the records."""
     return VALUE not in names
+
+
+def headers_of(record: Mapping[str, Any]) -> list[tuple[str, bytes | None]]:
+    """Return the headers of a Kafka record, none if it has no such member. Raises `StructureError` for anything else.
+
+    >>> headers_of({"headers": [{"key": "__op", "value": "dQ=="}]}), headers_of({"headers": ["__op", "u", "__lsn", None]})
+    ([('__op', b'u')], [('__op', b'u'), ('__lsn', None)])
+    """
+    stated = record.get(HEADERS)
+    if stated is None:
+        return []
+    if type(stated) is list and len(stated) % 2 == 0 and all(type(name) is str for name in stated[::2]):
+        texts = stated[1::2]
+        if all(type(text) in (str, type(None)) for text in texts):
+            values = [None if text is None else text.encode() for text in texts]
+            return list(zip(stated[::2], values, strict=True))
+    if type(stated) is list and all(type(one) is dict and type(one.get(KEY)) is str for one in stated):
+        return [(one[KEY], _from_base64(one[KEY], one.get(VALUE))) for one in stated]
+    expected = "a list of objects with key and value, or of names and texts in turn"
+    raise StructureError(expected, shown(render(stated).decode()), pointer=f"/{HEADERS}")
+
+
+def _from_base64(name: str, text: Any) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        return b64decode(text, validate=True)
+    except (ValueError, TypeError) as error:
+        raise StructureError("base64", shown(str(text)), pointer=_pointer(name)) from error
+
+
+def _pointer(name: str) -> str:
+    return f"/{HEADERS}/{escape(name)}"
+
+
+def members_of_headers(headers: Headers, are_numbers: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the members that headers state, of those whose names have whether they are whole numbers.
+
+    A value is a text, as Kafka Connect's simple converter writes it, or JSON, perhaps beside its schema, as its JSON
+    converter does. Raises `StructureError` for another one, and for two headers of a name that differ.
+
+    >>> members_of_headers([("__op", b'"u"'), ("__lsn", b"7"), ("trace", b"x")], {"__op": False, "__lsn": True})
+    {'__op': 'u', '__lsn': 7}
+    """
+    members: dict[str, Any] = {}
+    for name, raw in headers:
+        if name == UNTOLD:
+            raise StructureError("headers with names in UTF-8", "another one", pointer=f"/{HEADERS}")
+        if name in are_numbers:
+            value = _header_value(name, raw, is_number=are_numbers[name])
+            if name in members and members[name] != value:
+                first, other = (shown(render(one).decode()) for one in (members[name], value))
+                raise StructureError(f"one value of the header, {first}", f"also {other}", pointer=_pointer(name))
+            members[name] = value
+    return members
+
+
+def _header_value(name: str, raw: bytes | None, *, is_number: bool) -> Any:
+    if raw is None:
+        return None
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise StructureError("text in UTF-8 in the header", shown(repr(raw)), pointer=_pointer(name)) from error
+    if "\0" in text:
+        # As in what a registry frames.
+        raise StructureError("text or JSON in the header", shown(repr(raw)), pointer=_pointer(name))
+    value: Any = text
+    if is_number and _WHOLE.fullmatch(text):
+        return int(text)
+    if is_number or text[:1] in _OF_JSON or text == "null":
+        with suppress(MessageError):
+            value = parse_fast(raw)
+    if type(value) is dict:
+        value = value["payload"] if value.keys() == _WITH_SCHEMA else text
+    if value is None or type(value) is (int if is_number else str):
+        return value
+    if type(value) is int:
+        return str(value)
+    expected = "a whole number" if is_number else "a text"
+    raise StructureError(f"{expected} in the header", shown(text), pointer=_pointer(name))
+
+
+def headers_in(head: bytes) -> Headers:
+    """Return headers from their JSON, as `split_headers` has split it. Raises `TextError` and `StructureError`."""
+    try:
+        told = _TOLD.decode(head)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        told = []
+    names = [name for name in told[::2] if name is not None]
+    texts = [None if text is None else text.encode() for text in told[1::2]]
+    # What is no list of names and texts in turn may be one of objects.
+    return (
+        list(zip(names, texts, strict=True))
+        if 0 < len(names) == len(texts)
+        else headers_of({HEADERS: parse_fast(head)})
+    )
+
+
+def put_before(value: bytes | None, headers: Headers) -> bytes:
+    r"""Return the value of a Kafka record, which may be null, behind some of its headers.
+
+    >>> put_before(b"{}", [("__op", b"u")]), split_headers(put_before(None, [("__op", None)]))
+    (b'\x05headers["__op","u"]\n{}', (b'["__op",null]', None))
+    """
+    try:
+        stated: list[Any] = [part for name, raw in headers for part in (name, None if raw is None else raw.decode())]
+    except UnicodeDecodeError:
+        stated = [{KEY: name, VALUE: None if raw is None else b64encode(raw).decode()} for name, raw in headers]
+    return put_back(render(stated), value)
+
+
+def put_back(head: bytes, value: bytes | None) -> bytes:
+    """Return a value behind the JSON of its headers, as `split_headers` has split them."""
+    return HEADED + head if value is None else b"%s%s\n%s" % (HEADED, head, value)
+
+
+def split_headers(raw: bytes) -> tuple[bytes | None, bytes | None]:
+    """Return what `put_before` put before a value, as the JSON of the member `headers`, and the value; None for none."""
+    if not raw.startswith(HEADED):
+        return None, raw
+    head, is_there, value = raw[len(HEADED) :].partition(b"\n")
+    # Anybody may have written it.
+    return (head, value if is_there else None) if _is_json(head) else (None, raw)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from random import Random
 
 import pytest
@@ -13,11 +14,14 @@ from cdcavro.change.model import Change, Source, replace
 from cdcavro.change.order import in_order
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.engine.machine import COMPILED
-from cdcavro.errors import StructureError
+from cdcavro.errors import CdcAvroError, StructureError
+from cdcavro.exact.jsontext import render
+from cdcavro.formats import BRIDGES
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.mapping import from_changes, to_changes
+from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import fitting_formats
 from support.messages import golden_files
 from support.mutations import mutated
@@ -351,3 +355,173 @@ def test_the_key_of_a_record_is_read_by_the_schema_of_its_row(is_wrapped: bool):
     other = {**record, "key": {"id": "AMk="}}
     with pytest.raises(StructureError, match=r"key.id: expected the value of the row, '2.00', got '2.01'"):
         cdcavro.to_changes(json.dumps(other), FORMAT)
+
+
+HEADERS = {"__op": "u", "__db": "d", "__table": "t", "__lsn": 77, "__source_ts_ms": 1_700_000_001_000}
+
+
+def headed(value: object, headers: object, **more: object) -> dict:
+    """Return a Kafka record with headers."""
+    return {"topic": "p.d.t", "key": {"id": 1}, **more, "headers": headers, "value": value}
+
+
+def in_turn(members: dict[str, object]) -> list[str | None]:
+    """Return members as names and texts in turn."""
+    return [part for name, value in members.items() for part in (name, None if value is None else str(value))]
+
+
+def in_json(members: dict[str, object], *, with_schema: bool = False) -> list[dict[str, str]]:
+    """Return members as Kafka Connect's JSON converter writes them, in base64 as Spark does."""
+    values = {
+        name: json.dumps({"schema": {"type": "any"}, "payload": value} if with_schema else value)
+        for name, value in members.items()
+    }
+    return [{"key": name, "value": b64encode(text.encode()).decode()} for name, text in values.items()]
+
+
+@pytest.mark.parametrize("around", ["alone", "schema"])
+@pytest.mark.parametrize("form", ["text", "json", "schema"])
+def test_headers_state_what_members_of_their_names_do(form: str, around: str):
+    """Whichever converter wrote them, beside others and beside a row with its schema; all comes back."""
+    headers = in_turn(HEADERS) if form == "text" else in_json(HEADERS, with_schema=form == "schema")
+    other = ["trace", "\xff"] if form == "text" else [{"key": "trace", "value": "/w=="}]
+    row = {"id": 1, "a": 1.5}
+    values = [one if around == "alone" else {"schema": SCHEMA, "payload": one} for one in (row, row | HEADERS)]
+    record = headed(values[0], headers + other)
+    found, wanted = change(record), change(headed(values[1], None))
+    assert replace(found, members=None) == replace(wanted, members=None)
+    assert (found.op, found.source.table, found.position, found.event_time) == (
+        "UPDATE",
+        "t",
+        (77,),
+        1_700_000_001_000_000,
+    )
+    assert_round_trip(FORMAT, json.dumps(record))
+    assert [exact(back) for back in from_changes([found], FORMAT)] == [exact(json.dumps(record))]
+
+
+def test_a_header_and_a_member_state_the_same_or_the_record_is_refused():
+    """The error names both; null is a value, and a number may be a text of it."""
+    assert change(headed({"id": 1, "__op": "u"}, ["__op", "u"])).op == "UPDATE"
+    assert change(headed({"id": 1, "__scn": 12}, ["__scn", "12"])).position == (12, 12, 0)
+    expected = "expected what the header __op says, '\"u\"', got"
+    assert (
+        error_of(change, headed({"id": 1, "__op": "c"}, ["__op", "u"])) == f"{FORMAT}: $.value.__op: {expected} '\"c\"'"
+    )
+    wrapped = headed({"schema": None, "payload": {"id": 1, "__op": None}}, ["__op", "u"])
+    assert error_of(change, wrapped) == f"{FORMAT}: $.value.payload.__op: {expected} 'null'"
+
+
+@pytest.mark.parametrize(
+    ("headers", "error"),
+    [
+        (["__op", "u", "__op", '"c"'], "$.headers.__op: expected one value of the header, '\"u\"', got also '\"c\"'"),
+        (["__lsn", "x"], "$.headers.__lsn: expected a whole number in the header, got 'x'"),
+        (["__lsn", '"7"'], "$.headers.__lsn: expected a whole number in the header, got '\"7\"'"),
+        (["__lsn", "1e3"], "$.headers.__lsn: expected a whole number in the header, got '1e3'"),
+        (["__lsn", "9" * 30], f"$.headers.__lsn: expected a whole number in the header, got '{'9' * 30}'"),
+        (["__op", '{"schema":null,"payload":{}}'], "$.headers.__op: expected a text in the header, got"),
+        ([{"key": "__op", "value": "/w=="}], "$.headers.__op: expected text in UTF-8 in the header, got"),
+        ([{"key": "__op", "value": "AAAAAAUCdQ=="}], "$.headers.__op: expected text or JSON in the header, got"),
+        ([{"key": "__op", "value": "u"}], "$.headers.__op: expected base64, got 'u'"),
+        ({"__op": "u"}, "$.headers: expected a list of objects with key and value, or of names and texts in turn, got"),
+        (["__op"], "$.headers: expected a list of objects with key and value, or of names and texts in turn, got"),
+        (["a", "b"] * 10_000 + ["__lsn", "x"], "$.headers.__lsn: expected a whole number in the header, got 'x'"),
+    ],
+)
+def test_headers_that_state_nothing_are_refused(headers: object, error: str):
+    """With their place; those of other names may be anything, and there may be any number of them."""
+    assert error_of(change, headed({"id": 1}, headers)).startswith(f"{FORMAT}: {error}")
+    assert error_of(change, headed(None, headers)).startswith(f"{FORMAT}: {error}")
+
+
+def test_the_same_header_may_come_again_and_say_nothing():
+    """As a mirror may repeat it; without a value it is a member without one."""
+    assert change(headed({"id": 1}, ["__op", "c", "__op", '"c"', "__lsn", None, "x", None])).op == "INSERT"
+    assert change(headed({"id": 1}, ["__table", "null"])).source.table is None
+    assert change(headed({"id": 1}, [])).operation is change(headed({"id": 1}, None)).operation is None
+
+
+def test_a_record_without_a_value_is_a_delete_with_what_its_headers_state():
+    """Its table, its time and its place; another operation contradicts it."""
+    headers = in_turn(HEADERS | {"__op": "d"})
+    record = headed(None, headers)
+    found = change(record)
+    assert (found.op, found.key, found.before, found.after) == ("DELETE", ("id",), {"id": 1}, None)
+    assert (found.source.table, found.source.database, found.position) == ("t", "d", (77,))
+    assert [exact(back) for back in from_changes([found], FORMAT)] == [exact(json.dumps(record))]
+    assert change(headed(None, headers[2:])).op == "DELETE"
+    for name, word in (("__op", "u"), ("__op", "t"), ("__deleted", "false")):
+        expected = f"$.headers.{name}: expected d in the header of a Kafka record without a value, got '{word}'"
+        assert error_of(change, headed(None, [name, word])) == f"{FORMAT}: {expected}"
+
+
+def test_a_truncate_has_neither_key_nor_value():
+    """Its headers tell it; another record of that kind is no message."""
+    found = change(headed(None, in_turn(HEADERS | {"__op": "t"}), key=None))
+    assert (found.op, found.source.table, found.position, found.key) == ("TRUNCATE", "t", (77,), None)
+    error = "$.key: expected an object as the key of a Kafka record without a value, got none"
+    for op in ("d", "u"):
+        assert error_of(change, headed(None, ["__op", op], key=None)) == f"{FORMAT}: {error}"
+
+
+def test_what_the_transform_passed_by_is_read_without_headers():
+    """It adds none to it, and members would make another message of it."""
+    assert change(headed({"ts_ms": 1}, in_turn(HEADERS), key=None)).op == "HEARTBEAT"
+    enveloped = {"before": None, "after": {"id": 1}, "source": {"table": "x"}, "op": "c"}
+    assert change(headed(enveloped, in_turn(HEADERS))).source.table == "x"
+
+
+SPLICED = [
+    '{"id":1,"a":"x"}',
+    '{"id":1,"a":{"b":[1]},"schema":"s"}',
+    '{"schema":{"a":"}"},"payload":{"id":1}}',
+    '{"schema":null,"payload":{"id":1,"__op":"u"}}',
+    '{"payload":{"id":1},"schema":null}',
+    '{"schema":1,"payload":"x"}',
+    '{"ts_ms":1}',
+    '{"id":1,"__op":"u"}',
+    '{"\\u005f_op":"u","id":1}',
+    '{"op":"c","source":{"connector":"mysql"},"after":{"id":1}}',
+    "{}",
+    '{"id":1}  ',
+    '{"id":1,}',
+    '{"id":"x}',
+    '{"id":[1}',
+]
+
+
+def test_members_behind_those_of_a_row_are_the_members_of_headers():
+    """In the text: what is taken means the same, and nothing that is no message becomes one, also if it was damaged."""
+    random, taken = Random(32), 0
+    texts = [*map(str.encode, SPLICED), *(mutated(random, random.choice(SPLICED).encode()) for _ in range(3000))]
+    for text in texts:
+        spliced = BRIDGES[FORMAT].splice_members(text, HEADERS)
+        if spliced is None:
+            continue
+        taken += 1
+        try:
+            row = get_format(FORMAT).parse(text)
+        except CdcAvroError:
+            with pytest.raises(CdcAvroError):
+                get_format(FORMAT).parse(spliced)
+            continue
+        assert exact(spliced) == exact(render(BRIDGES[FORMAT].add_members(row, HEADERS)))
+    assert taken > 300
+    assert BRIDGES[FORMAT].splice_members(SPLICED[0].encode(), {}) == SPLICED[0].encode()
+    assert [BRIDGES[FORMAT].splice_members(one.encode(), HEADERS) is None for one in SPLICED[:12]] == [
+        *[False] * 3,
+        *[True] * 9,
+    ]
+
+
+def test_the_engine_leaves_a_record_with_headers():
+    """A pattern that it has learned has none; the exact way reads them."""
+    typer = MessageTyper(FORMAT, Tables())
+    for text in (message(), json.dumps(headed({"id": 1}, in_turn(HEADERS)))):
+        for _ in range(3):
+            (row,) = typer.add(text)
+            assert row.op == "UPDATE"
+    other = json.dumps(headed({"id": 1, "__table": "t", "__db": "d"}, ["__op", "d"])).encode()
+    assert typer.type_by_pattern(other) is None
+    assert [row.op for row in typer.add(other)] == ["DELETE"]

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.avro.schema import parse_schema
-from cdcavro.errors import PayloadError
+from cdcavro.errors import PayloadError, StructureError
+from cdcavro.exact.jsontext import parse
 from cdcavro.wire.format import Format, validate
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.kafka import is_kafka_record
+from cdcavro.wire.kafka import headers_in, headers_of, is_kafka_record, members_of_headers, put_before, split_headers
 from cdcavro.wire.marked_members import operation_of
 from support.messages import golden_files
 from support.roundtrip import avro, error_of, exact
@@ -145,3 +146,70 @@ def test_a_newer_schema_renames_the_members_of_the_message():
     payload = old.encode('{"key":{"id":7},"value":{"meta":{"op":"upd"},"data":{"a":1},"key":{"a":0}}}')
     found = json.loads(newer.decode(payload, old.schema))
     assert found == {"key": {"id": 7}, "value": {"meta": {"op": "upd"}, "data": {"a": 1}, "image": {"a": 0}}}
+
+
+NAMES = st.text(max_size=5) | st.sampled_from(["__op", "__lsn"])
+
+
+@given(st.none() | st.binary(), st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=20))))
+def test_headers_before_a_value_are_those_of_its_record(value, headers):
+    """Whatever they are, and whether there is a value: both come back, and the member that they become says the same."""
+    raw = put_before(value, headers)
+    head, back = split_headers(raw)
+    assert (back, headers_in(head)) == (value, headers)
+    assert headers_of({"headers": parse(head)}) == headers
+    assert split_headers(put_before(raw, headers)) == (head, raw)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{}", b"\x05headers", b"\x05headers[", b'\x05headers[],"value":1\n{}', b"\x05header[]"]
+)
+def test_what_only_looks_as_if_it_had_headers_is_a_value(raw):
+    """Anybody may write it: what stands before a value is one JSON text, or becomes no member of a record."""
+    assert split_headers(raw) == (None, raw)
+
+
+@pytest.mark.parametrize(
+    ("value", "member"),
+    [
+        (b"u", "u"),
+        (b"", ""),
+        (b'"u"', "u"),
+        (b'"u', '"u'),
+        (b"null", None),
+        (b'["3","7"]', '["3","7"]'),
+        (b"12", "12"),
+        (b"{a}", "{a}"),
+        (b'{"a":1}', '{"a":1}'),
+        (b'{"schema":{"type":"string"},"payload":"u"}', "u"),
+        (b'{"schema":null,"payload":null}', None),
+        (b'{"schema":{"type":"int64"},"payload":7}', "7"),
+        ("é".encode(), "é"),
+    ],
+)
+def test_a_header_is_a_text_or_json(value, member):
+    """As Kafka Connect's simple converter writes it, or its JSON converter with or without schemas."""
+    assert members_of_headers([("a", value), ("b", value)], {"a": False}) == {"a": member}
+
+
+@pytest.mark.parametrize(
+    ("value", "member"),
+    [
+        *[(b"7", 7), (b"-7", -7), (b"0", 0), (b"null", None), (b"9223372036854775807", 2**63 - 1), (b" 7", 7)],
+        *[(bad, "") for bad in (b"", b"x", b"07", b"1.0", b"1e3", b"true", b'"7"', b"9" * 20)],
+        (b'{"schema":{"type":"int64"},"payload":7}', 7),
+    ],
+)
+def test_a_header_is_a_whole_number(value, member):
+    """Or it is refused."""
+    if member == "":
+        with pytest.raises(StructureError, match=r"headers\.a: expected a whole number in the header"):
+            members_of_headers([("a", value)], {"a": True})
+        return
+    assert members_of_headers([("a", value)], {"a": True}) == {"a": member}
+
+
+def test_many_headers_take_no_more_than_their_bytes():
+    """Those of other names are passed by, those of one name are the same."""
+    headers = [("x", b"1"), ("a", b"1")] * 50_000
+    assert members_of_headers(headers, {"a": True}) == {"a": 1}
