@@ -13,6 +13,7 @@ from pyspark.sql.types import BinaryType
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Primitive, Record, check_expansion
 from cdcavro.errors import SchemaError, shown
+from cdcavro.exact.jsontext import parse_fast
 from cdcavro.registry.framing import HEADERS
 from cdcavro.registry.framing import frame as framed_by
 from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, PREFIXES, PrefixSchema, look_up_schemas
@@ -102,8 +103,8 @@ def from_framed(
     have written, with its schema. `registry` (`RegistrySettings(url, framing=...)`) says how they are framed; workers
     ask it for schemas, so the path of a folder must be absolute. For ids in headers, `headers` is the column of headers
     that Spark's Kafka source has with `includeHeaders`. With `key`, a column of keys, each text is that of a Kafka
-    record with key and value. `format` is one for all, or "mixed" if each schema tells it; if its records without a
-    value are deletes, null beside a key gives a text, too.
+    record with key and value, and with its headers if they are given and the format reads them. `format` is one for all, or
+    "mixed" if each schema tells it; if its records without a value are deletes, null beside a key gives a text, too.
 
     No row fails the job: either `text` and `format` are null, or `error` is. SQL null gives null. A registry that is
     down fails the job. Raises `UnknownFormatError`, and `ValueError` for ids in headers without these.
@@ -124,25 +125,39 @@ def from_framed(
     def open_records(values: pa.Array, keys: pa.Array) -> pa.Array:
         return _open_texts(registry, formats, values, keys, has_tombstones=has_tombstones)
 
-    own = open_values if own_key is None else open_records
-    function = column_function(own, OPENED_TEXT, "cdc_from_framed", is_deterministic=False)
-    return function(value) if own_key is None else function(value, own_key)
+    def open_headed(values: pa.Array, keys: pa.Array, stated: pa.Array) -> pa.Array:
+        return _open_texts(registry, formats, values, keys, stated, has_tombstones=has_tombstones)
+
+    if own_key is None:
+        return column_function(open_values, OPENED_TEXT, "cdc_from_framed", is_deterministic=False)(value)
+    if headers is None or format == MIXED or not get_format(format).headers:
+        return column_function(open_records, OPENED_TEXT, "cdc_from_framed", is_deterministic=False)(value, own_key)
+    function = column_function(open_headed, OPENED_TEXT, "cdc_from_framed", is_deterministic=False)
+    return function(value, own_key, sf.to_json(sf.col(headers) if isinstance(headers, str) else headers))
 
 
 def _open_texts(
-    registry: RegistrySettings, formats: Formats, values: pa.Array, keys: pa.Array | None, *, has_tombstones: bool
+    registry: RegistrySettings,
+    formats: Formats,
+    values: pa.Array,
+    keys: pa.Array | None,
+    headers: pa.Array | None = None,
+    *,
+    has_tombstones: bool,
 ) -> pa.Array:
-    """Return structs of `OPENED_TEXT` for values, or for records if there are keys."""
+    """Return structs of `OPENED_TEXT` for values, or for records if there are keys; `headers` are JSON."""
+    stated = [None] * len(values) if headers is None else headers.to_pylist()
     own_keys = [None] * len(values) if keys is None else keys.to_pylist()
     records = [*zip(own_keys, values.to_pylist(), strict=True)]
     opened = _opener(registry, str(formats.given)).open_texts(records, [None] * len(records))
     rows: list[dict[str, Any] | None] = []
-    for key, text, format, error in opened:
+    for (key, text, format, error), own in zip(opened, stated, strict=True):
         is_there = text is not None or (key is not None and has_tombstones)
         if error is not None:
             rows.append({"text": None, "format": None, "error": error.fields})
         elif is_there:
-            whole = text if keys is None else record_text({}, key, text)
+            members = {} if own is None else {"headers": parse_fast(own)}
+            whole = text if keys is None else record_text(members, key, text)
             rows.append({"text": whole, "format": format or formats.given, "error": None})
         else:
             rows.append(None)

@@ -178,9 +178,11 @@ class Pipeline:
         return SchemaChanges(sink, settings.chosen, settings.protection.is_protecting, output)
 
     @property
-    def has_headers(self) -> bool:
-        """Whether the headers of Kafka's records are written."""
-        return self.sink.has_headers
+    def headers(self) -> dict[str, Any]:
+        """Which headers of Kafka's records are read, by the arguments of what reads them."""
+        own = self.settings
+        stated = own.formats.headers
+        return {"has_id_headers": own.has_id_headers, "has_headers": self.sink.has_headers, "stated": stated}
 
     @property
     def waiting(self) -> int:

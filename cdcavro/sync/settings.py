@@ -34,6 +34,7 @@ from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.table_names import fits, spelled_as
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import UNTOLD
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
@@ -87,6 +88,21 @@ class Formats:
         if isinstance(self.given, str):
             return self.given
         return next((format for pattern, format in self.given.items() if fnmatchcase(name or "", pattern)), MIXED)
+
+    def headers_of(self, name: str | None) -> frozenset[str]:
+        """Return the names of the headers that are read with messages from a topic; none if each tells its own format."""
+        return _headers_of(self.format_of(name))
+
+    @property
+    def headers(self) -> frozenset[str]:
+        """The names of the headers that are read with messages from any topic."""
+        given = [self.given] if isinstance(self.given, str) else self.given.values()
+        return frozenset().union(*map(_headers_of, given))
+
+
+def _headers_of(format: str) -> frozenset[str]:
+    own = {} if format == MIXED else get_format(format).headers
+    return frozenset({*own, UNTOLD}) if own else frozenset()
 
 
 @dataclass(frozen=True)

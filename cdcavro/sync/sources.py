@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # beginning if it is longer than one may be. `line` and `clock` are those of a reject that is read again, whose lane was
 # left long ago. Files have `size` as well, that of each in bytes.
 COLUMNS: Final = ("raw", "length", "key", "topic", "partition", "offset", "file", "line", "clock")
+# One more column has headers of Kafka's records, if a format reads them: null, or a list of `key` and `value`.
+STATED: Final = "stated"
 # Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
 _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
 # What Kafka's client says of a topic that there is not, which it does not name.

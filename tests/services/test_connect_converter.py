@@ -14,6 +14,8 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 import cdcavro
 from cdcavro import registry
 from cdcavro.formats.connect_avro import ConnectReader
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import members_of_headers
 from support.kafka_server import Broker, Record, fetched
 from support.local_pipelines import LocalJob, lake_section
 from support.messages import golden_files
@@ -239,6 +241,40 @@ def test_a_global_id_of_apicurio_is_that_of_a_version(jvm: Any, apicurio: str):
         assert ids[0] != ids[1]
         with pytest.raises(cdcavro.UnknownSchemaError, match=r"there is no global id 987654321$"):
             schemas.fetch(global_id=987654321)
+
+
+def header_converters(jvm: Any) -> dict[str, Any]:
+    """Return Kafka Connect's own converters of headers: by default, of JSON, and of JSON with schemas."""
+    simple = jvm.org.apache.kafka.connect.storage.SimpleHeaderConverter()
+    simple.configure(jvm.java.util.HashMap())
+    made = {"simple": simple}
+    for word in ("false", "true"):
+        settings = jvm.java.util.HashMap()
+        settings.put("schemas.enable", word)
+        settings.put("converter.type", "header")
+        made[f"json {word}"] = jvm.org.apache.kafka.connect.json.JsonConverter()
+        made[f"json {word}"].configure(settings)
+    return made
+
+
+def test_headers_that_connect_writes_are_read_as_members(jvm: Any):
+    """Of texts, numbers and null, by the converter that is the default and by those of JSON."""
+    own = jvm.org.apache.kafka.connect.data.Schema
+    values = [
+        ("__op", own.OPTIONAL_STRING_SCHEMA, "u"),
+        ("__table", own.OPTIONAL_STRING_SCHEMA, 'a "b" é'),
+        ("__db", own.OPTIONAL_STRING_SCHEMA, None),
+        ("__sequence", own.OPTIONAL_STRING_SCHEMA, '["24023000","24023128"]'),
+        ("__source_ts_ms", own.OPTIONAL_INT64_SCHEMA, 1_700_000_002_000),
+        ("__lsn", own.OPTIONAL_INT64_SCHEMA, 24_023_128_000),
+        ("__row", own.OPTIONAL_INT32_SCHEMA, 3),
+    ]
+    wanted = {name: value for name, _, value in values}
+    reads = get_format("debezium_flat").headers
+    for called, converter in header_converters(jvm).items():
+        written = [(name, converter.fromConnectHeader("t", name, schema, value)) for name, schema, value in values]
+        headers = [(name, None if raw is None else bytes(raw)) for name, raw in written]
+        assert members_of_headers(headers, reads) == wanted, called
 
 
 def flat_messages() -> tuple[dict[str, Any], list[dict[str, Any] | None]]:

@@ -247,5 +247,10 @@ def test_a_null_is_a_delete_beside_a_key_if_its_format_says_so(spark, schemas, t
     frame = spark.createDataFrame([(None, registry.frame(written(KEY, {"id": 7}), 1))], "value binary, key binary")
     (row,) = frame.select(cdc.from_framed("value", access, key="key", format="debezium_flat").alias("m")).collect()
     assert row.m.text == '{"key":{"id":7},"value":null}'
+    own = sf.array(sf.struct(sf.lit("__table").alias("key"), sf.lit(b"t").alias("value")))
+    text = cdc.from_framed("value", access, key="key", headers=own, format="debezium_flat").alias("m")
+    ((text,),) = frame.select(text).select("m.text").collect()
+    assert text == '{"headers":[{"key":"__table","value":"dA=="}],"key":{"id":7},"value":null}'
+    assert cdcavro.to_changes(text, "debezium_flat")[0].source.table == "t"
     with pytest.raises(ValueError, match="ids in headers are read from a column of headers, and none is given"):
         cdc.from_framed("value", replace(access, framing="headers"))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import SUMMARY
+from cdcavro.sync.conversion.runs import HEADERS
 from cdcavro.sync.conversion.task import converter
 
 Record = tuple[bytes | None, bytes | None]
@@ -35,11 +36,14 @@ def batch_of(
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
-def with_headers(batch: pa.RecordBatch, headers: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.RecordBatch:
-    """Return messages with the headers of each."""
+Headers = Sequence[Sequence[tuple[str, bytes | None]]]
+
+
+def with_headers(batch: pa.RecordBatch, headers: Headers, name: str = HEADERS) -> pa.RecordBatch:
+    """Return messages with the headers of each, or with `STATED` those that are read with it."""
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     stated = [[{"key": key, "value": value} for key, value in own] for own in headers]
-    return batch.append_column("headers", pa.array(stated, kind))
+    return batch.append_column(name, pa.array(stated, kind))
 
 
 def converted(knowledge: Knowledge, *batches: pa.RecordBatch) -> tuple[list[dict[str, Any]], dict[str, Any]]:

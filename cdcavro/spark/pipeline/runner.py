@@ -50,10 +50,10 @@ from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, ReplayReader
 from cdcavro.sync.reading.line_reader import CUT, MOST_CUT
 from cdcavro.sync.reading.topic_ids import BatchTopics, CheckedMessages, TopicIds
-from cdcavro.sync.sources import Files, Kafka
+from cdcavro.sync.sources import STATED, Files, Kafka
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -293,8 +293,7 @@ class Pipeline(pipeline.Pipeline):
     ) -> StreamingQuery:
         again = self.folder.resolve() / REPLAY
         again.mkdir(exist_ok=True)
-        headers = {"has_id_headers": self.settings.has_id_headers, "has_headers": self.has_headers}
-        source = stream_of(self.source, spark, **headers)
+        source = stream_of(self.source, spark, **self.headers)
         rejects = replay_stream(spark, f"file://{again}")
         if not self._is_shared:
             # Spark plans which files a batch reads, and this process reads them: no other machine has them.
@@ -431,26 +430,33 @@ def check_source(source: Kafka | Files, spark: SparkSession) -> None:
 
 
 def stream_of(
-    source: Kafka | Files, spark: SparkSession, *, has_id_headers: bool = False, has_headers: bool = False
+    source: Kafka | Files,
+    spark: SparkSession,
+    *,
+    has_id_headers: bool = False,
+    has_headers: bool = False,
+    stated: Collection[str] = (),
 ) -> DataFrame:
     """Return the messages of a source, from the first one, or from where its options say.
 
     `has_id_headers` says that what headers say of schemas is put before keys and values, as `with_header` does, and
-    `has_headers` that all headers of Kafka's records are in a column of their own. Raises `FileError` for a local path
-    where nothing is.
+    `has_headers` that all headers of Kafka's records are in a column of their own, as are those with names in `stated`.
+    Raises `FileError` for a local path where nothing is.
     """
     if isinstance(source, Files):
         return _files_stream(source, spark)
-    return _kafka_stream(source, spark, has_id_headers=has_id_headers, has_headers=has_headers)
+    return _kafka_stream(source, spark, has_id_headers=has_id_headers, has_headers=has_headers, stated=stated)
 
 
-def _kafka_stream(source: Kafka, spark: SparkSession, *, has_id_headers: bool, has_headers: bool) -> DataFrame:
+def _kafka_stream(
+    source: Kafka, spark: SparkSession, *, has_id_headers: bool, has_headers: bool, stated: Collection[str]
+) -> DataFrame:
     reader = spark.readStream.format("kafka").options(**{"startingOffsets": "earliest", **source.options})
     reader = _subscribe(reader, source)
     if source.most is not None:
         reader = reader.option("maxOffsetsPerTrigger", source.most)
     key, value = sf.col("key"), sf.col("value")
-    if has_id_headers or has_headers:
+    if has_id_headers or has_headers or stated:
         reader = reader.option("includeHeaders", "true")
     if has_id_headers:
         key, value = with_id_header(key, is_key=True), with_id_header(value, is_key=False)
@@ -465,6 +471,7 @@ def _kafka_stream(source: Kafka, spark: SparkSession, *, has_id_headers: bool, h
         sf.lit(None).cast("string").alias("file"),
         *_no_reject(),
         *(["headers"] if has_headers else []),
+        *([sf.filter("headers", lambda one: one["key"].isin(*stated)).alias(STATED)] if stated else []),
     )
 
 

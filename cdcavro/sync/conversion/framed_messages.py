@@ -31,7 +31,9 @@ from cdcavro.registry.backend import normal_form
 from cdcavro.registry.framing import FRAMED_KEYS, FRAMINGS, HEADERS, unframe
 from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, look_up_schemas
 from cdcavro.sync.conversion.outcome_rows import failure_summary
+from cdcavro.sync.sources import STATED
 from cdcavro.wire.formats import format_of, get_format
+from cdcavro.wire.kafka import HEADED, put_back, put_before, split_headers
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
@@ -74,6 +76,62 @@ def open_framed(convert: Convert, access: RegistrySettings, formats: Formats) ->
             deque(messages, maxlen=0)
 
     return converted_batches
+
+
+def with_stated(batch: pa.RecordBatch, formats: Formats) -> pa.RecordBatch:
+    """Return a batch of `sources.COLUMNS`, in which headers that formats read stand before their messages.
+
+    So they stay with these, whatever becomes of them.
+    """
+    if STATED not in batch.schema.names:
+        return batch
+    stated, batch = batch.column(STATED), batch.select([name for name in batch.schema.names if name != STATED])
+    # A message that only looks as if it had headers gets none before it, unless it is a reject that is read again.
+    is_new = batch.column("clock").is_null()
+    has_any = pc.fill_null(pc.greater(pc.list_value_length(stated), 0), fill_value=False)
+    looked_at = pc.and_(is_new, pc.or_(has_any, are_headed(batch.column("raw"))))
+    values, lengths, topics = (batch.column(name).to_pylist() for name in ("raw", "length", "topic"))
+    known = {topic: formats.headers_of(topic) for topic in {*topics}}
+    keys, parts = (stated.values.field(name).to_pylist() for name in ("key", "value"))
+    ends = stated.offsets.to_pylist()
+    for i in pc.indices_nonzero(looked_at).to_pylist():
+        value, names, own_places = values[i], known[topics[i]], range(ends[i], ends[i + 1])
+        own = [(keys[j], parts[j]) for j in own_places if keys[j] in names]
+        if own or (names and value is not None and value.startswith(HEADED)):
+            values[i] = put_before(value, own)
+            lengths[i] = len(values[i]) - len(value or b"") + (lengths[i] or 0)
+    return _replaced(batch, values, lengths)
+
+
+def without_headers(batch: pa.RecordBatch) -> tuple[list[bytes | None] | None, pa.RecordBatch]:
+    """Return what stands before the messages of a batch, None if nothing does, and the batch without it."""
+    raw = batch.column("raw")
+    if not pc.any(are_headed(raw)).as_py():
+        return None, batch
+    parts = [(None, None) if one is None else split_headers(one) for one in raw.to_pylist()]
+    values = [value for _, value in parts]
+    facts = zip(raw.to_pylist(), values, batch.column("length").to_pylist(), strict=True)
+    lengths = [None if value is None else length - len(one or b"") + len(value) for one, value, length in facts]
+    return [head for head, _ in parts], _replaced(batch, values, lengths)
+
+
+def _replaced(batch: pa.RecordBatch, values: list[bytes | None], lengths: list[int | None]) -> pa.RecordBatch:
+    for name, column in (("raw", pa.array(values, pa.binary())), ("length", pa.array(lengths, pa.int64()))):
+        batch = batch.set_column(batch.schema.names.index(name), name, column)
+    return batch
+
+
+def with_headers(messages: pa.Array, heads: list[bytes | None] | None) -> pa.Array:
+    """Return messages behind what `without_headers` returned."""
+    if heads is None:
+        return messages
+    facts = zip(heads, messages.to_pylist(), strict=True)
+    return pa.array([value if head is None else put_back(head, value) for head, value in facts], pa.binary())
+
+
+def are_headed(raw: pa.Array) -> pa.Array:
+    """Return of each message whether headers stand before it; of null they do not."""
+    return pc.fill_null(pc.starts_with(raw, HEADED), fill_value=False)
 
 
 class PayloadReader(NamedTuple):
@@ -130,7 +188,7 @@ class Opener:
         if read is not None:
             yield read
             return
-        most = max((reader.repeated for reader in self._readers(batch)), default=0)
+        most = max((reader.repeated for reader in self._readers(without_headers(batch)[1])), default=0)
         count = max(_REPEATED // max(most, 1), 1)
         for start in range(0, max(batch.num_rows, 1), count):
             yield self.open(batch.slice(start, count))
@@ -187,9 +245,10 @@ class Opener:
         """
         faults: dict[int, MessageError] = {}
         columns, names = batch.columns, batch.schema.names
+        heads, batch = without_headers(batch)
         batch = self._with_nulls(batch)
         texts, formats, head = self._open_alike(batch, faults) or (*self._open_one_by_one(batch, faults), b"")
-        opened = texts, self._with_deletes(batch, formats)
+        opened = with_headers(texts, heads), self._with_deletes(batch, formats)
         keys = self._open_keys(batch, faults)
         expected = [faults[i].expected if i in faults else None for i in range(batch.num_rows)] if faults else None
         got = [faults[i].got if i in faults else None for i in range(batch.num_rows)] if faults else None

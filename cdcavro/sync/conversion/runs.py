@@ -16,17 +16,19 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import convert_values, places
+from cdcavro.arrow.arrays import blank, convert_values, places
 from cdcavro.change.model import Arrival
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import parse, to_bytes
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import plain_path
+from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_avro import whole_text
 from cdcavro.registry.framing import FRAMED_KEYS
-from cdcavro.sync.conversion.framed_messages import HEAD, IS_READ, KEY, OPENED, TEXT
+from cdcavro.sync.conversion.framed_messages import HEAD, IS_READ, KEY, OPENED, TEXT, are_headed
 from cdcavro.wire.format import CODECS
 from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import headers_in, members_of_headers, split_headers
 from cdcavro.wire.sniff import MIXED, sniff
 
 if TYPE_CHECKING:
@@ -178,6 +180,25 @@ def _header_value(value: bytes | None) -> dict[str, str | None]:
     return {"base64": base64.b64encode(value).decode()}
 
 
+def _with_members(texts: pa.Array, format: Format) -> tuple[pa.Array, pa.Array | None]:
+    """Return messages with the members that headers before them state, and the headers of those that are without."""
+    if not format.headers or not pc.any(is_headed := are_headed(texts)).as_py():
+        return texts, None
+    values, splice = texts.to_pylist(), BRIDGES[format.name].splice_members
+    heads: list[bytes | None] = [None] * len(values)
+    for i in pc.indices_nonzero(is_headed).to_pylist():
+        head, value = split_headers(values[i])
+        values[i], heads[i], spliced = value, head, None
+        if head is not None and value is not None:
+            # What is wrong is said where the record is read.
+            with suppress(MessageError):
+                spliced = splice(value, members_of_headers(headers_in(head), format.headers))
+        if spliced is not None:
+            values[i], heads[i] = spliced, None
+    stated = pa.array(heads, pa.binary())
+    return pa.array(values, pa.binary()), None if stated.null_count == len(stated) else stated
+
+
 def runs_of(
     batch: pa.RecordBatch,
     formats: Formats,
@@ -231,14 +252,19 @@ def replayed_text(message: Message, formats: Formats, row: Mapping[str, Any]) ->
         if isinstance(error, MessageError):
             raise error
         text, known = row[TEXT], row["format"]
-    format = sniff(text) if known == MIXED else known
-    key = row.get(KEY, message.key)
-    if key is None or not get_format(format).reads_keys:
-        return format, text
+    head, value = (None, None) if text is None else split_headers(text)
+    format = sniff(value or b"") if known == MIXED else known
+    key, own = row.get(KEY, message.key), get_format(format)
+    if not own.headers:
+        # It was read with headers before.
+        head = None
+    if (key is None and head is None) or not own.reads_keys:
+        return format, value or b""
     topic = "" if place is None else place.topic or ""
-    is_null = not text and get_format(format).rule.has_tombstones
-    keys, texts = pa.array([key], pa.binary()), pa.array([None if is_null else text], pa.binary())
-    (record,) = _records(topic, keys, texts, get_format(format), is_told=is_null).to_pylist()
+    # A reject without headers before it has no bytes for null.
+    is_null = (value is None if head is not None else not value) and own.rule.has_tombstones
+    keys, texts, heads = (pa.array([one], pa.binary()) for one in (key, None if is_null else value, head))
+    (record,) = _records(topic, keys, texts, own, is_told=is_null, heads=heads).to_pylist()
     return format, record or b""
 
 
@@ -259,7 +285,7 @@ def check_key(message: Message, text: bytes) -> None:
         parse(key)
     except TextError as error:
         raise StructureError("JSON as the key of the Kafka record", got, format=format) from error
-    if not (text or message.raw) and get_format(format).rule.has_tombstones:
+    if not (text or split_headers(message.raw)[1]) and get_format(format).rule.has_tombstones:
         raise StructureError("an object as the key of a Kafka record without a value", got, format=format)
 
 
@@ -330,15 +356,21 @@ def _texts(
     if pc.any(is_cut).as_py():
         # The beginning of a message that is too long may be a message.
         text = pc.if_else(is_cut, _literal(b""), text)
+    text, heads = _with_members(text, get_format(format)) if format else (text, None)
     text = _as_json(text, format)
     key = part.column(KEY if KEY in part.schema.names else "key")
-    if not format or key.null_count == part.num_rows or not get_format(format).reads_keys:
+    has_keys = key.null_count < part.num_rows
+    if not format or not (has_keys or heads is not None) or not get_format(format).reads_keys:
         return text, None
     is_opened = TEXT in part.schema.names
-    records = _records(topic or "", key, text, get_format(format), is_told=is_told, is_opened=is_opened)
+    records = _records(topic or "", key, text, get_format(format), is_told=is_told, is_opened=is_opened, heads=heads)
     if not get_format(format).unwraps_records:
         return records, None
-    return _without_keys(key, text, records, get_format(format), keys, topic), records
+    alone = _without_keys(key, text, records, get_format(format), keys, topic) if has_keys else text
+    if heads is None:
+        return alone, records
+    are_alone = heads.is_null()
+    return pc.if_else(are_alone, alone, _literal(b"")), records if has_keys else blank(records, are_alone)
 
 
 def _opened_texts(
@@ -433,7 +465,14 @@ def _has_key(text: bytes, key: bytes) -> bool:
 
 
 def _records(
-    topic: str, keys: pa.Array, texts: pa.Array, format: Format, *, is_told: bool, is_opened: bool = False
+    topic: str,
+    keys: pa.Array,
+    texts: pa.Array,
+    format: Format,
+    *,
+    is_told: bool,
+    is_opened: bool = False,
+    heads: pa.Array | None = None,
 ) -> pa.Array:
     """Return the JSON of Kafka records, for a format that reads a record's key; null without a message.
 
@@ -441,10 +480,15 @@ def _records(
     closes its member and goes on would make a record that nobody sent; where a key says no more than which columns are
     the key, the value stands alone beside such a one. A value of a format that describes no records
     stands alone, too, unless it is an object; a null one is a message if it is told that it is of such a format.
+    `heads` has the headers of records that have some, null for others.
     """
     head = b'{"topic":' + json.dumps(topic).encode() + b',"key":'
-    values = _with_tombstones(keys, texts) if is_told and format.rule.has_tombstones else texts
-    parts = [_literal(head), pc.fill_null(keys, b"null"), _literal(b',"value":'), values, _literal(b"}")]
+    values = _with_tombstones(keys, texts, heads) if is_told and format.rule.has_tombstones else texts
+    parts = [_literal(head), pc.fill_null(keys, b"null"), _literal(b',"value":'), values]
+    if heads is not None:
+        stated = pc.binary_join_element_wise(_literal(b',"headers":'), heads, _literal(b""))
+        parts.append(pc.fill_null(stated, b""))
+    parts.append(_literal(b"}"))
     joined = pc.binary_join_element_wise(*parts, _literal(b""), null_handling="emit_null")
     joined = pc.if_else(pc.equal(values, b""), values, joined)
     without_key = texts if format.rule.key else _literal(b"")
@@ -457,17 +501,18 @@ def _records(
     return joined
 
 
-def _with_tombstones(keys: pa.Array, texts: pa.Array) -> pa.Array:
+def _with_tombstones(keys: pa.Array, texts: pa.Array, heads: pa.Array | None) -> pa.Array:
     """Return the texts of values, that of null for one that is null beside an object as its key.
 
-    Beside another key there is an empty text, which is refused; without a key there is no message.
+    Beside another key there is an empty text, which is refused; without a key and headers there is no message.
     """
     if not texts.null_count:
         return texts
     values = texts.to_pylist()
     for i, (key, text) in enumerate(zip(keys.to_pylist(), values, strict=True)):
-        if text is None and key is not None and key.strip() != b"null":
-            values[i] = b"null" if key.lstrip().startswith(b"{") else b""
+        has_key = key is not None and key.strip() != b"null"
+        if text is None and (has_key or (heads is not None and heads[i].is_valid)):
+            values[i] = b"" if has_key and not key.lstrip().startswith(b"{") else b"null"
     return pa.array(values, texts.type)
 
 

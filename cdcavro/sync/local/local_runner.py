@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.lake.account import AccountFile
@@ -271,8 +271,7 @@ class _Run:
         # What a run that was killed has left; nobody else has the state.
         rmtree(self._spill, ignore_errors=True)
         self._checkpoint = Checkpoint(folder / CHECKPOINT)
-        headers = {"has_id_headers": own.settings.has_id_headers, "has_headers": own.has_headers}
-        self._source = source_of(own.source, own.places, self._checkpoint, folder, **headers)
+        self._source = source_of(own.source, own.places, self._checkpoint, folder, **own.headers)
         self._replay = replay_source(folder / REPLAY, self._checkpoint)
         self._account = AccountFile(folder, own.redaction.of)
         self._say = say
@@ -538,7 +537,7 @@ def check_source(source: Kafka | Files, places: RejectPlaces) -> None:
 
 
 def source_of(
-    source: Kafka | Files, places: RejectPlaces, checkpoint: Checkpoint, state: Path, **headers: bool
+    source: Kafka | Files, places: RejectPlaces, checkpoint: Checkpoint, state: Path, **headers: Any
 ) -> LaneSource:
     """Return a source as it is read here; `headers` are as in `KafkaReader`. Raises as `check_source` does.
 
@@ -556,7 +555,7 @@ def replay_source(folder: Path, checkpoint: Checkpoint) -> LaneSource:
     return FileLanes(ReplayReader(folder), checkpoint.files(_REPLAY))
 
 
-def reader_of(source: Kafka | Files, places: RejectPlaces, **headers: bool) -> FileReader | KafkaReader:
+def reader_of(source: Kafka | Files, places: RejectPlaces, **headers: Any) -> FileReader | KafkaReader:
     """Return what reads a source, of which nothing is asked yet. Raises `SetupError` without the library for it."""
     if isinstance(source, Files):
         return FileReader(source.path, source.most)

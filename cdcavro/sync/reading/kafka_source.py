@@ -112,6 +112,7 @@ class KafkaReader:
     * `most` (int or None): how many messages a batch has at most, about.
     * `has_id_headers` (bool): whether what headers say of schemas is put before keys and values.
     * `has_headers` (bool): whether batches have a column `headers`, as Spark's source of Kafka has it.
+    * `stated` (frozenset of str): the names of headers in a column of their own; none without names.
 
     All methods raise `JobError`, which names the servers, if there is no answer within 10 seconds, or within some
     minutes after `wait_long`. `close` ends the connections.
@@ -124,6 +125,7 @@ class KafkaReader:
     most: int | None = None
     has_id_headers: bool = False
     has_headers: bool = False
+    stated: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Raise `JobError` for options and patterns that need Java."""
@@ -264,7 +266,7 @@ class KafkaReader:
 
     def no_messages(self) -> KafkaMessages:
         """Return what keeps messages for a batch."""
-        return KafkaMessages(has_id_headers=self.has_id_headers, has_headers=self.has_headers)
+        return KafkaMessages(has_id_headers=self.has_id_headers, has_headers=self.has_headers, stated=self.stated)
 
     def sentence(self, error: object) -> str:
         """Return what an error of librdkafka says, without secrets."""

@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
 from cdcavro.registry.framing import with_header
+from cdcavro.sync.sources import STATED
+from cdcavro.wire.kafka import UNTOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from confluent_kafka import Message
 
@@ -61,11 +63,13 @@ def _repeated(value: Any, type: pa.DataType) -> pa.Array:
 class KafkaMessages:
     """What messages of a topic partition hold, without the client's objects, some hundreds of which are added at a time.
 
-    `has_id_headers` and `has_headers` are as in `KafkaReader`.
+    `has_id_headers`, `has_headers` and `stated` are as in `KafkaReader`.
     """
 
-    def __init__(self, *, has_id_headers: bool = False, has_headers: bool = False) -> None:
-        self._has_id_headers, self._has_headers = has_id_headers, has_headers
+    def __init__(
+        self, *, has_id_headers: bool = False, has_headers: bool = False, stated: Collection[str] = ()
+    ) -> None:
+        self._has_id_headers, self._has_headers, self._stated = has_id_headers, has_headers, stated
         self._parts: list[pa.RecordBatch] = []
         # How many messages there are, and bytes of them.
         self.count = self._size = 0
@@ -88,10 +92,22 @@ class KafkaMessages:
             raw = pc.if_else(pc.greater(length, MAX_LENGTH), pc.binary_slice(raw, 0, KEPT), raw)
         offset = pa.array([one.offset() for one in messages], pa.int64())
         part = message_batch(len(raw), {"raw": raw, "length": length, "key": key, "offset": offset}, same)
-        self._parts.append(part.append_column("headers", _headers_of(messages)) if self._has_headers else part)
+        if self._has_headers:
+            part = part.append_column("headers", _column(map(_headers_of, messages)))
+        if self._stated:
+            part = part.append_column(STATED, _column(self._stated_in(one) for one in messages))
+        self._parts.append(part)
         self.count += len(messages)
         self._size += size
         return size
+
+    def _stated_in(self, message: Message) -> list[tuple[str, bytes | None]]:
+        """Return the headers that are read with a message; that they cannot be told if a name of one is not UTF-8."""
+        try:
+            headers: Any = message.headers()
+        except SystemError:
+            return [(UNTOLD, None)]
+        return [one for one in headers if one[0] in self._stated] if headers else []
 
     def batch(self) -> pa.RecordBatch:
         """Return the messages as a batch."""
@@ -99,13 +115,12 @@ class KafkaMessages:
         return batch
 
 
-def _headers_of(messages: list[Message]) -> pa.Array:
+def _column(headers: Iterable[list[tuple[str, bytes | None]]]) -> pa.Array:
     """Return the headers of messages, null of one without any."""
-    stated = [_stated_headers(one) for one in messages]
-    return pa.array([[{"key": key, "value": value} for key, value in own] or None for own in stated], _HEADERS)
+    return pa.array([[{"key": key, "value": value} for key, value in own] or None for own in headers], _HEADERS)
 
 
-def _stated_headers(message: Message) -> list[tuple[str, bytes | None]]:
+def _headers_of(message: Message) -> list[tuple[str, bytes | None]]:
     """Return the headers of a message; none if a name of one is not UTF-8, which the client cannot tell."""
     try:
         headers: Any = message.headers()
@@ -116,6 +131,6 @@ def _stated_headers(message: Message) -> list[tuple[str, bytes | None]]:
 
 def _with_headers(message: Message, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
     """Return the key and the value of a message, each behind what the headers say of its schema."""
-    headers = _stated_headers(message)
+    headers = _headers_of(message)
     own_key = None if key is None else with_header(key, headers, is_key=True)
     return own_key, None if value is None else with_header(value, headers)

@@ -27,6 +27,7 @@ from cdcavro.sync.outputs.topic_records import BATCH, CAME_WITH, JOB
 from cdcavro.sync.reading.kafka_source import KafkaReader
 from cdcavro.sync.reading.topic_ids import TOPICS, accept_loss, read_topics
 from cdcavro.wire.formats import get_format
+from support.headed_records import check_pipeline
 from support.kafka_server import Broker, Record, broker
 from support.local_pipelines import LocalJob, lake_section
 from support.messages import canal
@@ -123,6 +124,12 @@ def test_a_reject_has_its_bytes_and_its_place_in_kafka(job, kafka: Broker):
     assert (b64decode(found["raw"]), b64decode(found["record_key"])) == (b"\xff{", b"key")
     assert (found["topic"], found["partition"], found["offset"], found["file"]) == (topic, 1, 0, None)
     assert made.rows("d.t", "id", "a") == [(1, 1)]
+
+
+def test_what_headers_state_is_read_with_their_records(job, kafka: Broker):
+    """As without Spark: operation, table, time and position, and again with rejects, which keep them."""
+    kafka.create("headed.spark")
+    check_pipeline(job(source=Kafka(kafka.servers, ("headed.spark",))), kafka, "headed.spark")
 
 
 def test_a_batch_that_was_cut_off_before_the_checkpoint_is_run_again_and_the_stream_goes_on(job, kafka: Broker):

@@ -30,6 +30,7 @@ from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import FAILURE, REJECT
 from cdcavro.sync.conversion.outcome_rows import ROW as ROW_OUTCOME
 from cdcavro.sync.settings import Formats, RegistrySettings
+from cdcavro.sync.sources import STATED
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.wire.formats import get_format
@@ -48,7 +49,7 @@ from support.connect_envelopes import (
 )
 from support.faulty_server import Answer, serving
 from support.messages import canal, golden_files
-from support.task_batches import batch_of, converted
+from support.task_batches import batch_of, converted, with_headers
 from support.wire import field, record
 
 pytestmark = pytest.mark.timeout(600)
@@ -317,6 +318,40 @@ def test_flattened_rows_in_avro_become_the_rows_of_their_json(access: RegistrySe
     # Also where no record of a batch has a value.
     _, counts = outcomes_of_records(records[2:3], own)
     assert counts == {"read": 1, "written": 1}
+
+
+BARE = record(*COLUMNS, name="srv.shop.orders.Value") | {"connect.name": "srv.shop.orders.Value"}
+
+
+def test_headers_are_read_beside_flattened_rows_in_avro(access: RegistrySettings):
+    """The rows of those with members, also where a record has no value; a reject keeps its headers before the id."""
+    own = flat_knowledge(access)
+    with access.connect() as schemas:
+        id = schemas.publish(json.dumps(BARE), "bare-value").id
+    keys = [FRAMED_KEY, FRAMED_KEY, None, FRAMED_KEY, FRAMED_KEY]
+    whole = [flat("c", 1), flat("u", 2, note="b"), flat("u", 3), flat("u", 4), None]
+    bare = [
+        None if value is None else registry.frame(written(BARE, {**ROW, **more}), id)
+        for value, more in zip(whole, ({}, {"note": "b"}, {}, {}, {}), strict=True)
+    ]
+    headers = [[("__op", op), ("__pos", b"%d" % pos)] for pos, op in enumerate((b"c", b"u", b"u", b"u", b"d"), 1)]
+    headers[3].append(("__op", b"c"))
+    wanted, _ = outcomes_of_records([*zip(keys, whole, strict=True)], own)
+    batch = with_headers(batch_of([*zip(keys, bare, strict=True)]), headers, STATED)
+    rows, summary = converted(replace(own, is_all=True), batch)
+    (reject,) = [row for row in rows if row["what"] == REJECT]
+    assert (reject["path"], summary["counts"]["rejected"]) == ("$.headers.__op", 1)
+    assert reject["raw"] == b'\x05headers["__op","u","__pos","4","__op","c"]\n' + bare[3]
+    facts = ("number", "version", "operation", "key", "payload")
+    made, same = (
+        [[row[name] for name in facts] for row in found if row["what"] == ROW_OUTCOME] for found in (rows, wanted)
+    )
+    assert sorted(made, key=repr) == sorted([*same[:3], same[4]], key=repr)
+    mended = reject["raw"].replace(b',"__op","c"', b"")
+    again = batch_of([(FRAMED_KEY, mended), (FRAMED_KEY, b'\x05headers["__op","d","__pos","5"]')], first=3)
+    again = again.set_column(again.schema.names.index("clock"), "clock", pa.array(["null"] * 2))
+    rows, _ = converted(replace(own, is_all=True), again)
+    assert [[row[name] for name in facts] for row in rows] == [one for one in same if one not in made or one[2] == "d"]
 
 
 def test_flattened_rows_are_told_by_what_was_added_to_them(access: RegistrySettings):

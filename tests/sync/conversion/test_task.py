@@ -23,6 +23,7 @@ from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.outputs.reject_places import kind_of
 from cdcavro.sync.settings import Formats
+from cdcavro.sync.sources import STATED
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
 from support.messages import canal
@@ -597,3 +598,145 @@ def test_a_message_that_is_read_again_has_no_headers():
     batch = batch.set_column(batch.schema.names.index("clock"), "clock", clocks)
     found, _ = converted(known(message), with_headers(batch, [[("a", b"1")]] * 2))
     assert [one["headers"] for one in found if one["what"] == ROW] == [None, '[{"key":"a","value":"1"}]']
+
+
+def headed_records(random: Random) -> tuple[list[Record], list[Record], list[list[tuple[str, bytes | None]]]]:
+    """Return records with members in their values, the same without these, and their headers; some have both or neither."""
+    whole: list[Record] = []
+    bare: list[Record] = []
+    headers: list[list[tuple[str, bytes | None]]] = []
+    for i in range(300):
+        key, row = b'{"id":%d}' % (i % 40), {"id": i % 40, "n": random.choice(["x", None, "é"])}
+        members = {"__op": random.choice("cu"), "__db": "d", "__table": random.choice("tu"), "__lsn": i}
+        own = [("trace", b"\xff"), *((name, str(value).encode()) for name, value in members.items())]
+        kind = random.random()
+        if kind < 0.1:
+            whole.append((key, None))
+            bare.append((key, None))
+            headers.append([])
+            continue
+        there = {} if kind > 0.2 else {"__op": members["__op"]} if kind > 0.15 else members
+        for records, one in ((whole, row | members), (bare, row | there)):
+            text = {"schema": None, "payload": one} if kind > 0.9 else one
+            records.append((key if kind < 0.8 else None, json.dumps(text, separators=(",", ":")).encode()))
+        headers.append([] if there == members else own)
+    return whole, bare, headers
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_headers_are_read_as_members_of_their_messages(seed: int):
+    """The same rows with the same orders, and as many: in columns from the engine, one by one, and again from rejects."""
+    whole, bare, headers = headed_records(Random(seed))
+    own = Knowledge(Tables(table="t"), [], Formats("debezium_flat"), None)
+    asked, _ = converted(own, batch_of(whole))
+    Learner(own.tables).learn(Change.from_avro(outline) for row in asked for outline in row["outlines"] or ())
+    knowledge = replace(own, is_all=True)
+    found, summary = converted(knowledge, with_headers(batch_of(bare), headers, STATED))
+    wanted, counts = converted(knowledge, batch_of(whole))
+    facts = ("what", "number", "version", "operation", "order", "key", "payload", "offset")
+    made, expected = (sorted(repr([row[name] for name in facts]) for row in rows) for rows in (found, wanted))
+    assert made == expected
+    assert summary["counts"] == counts["counts"]
+    assert summary["counts"]["written"] == summary["counts"]["read"] == 300
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+def test_the_engine_types_rows_beside_their_headers(monkeypatch: pytest.MonkeyPatch):
+    """All but the first: members behind those of a row are a message as any other; without keys, too."""
+    taken: list[bytes] = []
+    exact = Placing.rows
+    monkeypatch.setattr(
+        Placing, "rows", lambda self, message, *more: (taken.append(message), exact(self, message, *more))[1]
+    )
+    headers = [[("__op", b"u"), ("__table", b"t"), ("__db", b"d"), ("__lsn", b"%d" % i)] for i in range(50)]
+    for has_keys in (True, False):
+        records: list[Record] = [(b'{"id":%d}' % i if has_keys else None, b'{"id":%d,"n":1}' % i) for i in range(50)]
+        own = Knowledge(Tables(), [], Formats("debezium_flat"), None)
+        asked, _ = converted(own, with_headers(batch_of(records), headers, STATED))
+        Learner(own.tables).learn(Change.from_avro(outline) for row in asked for outline in row["outlines"] or ())
+        taken.clear()
+        rows, _ = converted(replace(own, is_all=True), with_headers(batch_of(records), headers, STATED))
+        assert (len(taken), len(rows)) == (1, 50)
+
+
+def test_a_reject_keeps_its_headers_and_is_refused_again_for_the_same():
+    """Before its value, which may be null; what only looks as if headers stood before it has none."""
+    value, key = b'{"id":1,"__table":"t"}', b'{"id":1}'
+    cases: list[tuple[Record, list[tuple[str, bytes | None]]]] = [
+        ((key, value), [("x", b"1"), ("__op", b"u"), ("__op", b"c")]),
+        ((key, value), [("__lsn", b"\xff")]),
+        ((key, None), [("__op", b"u")]),
+        ((None, None), [("__op", b"d")]),
+        ((b"1", None), [("__op", b"d"), ("__table", b"t")]),
+        ((None, value), [("__op", b"x\0")]),
+        ((key, b"{"), [("__op", b"u")]),
+        ((key, b""), [("__op", b"u")]),
+        ((key, b'\x05headers["__op","u"]\n' + value), []),
+        ((key, b'\x05headers["__op","u"'), []),
+        ((key, value), [("\0untold", None)]),
+    ]
+    own = Knowledge(Tables(table="t"), [], Formats("debezium_flat"), None)
+    rows, summary = converted(
+        own, with_headers(batch_of([one for one, _ in cases]), [headers for _, headers in cases], STATED)
+    )
+    rejects = sorted((row for row in rows if row["what"] == REJECT), key=lambda row: row["offset"])
+    assert [row["offset"] for row in rejects] == [*range(len(cases))]
+    assert summary["counts"]["rejected"] == summary["counts"]["read"] == len(cases)
+    paths = [row["path"] for row in rejects]
+    assert paths[:6] == ["$.headers.__op", "$.headers.__lsn", "$.headers.__op", "$.key", "$", "$.headers.__op"]
+    assert (paths[10], rejects[10]["reason"]) == (
+        "$.headers",
+        "debezium_flat: $.headers: expected headers with names in UTF-8, got another one",
+    )
+    assert rejects[0]["raw"] == b'\x05headers["__op","u","__op","c"]\n' + value
+    assert rejects[2]["raw"] == b'\x05headers["__op","u"]'
+    again = batch_of([(row["record_key"], row["raw"]) for row in rejects])
+    again = again.set_column(again.schema.names.index("clock"), "clock", pa.array(["null"] * len(rejects)))
+    found, counts = converted(own, again)
+    facts = ("raw", "record_key", "reason")
+    assert [[row[name] for name in facts] for row in found] == [[row[name] for name in facts] for row in rejects]
+    assert counts["counts"]["rejected"] == len(cases)
+    # On Spark, they come with new messages, whose headers are in a column.
+    found, _ = converted(own, with_headers(again, [[]] * len(cases), STATED))
+    assert [[row[name] for name in facts] for row in found] == [[row[name] for name in facts] for row in rejects]
+
+
+def test_a_reject_whose_fault_is_gone_is_read_with_its_headers():
+    """As those of a table that was not named: its operation and its position are those of the headers."""
+    headers = [[("__op", b"d"), ("__lsn", b"77")], [("__op", b"d"), ("__lsn", b"78")]]
+    batch = with_headers(batch_of([(b'{"id":1}', b'{"id":1}'), (b'{"id":2}', None)]), headers, STATED)
+    rejects, _ = converted(Knowledge(Tables(), [], Formats("debezium_flat"), None), batch)
+    assert {row["reason"].partition(", got")[0] for row in rejects} == {
+        "debezium_flat: $: expected a message that names its table, or a table given for those that do not (--table)"
+    }
+    again = batch_of([(row["record_key"], row["raw"]) for row in rejects])
+    again = again.set_column(again.schema.names.index("clock"), "clock", pa.array(["null"] * len(rejects)))
+    own = Knowledge(Tables(table="t"), [], Formats("debezium_flat"), None)
+    asked, _ = converted(own, again)
+    Learner(own.tables).learn(Change.from_avro(outline) for row in asked for outline in row["outlines"] or ())
+    rows, _ = converted(replace(own, is_all=True), again)
+    assert [row["operation"] for row in rows if row["what"] == ROW] == ["d", "d"]
+
+
+def test_headers_of_a_topic_whose_format_reads_none_are_not_read():
+    """Nor those where each message tells its format: they do not stand before it."""
+    value = b'{"id":1,"__table":"t","__op":"u"}'
+    batch = with_headers(batch_of([(None, value)]), [[("__op", b"c")]], STATED)
+    for formats in (Formats("mixed"), Formats({"other": "debezium_flat"})):
+        rows, summary = converted(Knowledge(Tables(), [], formats, None), batch)
+        assert summary["counts"].get("rejected", 0) == 0, rows
+
+
+@pytest.mark.parametrize("key", [None, b'{"id":1}'])
+@pytest.mark.parametrize("format", ["mixed", "debezium"])
+def test_a_reject_is_read_without_its_headers_if_its_format_is_another_one_by_now(format: str, key: bytes | None):
+    """As if it had never had any: its value is what it was, alone or beside its key."""
+    value = b'{"before":null,"after":{"id":1},"source":{"connector":"mysql","table":"t"},"op":"c"}'
+    asked = []
+    for raw in (value, b'\x05headers["__op","u"]\n' + value):
+        batch = batch_of([(key, raw)])
+        again = batch.set_column(batch.schema.names.index("clock"), "clock", pa.array(["null"]))
+        rows, _ = converted(Knowledge(Tables(), [], Formats(format), None), again)
+        asked.append([(row["what"], row["reason"], row["outlines"], row["payload"]) for row in rows])
+    assert asked[0] == asked[1]
+    assert REJECT not in {what for what, *_ in asked[0]}

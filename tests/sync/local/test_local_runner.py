@@ -38,6 +38,7 @@ from cdcavro.sync.sources import Kafka
 from cdcavro.wire.formats import get_format
 from support import canal_packets, local_pipelines
 from support.dts_records import packed, record, value
+from support.headed_records import check_pipeline
 from support.jobs import DELTA, ICEBERG, local_job
 from support.kafka_server import Broker, Record
 from support.messages import canal
@@ -208,6 +209,13 @@ def test_messages_that_are_bytes_are_read_from_kafka_as_they_are(kafka: Broker, 
     (report,) = made.run(formats=formats)
     assert (made.rows("d.t", "id"), made.rows("shop.t", "price")) == ([("7",)], [(Decimal("1.30"),)])
     assert (report.counts["rejected"], report.rejects[0].format) == (1, "dts_avro")
+
+
+@pytest.mark.jvm
+def test_what_headers_state_is_read_with_their_records(kafka: Broker, job):
+    """Operation, table, time and position, as members would; rejects keep them, and are read again with them."""
+    kafka.create("headed.local")
+    check_pipeline(job(source=Kafka(kafka.servers, ("headed.local",))), kafka, "headed.local")
 
 
 @pytest.mark.slow

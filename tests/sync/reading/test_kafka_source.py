@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pyarrow as pa
@@ -377,7 +378,7 @@ def servers_of(producer: Producer) -> str:
     return str(next(iter(producer.list_topics(timeout=60).brokers.values()))).split("/")[0]
 
 
-def headers_of(producer: Producer, **options: bool) -> list[dict]:
+def headers_of(producer: Producer, **options: Any) -> list[dict]:
     """Return the messages of the topic `t`, from all its partitions."""
     source = KafkaReader(servers_of(producer), ("t",), **options)
     batches = [one for lane in source.lanes(source.first_offsets(), source.latest()) for one in source.batches(lane)]
@@ -394,6 +395,21 @@ def test_headers_are_read_where_they_are_wanted(mocked: Producer):
     wanted = {b"1": [{"key": key, "value": value} for key, value in own], b"2": None}
     assert {one["raw"]: one["headers"] for one in headers_of(mocked, has_headers=True)} == wanted
     assert not any("headers" in one for one in headers_of(mocked))
+
+
+def test_headers_that_are_read_with_messages_are_in_a_column_of_their_own(mocked: Producer):
+    """Only those that are named, beside all or without them."""
+    own: list[tuple[str, bytes | None]] = [("é", b"\xff"), ("n", None), ("n", b"")]
+    mocked.produce("t", b"1", headers=own)
+    mocked.produce("t", b"2", headers=own[:1])
+    mocked.flush(60)
+    for has_headers in (True, False):
+        found = {one["raw"]: one for one in headers_of(mocked, has_headers=has_headers, stated=frozenset("n"))}
+        assert {raw: one["stated"] for raw, one in found.items()} == {
+            b"1": [{"key": key, "value": value} for key, value in own[1:]],
+            b"2": None,
+        }
+        assert ["headers" in one for one in found.values()] == [has_headers] * 2
 
 
 def produce_with_name(servers: str, name: bytes) -> None:
@@ -422,6 +438,8 @@ def test_a_header_whose_name_is_no_text_stops_nothing(mocked: Producer):
     produce_with_name(servers_of(mocked), b"k\xff")
     assert [(one["raw"], one["headers"]) for one in headers_of(mocked, has_headers=True)] == [(b"bad", None)]
     assert [one["raw"] for one in headers_of(mocked, has_id_headers=True)] == [b"\x04bad"]
+    (told,) = headers_of(mocked, stated=frozenset("n"))
+    assert told["stated"] == [{"key": "\0untold", "value": None}]
 
 
 @pytest.mark.slow
