@@ -38,6 +38,7 @@ ACROSS = {
     "spark/pipeline/test_driver_writes",
     "sync/local/test_local_kills",
     "sync/local/test_local_oracle",
+    "sync/local/test_maintenance",
     "arrow/test_readers",
     "engine/test_change_rows",
     "engine/test_enums",

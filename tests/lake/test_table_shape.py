@@ -23,7 +23,7 @@ from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake.evolution import DROP, RENAME, WIDEN, LakeColumn, Step
 from cdcavro.lake.table_shape import DELTA, ICEBERG, Partition, TableShape, check_partitioned
 from cdcavro.sync.config import read_config
-from cdcavro.sync.local.maintenance import maintain
+from cdcavro.sync.local.local_sinks import maintain
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog
 from cdcavro.sync.outputs.sink_settings import StatementRules, excluded_kinds
 from cdcavro.sync.pipeline import reset

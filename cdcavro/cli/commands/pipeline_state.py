@@ -430,7 +430,7 @@ def maintain(*, config: str, keep: int) -> None:
     from cdcavro.sync.config import read_config  # noqa: PLC0415  the other commands do not need it
 
     try:
-        from cdcavro.sync.local.maintenance import maintain as maintain_tables  # noqa: PLC0415
+        from cdcavro.sync.local.local_sinks import maintain as maintain_tables  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
     read = read_config(Path(config))

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from cdcavro.errors import CdcAvroError, FileError, SetupError
 from cdcavro.lake.sql_statements import AT
 from cdcavro.lake.table_shape import TableShape
-from cdcavro.sync.local.maintenance import maintain
+from cdcavro.sync.local.local_sinks import maintain
 from cdcavro.sync.native import delta_lake
 from cdcavro.sync.outputs.sink_settings import AvroFiles
 from cdcavro.table import TableName
