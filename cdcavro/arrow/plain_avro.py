@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 PLAIN: Final = "Change"
 _OWN: Final = "_cdc_"
+_SHARD: Final = f"{_OWN}shard"
 # What stands before the names of what is beside the columns of a row, and of all of the row before the change.
 _IMAGES: Final = {"after": _OWN, "before": f"{_OWN}before_"}
 _KEPT: Final = ("doc", ATTRIBUTE)
@@ -178,13 +179,19 @@ def _names(schema: TableSchema) -> dict[str, str]:
     fields = schema.record["fields"]
     found = {field["name"]: field["name"] for field in fields if not is_column(field)}
     taken = {name.casefold() for name in found}
-    for name in [field["name"] for field in fields if field["name"] not in found]:
-        own = _apart(name)
+    for field in [one for one in fields if one["name"] not in found]:
+        name = field["name"]
+        own = name if _says_shard(field) else _apart(name)
         if own.casefold() in taken:
             own = _LETTER.sub(lambda letter: f"_x{ord(letter[0]):x}_", name)
         taken.add(own.casefold())
         found[name] = own
     return found
+
+
+def _says_shard(field: dict[str, Any]) -> bool:
+    """Return whether a field says which table of several a row is of: unlike one of a column, it is never null."""
+    return bool(field["name"] == _SHARD and field["type"] == "string")
 
 
 def _apart(name: str) -> str:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import fastavro
 
 from cdcavro.lake.sql_statements import SHARD
 from cdcavro.sync.batches import BatchReport
+from support import local_kills
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
+from support.places import TESTS
 
 KINDS = (DELTA, ICEBERG)
 ONE, TWO, THREE = "shop_1.orders", "shop_2.orders", "shop_3.orders"
@@ -31,6 +40,8 @@ class Shards:
     count: int = 0
     # The folder of Iceberg's catalog, if it is another one.
     warehouse: str | None = None
+    # What rows that there are have in a column that is added with a default.
+    default: ClassVar[int | None] = 7
 
     def __post_init__(self) -> None:
         """Begin with an empty lake."""
@@ -64,6 +75,22 @@ class Shards:
         assert not any(report.rejects for report in reports)
         return [step for report in reports for step in report.steps] + waiting
 
+    @property
+    def data(self) -> Path:
+        """The folder of what is written."""
+        return self.folder / ("lake" if self.kind == DELTA else "wh")
+
+    def kill(self, point: str) -> None:
+        """Run what was sent in a process that is killed at a point."""
+        said = json.dumps({"sink": self.kind, "lake": str(self.data), "is_plain": False, "calls": 0})
+        command = [sys.executable, local_kills.__file__, "--child", str(self.job.config()), point, said]
+        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": path}
+        child = subprocess.run(
+            command, check=False, capture_output=True, env=environment, start_new_session=True, timeout=600
+        )
+        assert child.returncode == -signal.SIGKILL, (point, child.stderr[-2000:])
+
     def rows(self, *names: str, suffix: str = "") -> list[tuple[Any, ...]]:
         """Return rows of the lake table, each with its shard."""
         return self.job.rows(LAKE, SHARD, *names, suffix=suffix)
@@ -72,6 +99,69 @@ class Shards:
     def names(self) -> list[str]:
         """The columns of the lake table that are none of this project's own."""
         return sorted(one.name for one in self.job.table(LAKE).columns())
+
+
+@dataclass
+class FileShards(Shards):
+    """The same with Avro files in place of a lake: rows are those that their changes leave, as any reader has them."""
+
+    kind: str = local_kills.AVRO
+    default: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        """Begin with an empty folder."""
+        self.job = LocalJob(self.folder, {}, {"avro": {"folder": str(self.data)}, "route": ROUTES, **self.more})
+
+    @property
+    def data(self) -> Path:
+        """The folder of the files."""
+        return self.folder / "out"
+
+    @property
+    def newest(self) -> dict[str, Any]:
+        """The newest schema of the shards' files."""
+        last = max(
+            self.data.glob("shop/orders/batch=*/table=*/*.avro"), key=lambda path: int(path.name[1:].partition("-")[0])
+        )
+        with last.open("rb") as stream:
+            return dict(json.loads(fastavro.reader(stream).metadata["avro.schema"]))
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Return all changes of the shards under the newest schema, in the order of their messages."""
+        found: list[Any] = []
+        schema = fastavro.parse_schema(self.newest)
+        for path in self.data.glob("shop/orders/batch=*/table=*/*.avro"):
+            with path.open("rb") as stream:
+                found += fastavro.reader(stream, schema)
+        return sorted(found, key=lambda one: one["source"]["position"])
+
+    def rows(self, *names: str, suffix: str = "") -> list[tuple[Any, ...]]:
+        """Return the rows that changes leave, each with its shard; with a suffix, each after a change, once."""
+        fields, left = self.fields, dict[tuple[str, int], dict[str, Any]]()
+        every: dict[str, tuple[Any, ...]] = {}
+        for change in self.changes():
+            before, after, source = change["before"], change["after"], change["source"]
+            if change["op"] == "t":
+                own = f"{source['db']}.{source['table']}"
+                left = {key: row for key, row in left.items() if key[0] != own}
+            for image in filter(None, (before, after)):
+                left.pop((image[SHARD], image["id"]), None)
+            if after is not None:
+                left[after[SHARD], after["id"]] = after
+                every[str(source["position"])] = tuple(after[fields[name]] for name in (SHARD, *names))
+        made = [tuple(row[fields[name]] for name in (SHARD, *names)) for row in left.values()]
+        return sorted(every.values() if suffix else made, key=repr)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of the newest schema by the columns that they are."""
+        (row,) = [one["type"][1] for one in self.newest["fields"] if one["name"] == "before"]
+        return {one["cdc"]["column"]: one["name"] for one in row["fields"] if "cdc" in one}
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the shards' schema."""
+        return sorted(self.fields.keys() - {SHARD})
 
 
 # The statements that all shards follow, one after another: each with what it does to the columns of a shard.
@@ -120,7 +210,7 @@ class ShardSource:
             text = _PROGRAM[shard.done]
             shard.done += 1
             # A new column has its default in the rows that there are.
-            new = {1: [7], 4: [None]}.get(shard.done, [])
+            new = {1: [self.made.default], 4: [None]}.get(shard.done, [])
             shard.rows = {id: values + new for id, values in shard.rows.items()}
             return self.made.sql(shard.name, f"ALTER TABLE orders {text}")
         shard.written = shard.done

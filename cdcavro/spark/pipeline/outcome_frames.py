@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.account import RejectReason
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.rounds import Outcomes
+    from cdcavro.sync.outputs.shard_schemas import ShardPayloads
 
 # A task keeps its rows one table behind the other, and Spark cuts what it keeps into pieces of 10,000 rows; each table
 # reads all pieces with a row of its own. With 20 files and 20 tables, writing took a tenth longer.
@@ -258,6 +259,15 @@ class FrameFiles:
         if isinstance(rows, pa.Table):
             return LocalFiles().behind(rows, order)
         return rows.withColumn("order", sf.concat(sf.lit(order), sf.col("order")))
+
+    def translated(self, rows: DataFrame, payloads: ShardPayloads) -> DataFrame:
+        """Return rows of a shard under the schema that it shares with others."""
+
+        def translate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from payloads.translate(pa.Table.from_batches([batch])).to_batches()
+
+        return rows.select(*OF_ROWS).mapInArrow(in_worker(translate), ROW_TYPES)
 
 
 def _write_part(rows: pa.Table, folder: Path, number: int) -> None:

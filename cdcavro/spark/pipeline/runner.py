@@ -43,6 +43,7 @@ from cdcavro.spark.source.line_frame import glob_free, text_options, whole_files
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
+from cdcavro.sync.outputs.shard_schemas import SHARDS, ShardWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of
@@ -188,6 +189,8 @@ class Pipeline(pipeline.Pipeline):
             room = sink.collect(spark, writer, job) if isinstance(sink, LakeSink) and is_collecting else 0
             if publisher is not None:
                 writer = PublishingWriter(writer, publisher, FrameFiles(spark).versions)
+            if not isinstance(sink, LakeSink):
+                writer = ShardWriter(writer, folder / SHARDS, FrameFiles(spark), self.save)
             writer = SeparatingWriter(writer, self.places, self.sink.topic)
             account = AccountFile(folder, self.redaction.of)
             reports = Reports(

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from cdcavro.sync.outputs.shard_schemas import ShardPayloads
+
 # The name under which all that is no row of a table is kept: no table has it.
 _OTHERS: Final = ""
 _REJECTS: Final = "part-00000.json"
@@ -262,6 +264,10 @@ class LocalFiles:
         """Return rows whose orders come behind one, with which they begin then."""
         made = pc.binary_join_element_wise(pa.scalar(order), rows.column("order"), pa.scalar(b""))
         return rows.set_column(rows.schema.get_field_index("order"), "order", made)
+
+    def translated(self, rows: pa.Table, payloads: ShardPayloads) -> pa.Table:
+        """Return rows of a shard under the schema that it shares with others."""
+        return payloads.translate(rows)
 
 
 def _read_rows(path: Path) -> pa.Table:

@@ -28,6 +28,7 @@ from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
 from cdcavro.sync.local.local_sinks import LocalLakeSink, native_lake, reject_outputs, schema_change_output, sink_of
 from cdcavro.sync.outputs.reject_places import SeparatingWriter
+from cdcavro.sync.outputs.shard_schemas import SHARDS, ShardWriter
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of
@@ -247,6 +248,8 @@ class Pipeline(pipeline.Pipeline):
             writer: Writer = sink.writer(job, publisher)
             if publisher is not None:
                 writer = PublishingWriter(writer, publisher, LocalFiles().versions)
+            if not isinstance(sink, LocalLakeSink):
+                writer = ShardWriter(writer, self.folder / SHARDS, LocalFiles(), self.save)
             writer = SeparatingWriter(writer, self.places, self.sink.topic)
             run = _Run(self, job, writer, say, begin, seen, room)
             run.all_batches(once=once, every=seconds_of(every), idle=idle, stop=stop or threading.Event())

@@ -27,8 +27,8 @@ class Route(Struct, frozen=True, forbid_unknown_fields=True):
 
     * `from`: the name of tables: `table`, `database.table` or `database.schema.table`, with `*` for any text in a part.
     * `to`: their name where they are written, with as many parts; `{1}` is what the first `*` stands for, and so on.
-    * `shards`: whether tables that get one name are written into one lake table, whose rows say in `_cdc_shard` which
-      one they are from. These shards are tables of the source, and not partitions of a topic.
+    * `shards`: whether tables that get one name are written into one lake table, or under one schema into a topic or Avro
+      files. Rows say in `_cdc_shard` which table they are from. These shards are not partitions of a topic.
     """
 
     pattern: str = msgspec.field(name="from")

@@ -20,9 +20,12 @@ from cdcavro.spark.lake.sinks import take_steps
 from cdcavro.spark.pipeline import Pipeline
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.config import read_config
+from cdcavro.sync.outputs.shard_schemas import SHARDS
+from cdcavro.sync.outputs.topic_records import BATCH, ORDER
 from cdcavro.sync.pipeline import JOB
+from support.kafka_server import Broker
 from support.local_pipelines import DELTA, ICEBERG
-from support.shard_streams import LAKE, ONE, THREE, TWO, Shards, check_shards
+from support.shard_streams import LAKE, ONE, ROUTES, THREE, TWO, FileShards, Shards, check_shards
 
 pytestmark = [pytest.mark.timeout(1_800), pytest.mark.classic, pytest.mark.since("4.1")]
 # The local runner, Spark, and Spark whose driver writes small batches.
@@ -39,6 +42,29 @@ def room(spark: SparkSession) -> Iterator[None]:
     """Leave no tables behind."""
     yield
     _clear(spark)
+
+
+@dataclass
+class FileTurns(FileShards):
+    """A pipeline of shards into Avro files whose batches runners run in turns."""
+
+    spark: SparkSession | None = None
+    turns: str = SPARK
+
+    def __post_init__(self) -> None:
+        """Begin with the first turn."""
+        self._turns = itertools.cycle(self.turns)
+        super().__post_init__()
+
+    def reports(self, **more: Any) -> list[BatchReport]:
+        """Let the next runner run what was sent."""
+        if next(self._turns) == LOCAL:
+            return super().reports(**more)
+        assert self.spark is not None
+        path = self.job.config(**more, run="spark")
+        reports: list[BatchReport] = []
+        read_config(path).pipeline(str(path), Pipeline).run(self.spark, once=True, say=reports.append)
+        return reports
 
 
 @dataclass
@@ -100,6 +126,40 @@ def test_the_lake_table_is_that_of_the_local_runner(
     assert {*taken} == {"", "changes", "rows ", "rows changes"}
     for name, held in alone.items():
         assert taken[name] == held, name
+
+
+@pytest.mark.parametrize(("turns", "seed"), [("SL", 2), ("LSS", 5)])
+def test_files_of_shards_are_those_of_the_local_runner(spark: SparkSession, tmp_path: Path, turns: str, seed: int):
+    """Under the same schemas, whoever runs which batch."""
+    found = []
+    for runners in (turns, LOCAL):
+        # Orders of changes have the paths of files.
+        made = FileTurns(tmp_path / "run", spark=spark, turns=runners)
+        check_shards(made, seed, 4)
+        versions = {str(path.relative_to(made.data)) for path in made.data.rglob("*.avro")}
+        found.append((made.changes(), versions, json.loads((tmp_path / "run" / "state" / SHARDS).read_bytes())))
+        made.folder.rename(tmp_path / runners)
+    assert found[0] == found[1]
+
+
+def test_topics_of_shards_are_those_of_the_local_runner(spark: SparkSession, kafka: Broker, tmp_path: Path):
+    """The same keys and values to the byte, of batches that the runners ran in turns."""
+    found = []
+    for number, runners in enumerate(("SL", LOCAL)):
+        made = FileTurns(tmp_path / "run", spark=spark, turns=runners)
+        topic = {"servers": kafka.servers, "topic": f"shards{number}", "partitions": 1}
+        registry = {"url": f"file:{tmp_path}/schemas{number}", "strategy": "topic-record"}
+        made.job.more = {"kafka": topic, "registry": registry, "route": ROUTES}
+        made.run(*(made.row(one, id="1", a="1") for one in (ONE, TWO)))
+        sql = "ALTER TABLE orders CHANGE a b bigint"
+        made.types = {"b": "bigint"}
+        made.run(made.sql(ONE, sql), made.row(ONE, id="2", b="2"), made.row(TWO, "DELETE", id="1", a="1"))
+        made.run(made.sql(TWO, sql), made.row(TWO, id="3", b="2"), made.sql(ONE, "TRUNCATE TABLE orders"))
+        made.folder.rename(tmp_path / f"{number}")
+        records = [(one.key(), one.value(), dict(one.headers())) for one in kafka.records(f"shards{number}")]
+        found.append([(key, value, headers[ORDER], headers[BATCH]) for key, value, headers in records])
+    assert len(found[0]) == 7
+    assert sorted(map(repr, found[0])) == sorted(map(repr, found[1]))
 
 
 @pytest.mark.parametrize("kind", [DELTA, ICEBERG])

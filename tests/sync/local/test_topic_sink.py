@@ -19,6 +19,7 @@ from cdcavro import registry, to_changes
 from cdcavro.change.order import shard
 from cdcavro.errors import JobError
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT
+from cdcavro.lake.sql_statements import SHARD
 from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.sync.conversion.outcome_rows import SCHEMA
 from cdcavro.sync.local.topic_sink import LocalRejectTopic, LocalTopicSink, LocalTopicWriter
@@ -27,10 +28,12 @@ from cdcavro.sync.outputs.sink_settings import Job, KafkaTopics
 from cdcavro.sync.outputs.topic_records import BATCH, CAME_WITH, JOB, ORDER, TABLE
 from cdcavro.sync.outputs.writer import Publisher, PublishingWriter
 from cdcavro.sync.reading import kafka_client
+from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.settings import RegistrySettings
 from cdcavro.table.tables import Tables
 from support.kafka_server import Broker, broker
 from support.messages import canal
+from support.shard_streams import LAKE, ONE, ROUTES, TWO, FileShards
 from support.waiting_rows import waiting
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -199,6 +202,69 @@ def test_keys_go_to_shards_by_the_rule_of_the_change(kafka: Broker, tmp_path: Pa
     changes = [change for message in FIRST for change in to_changes(message, "canal")]
     wanted = {change.after["id"]: shard(change, 5) for change in changes if change.after}
     assert {(one.key["id"]): one.partition for one in topics.read(kafka, "l5")} == wanted
+
+
+@pytest.mark.parametrize("is_connect", [False, True])
+def test_shards_share_a_topic_in_which_keys_say_whose_they_are(
+    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_connect: bool
+):
+    """Under one schema of rows and one of keys; a batch that is cut off is written again with the same bytes."""
+    topic = f"l8.{is_connect}."
+    made = FileShards(tmp_path)
+    made.job.more = {
+        "kafka": {"servers": kafka.servers, "topic": f"{topic}{{name}}", "partitions": 1, "connect": is_connect},
+        "registry": {"url": f"file:{tmp_path}/schemas"},
+        "route": ROUTES,
+    }
+    made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", a="2"), made.row(TWO, id="2", a="3"))
+    made.types = {"b": "bigint"}
+    sql = "ALTER TABLE orders CHANGE a b bigint, ADD c int"
+    lagging = [made.row(TWO, "UPDATE", id="1", a="4"), made.row(TWO, "DELETE", id="2", a="3")]
+    made.job.send(made.sql(ONE, sql), made.row(ONE, id="2", b=str(1 << 40), c="5"), *lagging)
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "commit", lambda *_: _cut_off())
+        with pytest.raises(JobError, match="cut off"):
+            made.run()
+    made.run()
+    said = made.run(made.sql(TWO, sql), made.row(TWO, id="3", b="6", c="7"), made.sql(ONE, "TRUNCATE TABLE orders"))
+    assert not [one for one in said if "subject" in one]
+    schemas, found = registry.connect(f"file:{tmp_path}/schemas"), dict[bytes, Any]()
+    assert {*schemas.subjects()} == {f"{topic}{LAKE}-key", f"{topic}{LAKE}-value"}
+    for one in kafka.records(f"{topic}{LAKE}"):
+        identity = json.dumps([(name, value.hex()) for name, value in one.headers()]).encode()
+        parts = one.key(), one.value()
+        assert found.setdefault(identity, parts) == parts
+    assert len(kafka.records(f"{topic}{LAKE}")) == len(found) + 4
+    opened = [tuple(None if part is None else _opened(schemas, part) for part in parts) for parts in found.values()]
+    keys = [key and (key[SHARD], key["id"]) for key, _ in opened]
+    rows = [value and [value[image] and _stated(value[image]) for image in ("before", "after")] for _, value in opened]
+    assert sorted(zip(keys, rows, strict=True), key=repr) == sorted(
+        [
+            ((ONE, 1), [None, {SHARD: ONE, "id": 1, "a": 1}]),
+            ((TWO, 1), [None, {SHARD: TWO, "id": 1, "a": 2}]),
+            ((TWO, 2), [None, {SHARD: TWO, "id": 2, "a": 3}]),
+            ((ONE, 2), [None, {SHARD: ONE, "id": 2, "b": 1 << 40, "c": 5}]),
+            ((TWO, 1), [None, {SHARD: TWO, "id": 1, "b": 4, "c": None}]),
+            ((TWO, 2), [{SHARD: TWO, "id": 2, "b": 3, "c": None}, None]),
+            ((TWO, 2), None),
+            ((TWO, 3), [None, {SHARD: TWO, "id": 3, "b": 6, "c": 7}]),
+            (None, [None, None]),
+        ],
+        key=repr,
+    )
+
+
+def _cut_off() -> None:
+    raise OSError("cut off")
+
+
+def _opened(schemas: registry.Registry, framed: bytes) -> Any:
+    writer, payload = schemas.open(framed)
+    return fastavro.schemaless_reader(io.BytesIO(payload), json.loads(writer.schema.json))
+
+
+def _stated(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("unparsed", "absent")}
 
 
 def test_what_identifies_topics_is_the_cluster(kafka: Broker):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +19,6 @@ from cdcavro.sync.pipeline import finish_reset, lake_names, pause, reset
 from cdcavro.table.ddl.steps import TableName
 from support import local_kills
 from support.local_pipelines import DELTA, ICEBERG
-from support.places import TESTS
 from support.shard_streams import KINDS, LAKE, ONE, THREE, TWO, Shards, check_shards
 
 
@@ -392,19 +386,6 @@ _DEATHS = (
 )
 
 
-def _kill(made: Shards, point: str) -> None:
-    """Run a pipeline in a process that is killed at a point."""
-    said = {"sink": made.kind, "lake": str(made.folder / ("lake" if made.kind == DELTA else "wh"))}
-    facts = json.dumps({**said, "is_plain": False, "calls": 0})
-    command = [sys.executable, local_kills.__file__, "--child", str(made.job.config()), point, facts]
-    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path}
-    child = subprocess.run(
-        command, check=False, capture_output=True, env=environment, start_new_session=True, timeout=600
-    )
-    assert child.returncode == -signal.SIGKILL, (point, child.stderr[-2000:])
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", KINDS)
@@ -419,7 +400,7 @@ def test_shards_that_are_killed_are_written_once(tmp_path: Path, kind: str):
         rows = [(shard, number + 1, 10 * number + place) for place, shard in enumerate(shards)]
         statements = [made.sql(shard, sql) for shard in shards]
         made.job.send(*statements, *(made.row(shard, id=str(id), **{name: str(a)}) for shard, id, a in rows))
-        _kill(made, point)
+        made.kill(point)
         held += rows
     made.run()
     assert made.rows("id", name) == sorted(held)
@@ -478,19 +459,16 @@ def test_a_table_that_is_there_is_not_written_by_shards(tmp_path: Path):
 @pytest.mark.parametrize(
     ("more", "lake", "said"),
     [
-        ({"avro": {"folder": "files"}}, None, "which only lake tables have, and rows go to Avro files"),
         ({}, {"behavior": "evolve"}, 'none of which may take a column from others: behavior in [lake] is "lenient"'),
         ({}, {"adopt": True}, "and lake tables of other pipelines are not adopted as tables of shards"),
         ({"registry": {"url": "file:folder", "topic": "{name}"}}, {}, "leave topic out of [registry]"),
     ],
 )
 def test_where_there_can_be_no_shards_they_are_refused_before_anything_starts(
-    tmp_path: Path, more: dict[str, Any], lake: dict[str, Any] | None, said: str
+    tmp_path: Path, more: dict[str, Any], lake: dict[str, Any], said: str
 ):
     """With what to say instead."""
-    made = Shards(tmp_path, DELTA, lake or {}, more)
-    if lake is None:
-        made.job.lake = {}
+    made = Shards(tmp_path, DELTA, lake, more)
     with pytest.raises(FileError) as raised:
         made.job.pipeline()
     assert "[[route]] to 'shop.orders' has shards, " in str(raised.value)
