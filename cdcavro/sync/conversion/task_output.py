@@ -73,8 +73,8 @@ class TaskOutput:
         self.current, self._all = Converted(), Converted()
         self._facts = TaskFacts()
         self._seen, self._unwanted = len(knowledge.tables.tables), knowledge.left_out
-        # How many bytes were handed over.
-        self.size = 0
+        # How many bytes were handed over, and how many of rows are kept.
+        self.size = self._held = 0
         # A value that is kept as text, with its table and column.
         self.misfit = ""
 
@@ -93,6 +93,7 @@ class TaskOutput:
         current, self.current = self.current, Converted()
         self._all.counts.update(current.counts)
         self._all.rows += current.rows
+        self._held += sum(rows.nbytes for rows in current.rows)
         self._all.others += current.others
 
     def keep(
@@ -190,13 +191,13 @@ class TaskOutput:
             batch = pa.RecordBatch.from_pylist(others, schema=SCHEMA)
             self.size += batch.nbytes
             yield batch
-        if sum(rows.nbytes for rows in self._all.rows) > _HELD:
+        if self._held > _HELD:
             yield from self.rows()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that are wanted."""
         if self._all.rows:
-            held, self._all.rows = pa.Table.from_batches(self._all.rows).combine_chunks(), []
+            held, self._all.rows, self._held = pa.Table.from_batches(self._all.rows).combine_chunks(), [], 0
             self._facts.add(held)
             names = self.names
             reducible, tables = self._reducible(), self._knowledge.tables.tables

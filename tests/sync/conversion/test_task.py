@@ -114,6 +114,16 @@ def test_a_task_may_have_any_number_of_batches():
     assert summary["counts"]["written"] == 80
 
 
+def test_rows_of_small_pieces_are_handed_over_once_they_are_many(monkeypatch: pytest.MonkeyPatch):
+    """As many files with a message each have them: they are counted as they come, and counted anew behind that."""
+    messages = [canal("INSERT", [{"id": str(i)}], id=i) for i in range(1, 41)]
+    pieces, told = batches_of(*[[one] for one in messages]), known(messages[0])
+    monkeypatch.setattr("cdcavro.sync.conversion.task_output._HELD", 1 << 10)
+    output = [batch for batch in converter(told)(iter(pieces)) if batch.num_rows]
+    assert 3 < len(output) < 20
+    assert sum(batch.column("what").to_pylist().count(ROW) for batch in output) == 40
+
+
 def test_rows_behind_a_drop_are_asked_for_again():
     """They are of another table, though they say what rows before it said."""
     row = canal("INSERT", [{"id": "1"}], id=1)
