@@ -114,6 +114,7 @@ class Files:
         if "://" in self.path:
             return None
         if Path(self.path).exists():
+            check_stored(self.path)
             check_links(Path(self.path).resolve())
         elif not any(mark in self.path for mark in "*?[{"):
             raise FileError(self.path, "a file or folder", "none")
@@ -128,8 +129,17 @@ def check_most(most: int | None) -> None:
         raise ValueError(f"most is how many messages, or files, a batch has at most: at least 1, not {most}")
 
 
+def check_stored(path: str) -> None:
+    """Raise `FileError` for a pipe, a socket or a device: what comes out of it is gone before it is written."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):  # noqa: PTH110, PTH112, PTH113
+        raise FileError(path, "a file that can be read again", "a pipe, a socket or a device")
+
+
 def check_links(root: Path) -> None:
-    """Raise `FileError` for a folder to which links within another lead again: it would be read again."""
+    """Raise `FileError` for a folder to which links within another lead again: it would be read again.
+
+    It is also raised for what is neither a file nor a folder, of which reading would wait for a writer.
+    """
     seen: set[str] = set()
     waiting = [str(root)] if root.is_dir() else []
     while waiting:
@@ -140,4 +150,10 @@ def check_links(root: Path) -> None:
         seen.add(real)
         # What somebody moves away meanwhile is not there.
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-            waiting += [entry.path for entry in entries if not entry.name.startswith(("_", ".")) and entry.is_dir()]
+            for entry in entries:
+                if entry.name.startswith(("_", ".")):
+                    continue
+                if entry.is_dir():
+                    waiting.append(entry.path)
+                elif not entry.is_file():
+                    check_stored(entry.path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from cdcavro.sync.sources import check_links
+from cdcavro.sync.reading.file_source import FileReader
+from cdcavro.sync.sources import Files, check_links
 from support.roundtrip import error_of
 
 
@@ -20,3 +22,19 @@ def test_a_folder_that_links_lead_to_twice_is_refused(tmp_path: Path):
         said = error_of(check_links, tmp_path / "in")
         assert said.endswith(f"got a link to {tmp_path / target}, which is read already")
         (tmp_path / link).unlink()
+
+
+def test_a_pipe_is_refused_before_anything_is_read(tmp_path: Path):
+    """Reading it would wait for a writer, and what came out of it could not be read again after a kill."""
+    (tmp_path / "in").mkdir()
+    pipe = tmp_path / "in" / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "in" / "dangling").symlink_to(tmp_path / "nothing")
+    (tmp_path / "in" / "link").symlink_to(pipe)
+    expected = "expected a file that can be read again, got a pipe, a socket or a device"
+    for name in (pipe, tmp_path / "in", tmp_path / "in" / "link"):
+        assert error_of(Files(str(name)).check_path).endswith(expected)
+        assert error_of(FileReader(str(name)).new, {}).endswith(expected)
+    pipe.unlink()
+    assert Files(str(tmp_path / "in")).check_path() is None
+    assert FileReader(str(tmp_path / "in")).new({}) == []

@@ -10,6 +10,7 @@ import re
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from cdcavro.errors import FileError
 from cdcavro.files.streams import plain_path, say_nothing
 from cdcavro.sync.reading.file_pattern import expand_pattern
 from cdcavro.sync.reading.line_reader import read_lines, read_rejects
-from cdcavro.sync.sources import check_links
+from cdcavro.sync.sources import check_links, check_stored
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -242,7 +243,10 @@ def _files_below(root: str) -> Iterable[TakenFile]:
 
 def _taken(path: str) -> Iterable[TakenFile]:
     with suppress(FileNotFoundError, NotADirectoryError):
-        yield TakenFile(file_uri(path), os.stat(path).st_mtime_ns // _MILLISECOND)  # noqa: PTH116  it is called often
+        status = os.stat(path)  # noqa: PTH116  it is called often
+        if not S_ISREG(status.st_mode):
+            check_stored(path)
+        yield TakenFile(file_uri(path), status.st_mtime_ns // _MILLISECOND)
 
 
 def _time_of(path: str, otherwise: int) -> int:
