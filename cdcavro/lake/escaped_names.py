@@ -111,7 +111,7 @@ def folder_names(table: TableName, suffix: str = "", *, is_older: bool = False) 
     No table's folder is that of another, or lies in it, under any normal form of Unicode; a schema's folder has `~~`
     behind its name, and that of a database that is not known is `~~`. `suffix` names another lake table that belongs to
     the table; no table has such a name. With `is_older`, they are the names that tables had at first. Raises
-    `SchemaError` for a name of more than 200 bytes.
+    `SchemaError` for a name of more than 200 bytes, to which the suffix does not count.
 
     >>> from cdcavro.table import TableName
     >>> folder_names(TableName("shop", None, "../t"), "deletes"), folder_names(TableName("shop", "public", "t"))
@@ -122,11 +122,12 @@ def folder_names(table: TableName, suffix: str = "", *, is_older: bool = False) 
     else:
         schema = [] if table.schema is None else [_folder(table.schema) + _SCHEMA]
         folders = [_EMPTY if table.database is None else _folder(table.database), *schema, _folder(table.table)]
-    if suffix:
-        folders[-1] += f"{_EMPTY}{suffix}"
+    # Without the suffix, so that a table has all of its lake tables or none.
     for folder in folders:
         if len(folder.encode()) > MAX_BYTES:
             raise SchemaError(table.table, f"{shown(folder)} is longer than {MAX_BYTES} bytes, and no name in a lake")
+    if suffix:
+        folders[-1] += f"{_EMPTY}{suffix}"
     return tuple(folders)
 
 
@@ -135,7 +136,7 @@ def plain_names(table: TableName, suffix: str = "") -> tuple[str, str]:
 
     Catalogs such as Hive's have no others. Any other character is its code point between `_x` and `_`, as in topics.
     `suffix` is as in `folder_names`. Raises `SchemaError` for a table in a schema, as there is one level of namespaces, and
-    for a name of more than 200 bytes.
+    for a name of more than 200 bytes, to which the suffix does not count.
 
     >>> from cdcavro.table import TableName
     >>> plain_names(TableName("shop", None, "Order-Items"), "changes")
@@ -148,11 +149,10 @@ def plain_names(table: TableName, suffix: str = "") -> tuple[str, str]:
             ' "{database}.{schema}_{table}" in [lake]',
         )
     namespace, own = [_UNFIT_PLAIN.sub(_escape_topic, (part or "").lower()) for part in (table.database, table.table)]
-    found = namespace, f"{own}{_BESIDE}{suffix}" if suffix else own
-    for name in found:
+    for name in (namespace, own):
         if len(name) > MAX_BYTES:
             raise SchemaError(table.table, f"{shown(name)} is longer than {MAX_BYTES} bytes, and no name in a lake")
-    return found
+    return namespace, f"{own}{_BESIDE}{suffix}" if suffix else own
 
 
 def caseless_name(table: TableName) -> tuple[str | None, ...]:

@@ -104,6 +104,16 @@ def test_a_name_that_no_folder_can_have_is_refused():
         folder_names(TableName("d", None, "é" * 101))
 
 
+def test_a_table_whose_name_just_fits_has_all_its_lake_tables():
+    """MySQL's names may have 64 characters of three bytes: their deletes and changes have room behind them."""
+    name = "订" * 64
+    assert folder_names(TableName("d", None, name), "deletes")[-1] == f"{name}~~deletes"
+    assert plain_names(TableName("d", None, "t" * 200), "deletes")[1] == f"{'t' * 200}_x_deletes"
+    for names_of in (folder_names, plain_names):
+        with pytest.raises(SchemaError, match="is longer than 200 bytes"):
+            names_of(TableName("d", None, "t" * 201), "deletes")
+
+
 def test_quoted_names_and_texts_end_where_they_end():
     """Whatever stands in them."""
     assert quote("a`; DROP TABLE x") == "`a``; DROP TABLE x`"
