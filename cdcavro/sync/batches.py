@@ -402,6 +402,9 @@ class Batches:
             self._complete.settle(self._rows.waiting.tables())
             self._versions = NewVersions(self._maker.tables.tables, self._maker.tables.edits)
             self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}
+            for table in self._maker.tables.tables:
+                # They were said by the run before.
+                self._names.renamed_remarks(table, self._settings.chosen.has, is_new=False)
         return self._maker
 
     def _check_rules(self, number: int, layout: str) -> None:
@@ -538,15 +541,15 @@ class Batches:
 
         Also that no column of a new table has a type, as its messages state none.
         """
+        chosen = self._settings.chosen
         for table in tables:
             is_new, columns = table.number not in self._said, table.schema.columns
-            if is_new and columns and self._settings.chosen.has(table.schema.table):
+            if is_new and columns and chosen.has(table.schema.table):
                 is_untyped = all(column.note == UNTYPED for column in columns)
                 report.steps += [f"{self._names.label(table)}: {ALL_TEXT}"] if is_untyped else []
-            new = table.findings[self._said.get(table.number, 0) :]
-            if new and self._settings.chosen.has(table.schema.table):
-                name = self._names.label(table)
-                report.steps += [f"{name}: {finding}" for finding in new]
+            new = table.findings[self._said.get(table.number, 0) :] if chosen.has(table.schema.table) else []
+            new += self._names.renamed_remarks(table, chosen.has, is_new=is_new)
+            report.steps += [f"{self._names.label(table)}: {finding}" for finding in new]
             self._said[table.number] = len(table.findings)
 
     def _operations(self, outcomes: Outcomes, wanted: Sequence[Table]) -> dict[str, dict[str, int]]:

@@ -33,7 +33,7 @@ from cdcavro.sync.batches import BatchReport, Lag
 from cdcavro.sync.conversion.rounds import Outcomes, convert
 from cdcavro.sync.local.local_runner import Lane, LocalBatch, seconds_of
 from cdcavro.sync.reading.file_source import FileReader
-from cdcavro.sync.settings import Formats, Settings
+from cdcavro.sync.settings import Chosen, Formats, Settings
 from cdcavro.sync.sources import Kafka
 from cdcavro.wire.formats import get_format
 from support import canal_packets, local_pipelines
@@ -607,3 +607,38 @@ def test_rows_that_state_another_key_than_their_table_has_are_rejects(tmp_path: 
     (reason,) = {json.loads(line)["reason"] for line in lines}
     sentence = "expected the key of d.t, 'id': under another one, rows could be confused, got 'id', 'n'"
     assert reason == f"{format}: {'$.pkNames' if format == 'canal' else '$.key'}: {sentence}"
+
+
+_GHOST = {"table": "_t_gho"}
+_SWAP = canal("RENAME", [], id=9, isDdl=True, sql="RENAME TABLE `d`.`t` TO `d`.`_t_del`, `d`.`_t_gho` TO `d`.`t`")
+_PLACE = (
+    "d._t_gho: this lake table has the rows of what is called 't' now, and keeps its name; d.t has those of a table"
+)
+
+
+def test_it_is_said_where_the_rows_of_a_table_are_that_took_the_name_of_another(job):
+    """As gh-ost and pt-osc swap a table for its copy: a lake table keeps its name. It is said once."""
+    made = job()
+    made.send(row(1), row(2, **_GHOST))
+    assert [report.steps for report in made.run(formats=CANAL)] == [[]]
+    made.send(_SWAP, row(10))
+    (report,) = made.run(formats=CANAL)
+    assert [one.startswith(_PLACE) for one in report.steps] == [True]
+    made.send(row(11))
+    assert [report.steps for report in made.run(formats=CANAL)] == [[]]
+    assert made.rows("d._t_gho", "id") == [(2,), (10,), (11,)]
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_it_is_said_that_rows_are_missing_which_were_left_out_until_their_table_was_renamed(job, cut: int):
+    """In one batch its newest name counts, so nothing is missing, and nothing is said in the next one either."""
+    made, settings = job(), {"formats": CANAL, "chosen": Chosen(exclude=("*._*",))}
+    first, then = [row(1), row(2, **_GHOST)], [_SWAP, row(10)]
+    for messages in (first, then) if cut > 1 else ([*first, *then],):
+        made.send(*messages)
+        (report,) = made.run(**settings)
+    missing = "d.t~2: include and exclude in [tables] left it out while it was called '_t_gho': its rows from then are"
+    assert [one.startswith(missing) for one in report.steps] == ([True, False] if cut > 1 else [])
+    made.send(row(11))
+    assert [report.steps for report in made.run(**settings)] == [[]]
+    assert made.rows("d.t~2" if cut > 1 else "d._t_gho", "id") == ([] if cut > 1 else [(2,)]) + [(10,), (11,)]
