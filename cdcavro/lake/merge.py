@@ -285,9 +285,11 @@ def check_keys(versions: Sequence[TableSchema]) -> None:
 
 
 def first_keyed(
-    table: str, versions: Sequence[TableSchema], facts: RowFacts | None, properties: Mapping[str, str]
+    table: str, versions: Sequence[TableSchema], facts: RowFacts | None, properties: Mapping[str, str], *, is_new: bool
 ) -> int:
-    """Return the number of the first version whose rows a current state takes: 1, unless a reset was made behind another key.
+    """Return the number of the first version whose rows a current state takes: 1, unless versions before it had another key.
+
+    Then a reset was made behind them, or there were no rows of them when the state was created, which is now if it `is_new`.
 
     `table` is what errors call it, `facts` are those of the batch to be merged next, and `properties` those that the
     state has. Raises `SchemaError` if versions from that one on have no key, or not the same.
@@ -296,6 +298,8 @@ def first_keyed(
     if facts is not None and facts.floor is not None:
         resets = (split_resets(floor)[0] for floor in (facts.floor, bytes.fromhex(properties.get(FLOOR, ""))))
         first = _first_of_newest_key(versions) if next(resets) > next(resets) else first
+    if is_new and facts is not None and (facts.first or 0) >= _first_of_newest_key(versions):
+        first = _first_of_newest_key(versions)
     own = [schema for schema in versions if schema.version >= first]
     if any(schema.key is None for schema in own):
         raise SchemaError(table, "has no primary key, and so no current state, only a changelog")
@@ -305,7 +309,7 @@ def first_keyed(
 
 def late_version(table: str, version: int) -> SchemaError:
     """Return the error for a row of a version before the first that a current state takes, behind its reset."""
-    return SchemaError(table, f"has rows of version {version}, whose key is not the one since its reset")
+    return SchemaError(table, f"has rows of version {version}, whose key is not that of its current state")
 
 
 def _first_of_newest_key(versions: Sequence[TableSchema]) -> int:

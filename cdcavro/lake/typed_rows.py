@@ -290,6 +290,8 @@ class RowFacts(NamedTuple):
     begins: list[bytes]
     # How often the table was reset, as the state knows.
     resets: int = 0
+    # The first version that its rows have; None if that is not known.
+    first: int | None = None
 
     def behind(self, count: int) -> RowFacts:
         """Return the same for rows whose orders are put after the `count`-th reset of their table."""
@@ -304,14 +306,17 @@ def facts_of_parts(facts: Sequence[RowFacts]) -> RowFacts:
     begins = sorted({begin for one in facts for begin in one.begins})
     deletes, keyless, partial = (sum(numbers) for numbers in zip(*[one[1:4] for one in facts], strict=True))
     resets = max(one.resets for one in facts)
-    return RowFacts(max(floors, default=None), deletes, keyless, partial, begins, resets)
+    versions = [one.first for one in facts if one.first is not None]
+    first = min(versions) if versions and len(versions) == len(facts) else None
+    return RowFacts(max(floors, default=None), deletes, keyless, partial, begins, resets, first)
 
 
 def facts_of_summary(summary: Mapping[str, Any]) -> RowFacts:
     """Return what a batch holds of a table, according to a summary of tasks."""
     floor = bytes.fromhex(summary["floor"]) or None
     begins = [bytes.fromhex(begin) for begin in summary["begins"]]
-    return RowFacts(floor, summary["ops"].get(DELETE, 0), summary["keyless"], summary["partial"], begins)
+    deletes, first = summary["ops"].get(DELETE, 0), summary.get("first")
+    return RowFacts(floor, deletes, summary["keyless"], summary["partial"], begins, first=first)
 
 
 def stated_properties(table: str, facts: RowFacts, properties: Mapping[str, str]) -> dict[str, str]:

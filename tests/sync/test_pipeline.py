@@ -909,7 +909,7 @@ def test_a_table_that_a_key_change_stopped_begins_again_behind_its_reset(job, si
     assert found() == [(1, 2), (1, 3), (1, 4)]
     made.send(canal("INSERT", [{"id": "1", "a": "9"}], id=7, es=1500))
     (report,) = made.run()
-    assert report.waiting == {"d.t": "schema t: has rows of version 1, whose key is not the one since its reset"}
+    assert report.waiting == {"d.t": "schema t: has rows of version 1, whose key is not that of its current state"}
     reset(state, ["d.t"])
     (report,) = made.run()
     assert (report.waiting, found()) == ({}, [])

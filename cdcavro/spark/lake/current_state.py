@@ -132,8 +132,9 @@ class CurrentState:
         has a changelog only, for a key that does not find older rows, for a lake table that keeps versions of rows, and
         for a step that the behavior or the sink does not allow.
         """
-        held = properties_of(spark, self.identifier) if self.sink.is_there(spark, self.table, "") else {}
-        keyed = first_keyed(self.table.table, versions, facts, held)
+        is_there = self.sink.is_there(spark, self.table, "")
+        held = properties_of(spark, self.identifier) if is_there else {}
+        keyed = first_keyed(self.table.table, versions, facts, held, is_new=not is_there)
         known = self.known or LakeTableCache()
         self.sink.make_room(spark, self.table)
         version = versions[-1].version

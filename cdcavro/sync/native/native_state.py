@@ -141,8 +141,9 @@ class NativeState:
         the behavior or the lake does not allow.
         """
         version, own, table = versions[-1].version, uuid4().hex, self._state
-        held = table.properties() or {FORM: self.form}
-        keyed = first_keyed(self.table.table, versions, facts, held)
+        own_properties = table.properties()
+        held = own_properties or {FORM: self.form}
+        keyed = first_keyed(self.table.table, versions, facts, held, is_new=own_properties is None)
         self.lake.make_room(self.table)
         check_form(self.table.table, self.form, held)
         stated = self._first_properties(facts)

@@ -642,3 +642,27 @@ def test_it_is_said_that_rows_are_missing_which_were_left_out_until_their_table_
     made.send(row(11))
     assert [report.steps for report in made.run(**settings)] == [[]]
     assert made.rows("d.t~2" if cut > 1 else "d._t_gho", "id") == ([] if cut > 1 else [(2,)]) + [(10,), (11,)]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_key_that_changed_before_the_first_row_is_that_of_the_table(job, cut: int):
+    """As gh-ost widens a key: it creates its copy like the table, alters it, and then fills it."""
+    made = job()
+    ddl = partial(canal, "ALTER", [], isDdl=True)
+    messages = [
+        ddl(id=1, sql="CREATE TABLE d.t (id INT PRIMARY KEY, a INT)"),
+        ddl(id=2, sql="ALTER TABLE d.t MODIFY id BIGINT UNSIGNED NOT NULL"),
+        canal("INSERT", [{"id": str(2**64 - 1), "a": "1"}], id=3, mysqlType={"id": "bigint unsigned", "a": "int"}),
+    ]
+    for first in range(0, 3, 4 - cut):
+        made.send(*messages[first : first + 4 - cut])
+        made.run(formats=CANAL)
+    assert made.rows("d.t", "id") == [(2**64 - 1,)]
+    made.send(
+        canal("DELETE", [{"id": str(2**64 - 1), "a": "1"}], id=4, mysqlType={"id": "bigint unsigned", "a": "int"})
+    )
+    assert [report.waiting for report in made.run(formats=CANAL)] == [{}]
+    assert made.rows("d.t", "id") == []
+    # A row from before the statement would not be found under its key.
+    made.send(row(1, es=1_700_000_001_000))
+    assert [list(report.waiting) for report in made.run(formats=CANAL)] == [["d.t"]]
