@@ -73,7 +73,7 @@ def read_canal_value(sent: Any, declared: SqlType | None, zone: tzinfo | None = 
 def value_reader(declared: SqlType | None, zone: tzinfo | None = None) -> Callable[[Any], Any] | None:
     """Return a function that reads values as `read_canal_value` does; None for a type whose values stay as they are."""
     codec = None if declared is None else _CODECS.get(declared.name)
-    if declared is None or codec is None:
+    if declared is None or codec is None or (codec.rule == _ZONED and zone is None):
         return None
     read, write, _, is_reversible = codec
 

@@ -27,6 +27,12 @@ _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _LOCAL: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?", re.ASCII
 )
+# Those on days that every month has.
+_USUAL_LOCAL: Final = re.compile(
+    r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[T ]"
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?",
+    re.ASCII,
+)
 _ZONED: Final = re.compile(r"(.{19,26})(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))", re.ASCII)
 # Kinds of zones whose clocks change at most once in an hour.
 REGULAR: Final = frozenset({ZoneInfo, timezone})
@@ -105,7 +111,7 @@ def is_local(value: Any) -> bool:
     >>> is_local("2020-02-29 00:00:00"), is_local("0000-00-00 00:00:00")
     (True, False)
     """
-    return type(value) is str and _parse_local(value) is not None
+    return type(value) is str and (_USUAL_LOCAL.fullmatch(value) is not None or _parse_local(value) is not None)
 
 
 def from_local(value: Any, zone: tzinfo | None) -> int | None:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
-def _no_shape(_record: Record) -> str:
+def no_shape(_record: Record) -> str:
+    """Return the shape of a record whose format has only one."""
     return ""
 
 
@@ -58,7 +59,8 @@ def _unchanged_record(record: Record, _original: Record) -> Record:
     return record
 
 
-def _unchanged_change(change: Change, _original: Change, _message: Record) -> Change:
+def unchanged_change(change: Change, _original: Change, _message: Record) -> Change:
+    """Return a change whose values its format spells in one way only."""
     return change
 
 
@@ -87,11 +89,11 @@ class Bridge:
     # Returns the texts of the placeholders made of a word.
     placeholders: Callable[[str | None], tuple[bytes, ...]] = _no_placeholders
     # Says in words which of several shapes a record has.
-    shape_of: Callable[[Record], str] = _no_shape
+    shape_of: Callable[[Record], str] = no_shape
     # Puts a record into the shape of an original.
     reshape: Callable[[Record, Record], Record] = _unchanged_record
     # Spells the values of a change that was read back as they are spelled in an original, which came in a message.
-    restore_values: Callable[[Change, Change, Record], Change] = _unchanged_change
+    restore_values: Callable[[Change, Change, Record], Change] = unchanged_change
     # Turns an update into what it is when one message holds both images.
     as_one_message: Callable[[Change], Change] = _already_one_message
     # Says what a change lacks to be a message, None if nothing.
@@ -121,8 +123,9 @@ class _Meant(NamedTuple):
     # The path to the member of each meaning, and its rule.
     paths: Mapping[str, tuple[str, ...]]
     rules: Mapping[str, FieldRule]
-    # Meanings of members that are numbers.
+    # Meanings of members that are numbers, and of members of the message that are null where nothing is said.
     numbers: frozenset[str]
+    nulls: frozenset[str]
     # The JSON pointers to the rows before and after a change.
     before: str
     after: str
@@ -180,7 +183,7 @@ def _operation(meant: _Meant, record: Record) -> tuple[str | None, str]:
         return None, read_operation("", meant.operations[0].ops)
     for word, op, path in found[1:]:
         if (op == "DELETE") is not (found[0][1] == "DELETE"):
-            raise StructureError(f"what agrees with {found[0][0]}", word, pointer=_pointer(path))
+            raise StructureError(f"what agrees with {found[0][0]}", word, pointer=pointer_of(path))
     return found[0][:2]
 
 
@@ -194,7 +197,7 @@ def _position(meant: _Meant, record: Record, text: str | None) -> tuple[int, ...
         return None
     numbers = meant.position(text)
     if numbers is None and text is not None and not meant.is_by_arrival:
-        raise StructureError("a position in the source", shown(text), pointer=_pointer(meant.paths["position"]))
+        raise StructureError("a position in the source", shown(text), pointer=pointer_of(meant.paths["position"]))
     if numbers is None:
         return () if meant.is_by_arrival else None
     if "row of position" not in meant.paths:
@@ -269,7 +272,7 @@ def _stated_columns(row: Row, unstated: str, path: tuple[str, ...]) -> Row:
         return row
     for column, name in marks.items():
         if row[name] and row[column] is not None:
-            pointer = _pointer((*path, column))
+            pointer = pointer_of((*path, column))
             raise StructureError(f"null, as {shown(name)} is true", "a value", pointer=pointer)
     left_out = {*marks.values(), *(column for column, name in marks.items() if row[name])}
     return {name: value for name, value in row.items() if name not in left_out}
@@ -280,7 +283,8 @@ def _split_name(text: str | None) -> dict[str, str | None]:
     if text is None:
         return {}
     *above, table = text.split(".", 2)
-    database, schema = (*above, "", "")[:2]
+    names = [*above, "", ""]
+    database, schema = names[:2]
     return {"database": database or None, "schema": schema or None, "table": table or None}
 
 
@@ -340,8 +344,11 @@ def _record(meant: _Meant, change: Change, spelled: list[tuple[tuple[str, ...], 
         _put(record, path, word)
     for meaning, path in meant.paths.items():
         value = values.get(meaning)
-        if value is not None or (meant.rules[meaning].missing == "null" and len(path) == 1):
-            _put(record, path, value)
+        if value is not None or meaning in meant.nulls:
+            if len(path) == 1:
+                record[path[0]] = value
+            else:
+                _put(record, path, value)
     return record
 
 
@@ -460,7 +467,7 @@ def _meant(format: str) -> _Meant:
     meant = {meaning: path for path, meaning in marked_paths(envelope, "means") if meaning not in _BESIDE}
     paths = {meaning: member_path(path) for meaning, path in meant.items()}
     rules = {meaning: field_rule(path[-1]) for meaning, path in meant.items()}
-    pointers = {meaning: "" if rules[meaning].members else _pointer(path) for meaning, path in paths.items()}
+    pointers = {meaning: "" if rules[meaning].members else pointer_of(path) for meaning, path in paths.items()}
     position = rule.position if isinstance(rule.position, str) else ""
     return _Meant(
         operations=tuple(_words(path) for path in operations),
@@ -470,6 +477,9 @@ def _meant(format: str) -> _Meant:
         paths=paths,
         rules=rules,
         numbers=frozenset(meaning for meaning, path in meant.items() if is_whole_number(path[-1].type)),
+        nulls=frozenset(
+            meaning for meaning, path in paths.items() if rules[meaning].missing == "null" and len(path) == 1
+        ),
         before=pointers.get("old", pointers.get("before", "")),
         after=pointers.get("row", pointers.get(WHOLE_ROW, pointers.get("after", ""))),
         position=_POSITIONS.get(position),
@@ -488,5 +498,6 @@ def _words(path: tuple[Field, ...]) -> _Words:
     return _Words(member_path(path), ops, spellings)
 
 
-def _pointer(path: tuple[str, ...]) -> str:
+def pointer_of(path: Sequence[str]) -> str:
+    """Return the JSON pointer of a path of names."""
     return "".join(f"/{escape(name)}" for name in path)

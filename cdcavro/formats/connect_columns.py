@@ -73,7 +73,8 @@ def _table(text: str) -> Table | None:
     if not 1 <= len(names) <= _MOST_NAMES:
         return None
     *above, name = names
-    database, schema = (*above, None, None)[:2]
+    containers: list[str | None] = [*above, None, None]
+    database, schema = containers[:2]
     return database, schema, name
 
 

@@ -329,9 +329,11 @@ def _source(change: Change) -> dict[str, Any]:
         "table": source.table,
         "gtid": change.transaction if _is_gtid(change) else None,
     }
-    if is_debezium(change) and is_mysql and change.position is not None and len(change.position) == _BINLOG_PARTS:
+    if not is_mysql:
+        return drop_nulls(members)
+    if is_debezium(change) and change.position is not None and len(change.position) == _BINLOG_PARTS:
         members |= {"pos": change.position[1], "row": change.position[2]}
-    return dict.fromkeys(_SENT_AS_NULL if is_mysql else ()) | drop_nulls(members)
+    return dict.fromkeys(_SENT_AS_NULL) | drop_nulls(members)
 
 
 def _snapshot(change: Change) -> str:
@@ -360,8 +362,9 @@ def _all_times(instant: int | None) -> dict[str, Any]:
     if instant is None:
         return {}
     nanoseconds = instant * _NANOSECONDS
-    times = {"ts_ms": instant // MILLISECOND, "ts_us": instant}
-    return times | ({"ts_ns": nanoseconds} if -MAX_LONG <= nanoseconds <= MAX_LONG else {})
+    if -MAX_LONG <= nanoseconds <= MAX_LONG:
+        return {"ts_ms": instant // MILLISECOND, "ts_us": instant, "ts_ns": nanoseconds}
+    return {"ts_ms": instant // MILLISECOND, "ts_us": instant}
 
 
 def _exact_times(instant: int | None) -> dict[str, Any]:

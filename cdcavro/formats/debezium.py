@@ -97,7 +97,7 @@ def to_changes(record: dict[str, Any], _zone: tzinfo | None = None) -> list[Chan
     """Return the change of a line. Raises `StructureError` for a row image that its operation cannot have."""
     line = _line(record)
     change = _kind(line.envelope)(line)
-    return [replace(change, members=line.notes) if line.notes else change]
+    return [change if change.members is not None or not line.notes else replace(change, members=line.notes)]
 
 
 def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list[dict[str, Any]]:
@@ -122,6 +122,8 @@ def _record(change: Change) -> dict[str, Any]:
 
 def _line(record: dict[str, Any]) -> _ParsedLine:
     is_alone = "value" not in record
+    if is_alone and "schema" not in record and "payload" not in record:
+        return _ParsedLine(record, "", None, None, None, {VALUE_ALONE: ""})
     value, pointer = (record, "") if is_alone else (record["value"], "/value")
     notes = {VALUE_ALONE: ""} if is_alone else {}
     schema = None
@@ -166,38 +168,48 @@ def _tombstone(line: _ParsedLine) -> Change:
 
 
 def _row(line: _ParsedLine) -> Change:
-    envelope, operation = line.envelope or {}, string_at(line.envelope, "op") or ""
+    envelope = line.envelope or {}
+    operation = text_or_none(envelope.get("op")) or ""
     _check_rows(line)
     before, after = envelope.get("before"), envelope.get("after")
-    _check_key(line, before if after is None else after)
-    columns = image_columns(line.schema)
+    if line.key:
+        _check_key(line, before if after is None else after)
+    columns = None if line.schema is None else image_columns(line.schema)
     base = _base_change(envelope, read_operation(operation, OPERATIONS))
+    of_stream = base.op == "SNAPSHOT" and string_at(envelope, "source", "snapshot") == _IN_STREAM
     change = replace(
         base,
         operation=operation,
-        snapshot=False if base.op == "SNAPSHOT" and string_at(envelope, "source", "snapshot") == _IN_STREAM else None,
+        snapshot=False if of_stream else None,
         key=_names(line) if base.op != "OTHER" else None,
         columns=columns,
-        before=read_row(before, columns, base.source.db_type),
-        after=read_row(after, columns, base.source.db_type),
+        before=read_row(before, columns, base.source.db_type) if columns else before,
+        after=read_row(after, columns, base.source.db_type) if columns else after,
+        members=line.notes or None,
     )
     return check_images(change, f"{line.pointer}/before", f"{line.pointer}/after")
 
 
 def _check_rows(line: _ParsedLine) -> None:
     """Raise `StructureError` for a change in MongoDB, whose documents are text, and for one that is not Debezium's."""
+    envelope = line.envelope or {}
     for name in IMAGES:
-        if type(at(line.envelope, name)) is str:
+        if type(envelope.get(name)) is str:
             raise StructureError(
                 "a row as an object of columns", "a document as text", pointer=f"{line.pointer}/{name}"
             )
-    connector = string_at(line.envelope, "source", "connector")
+    connector = _connector(envelope)
     strange = unsupported_format(line.envelope) if connector is None else None
     if strange is not None:
         raise StructureError("a change of Debezium", strange, pointer=line.pointer)
     if connector == _DOCUMENTS:
         pointer = f"{line.pointer}/source/connector"
         raise StructureError("a connector of tables", f"{_DOCUMENTS}, whose documents are no rows", pointer=pointer)
+
+
+def _connector(envelope: Any) -> str | None:
+    source = envelope.get("source")
+    return text_or_none(source.get("connector")) if type(source) is dict else None
 
 
 def _check_key(line: _ParsedLine, image: Row | None) -> None:
@@ -332,8 +344,8 @@ def _base_change(envelope: Any, op: str) -> Change:
             schema=text_or_none(stated.get("schema")),
             table=text_or_none(stated.get("collection" if stated.get("table") is None else "table")),
         ),
-        position=connector_position(source),
-        event_time=_instant(source),
+        position=connector_position(source) if "connector" in stated else None,
+        event_time=_instant(stated),
         system_time=_instant(envelope),
         transaction=text_or_none(stated.get("gtid")) if transaction is None else transaction,
     )
@@ -345,8 +357,10 @@ def _names(line: _ParsedLine) -> tuple[str, ...] | None:
 
 
 def _instant(record: Any) -> int | None:
-    instant = from_count(at(record, "ts_us"), 1)
-    return from_count(at(record, "ts_ms"), MILLISECOND) if instant is None else instant
+    if type(record) is not dict:
+        return None
+    instant = from_count(record["ts_us"], 1) if "ts_us" in record else None
+    return from_count(record.get("ts_ms"), MILLISECOND) if instant is None else instant
 
 
 def _restore_values(change: Change, original: Change, message: dict[str, Any]) -> Change:

@@ -37,6 +37,7 @@ from cdcavro.exact.jsontext import escape, parse, parse_fast, render
 from cdcavro.exact.jsonvalues import ABSENT, at, at_pointer, copy_of, same_text
 from cdcavro.exact.numbers import MAX_LONG, ExactNumber, decimals, number_text, plain_text
 from cdcavro.formats import BRIDGES
+from cdcavro.formats.bridge import pointer_of
 from cdcavro.formats.connect_columns import (
     PLACEHOLDER,
     Table,
@@ -49,14 +50,14 @@ from cdcavro.formats.connect_messages import has_connect_values
 from cdcavro.wire import extras
 from cdcavro.wire.attributes import field_rule, marked_paths, member_path
 from cdcavro.wire.formats import get_format
-from cdcavro.wire.kafka import KAFKA, VALUE, without_value
+from cdcavro.wire.kafka import KAFKA, OF_RECORDS, VALUE, without_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import tzinfo
 
     from cdcavro.exact.jsonvalues import Difference
-
+    from cdcavro.wire.format import Format
 
 WHOLE: Final = ""
 # The key among members of an object: JSON pointers of spelled values to what the bare changes have there, as JSON text.
@@ -96,7 +97,8 @@ def to_changes(
     {'id': 7}
     """
     check_zone(zone)
-    _check_numbers(numbers)
+    if numbers not in (EXACT, DECIMAL):
+        raise ValueError(f"numbers: expected {EXACT!r} or {DECIMAL!r}, got {numbers!r}")
     read = parse_message(message, format, zone=zone, unavailable=unavailable)
     changes = all_with_members(read, zone) if members else read.changes
     return changes if numbers == EXACT else [with_rows(change, decimals) for change in changes]
@@ -117,13 +119,13 @@ def parse_message(
     """Return what is read of a message, without members. Raises what `to_changes` raises of a message."""
     target = get_format(format)
     record = target.parse(message)
-    value = target.message_in(record)
-    bridge = BRIDGES[format]
-    stated = {} if value is record else target.members_in_headers(record)
+    is_alone, bridge = record.keys().isdisjoint(OF_RECORDS), BRIDGES[format]
+    value = record if is_alone else target.message_in(record)
+    added = {} if value is record else target.members_in_headers(record)
     try:
-        whole = bridge.add_members(value, stated) if stated else value
-        available, names = bridge.remove_unavailable(whole, unavailable)
-        changes = with_kafka_record(bridge.to_changes(available, zone), target.kafka_record(record), target.rule.key)
+        available, names = bridge.remove_unavailable(bridge.add_members(value, added) if added else value, unavailable)
+        kafka_record = None if is_alone else target.kafka_record(record)
+        changes = with_kafka_record(bridge.to_changes(available, zone), kafka_record, target.rule.key)
         if names:
             changes = [replace(change, unavailable=names) for change in changes]
         check_repeated(changes, len(message))
@@ -153,11 +155,6 @@ def all_with_members(read: ParsedMessage, zone: tzinfo | None) -> list[Change]:
         all_members = {**(changes[0].members or {}), KAFKA: render(without_value(record)).decode()}
         changes[0] = replace(changes[0], members=all_members)
     return changes
-
-
-def _check_numbers(numbers: str) -> None:
-    if numbers not in (EXACT, DECIMAL):
-        raise ValueError(f"numbers: expected {EXACT!r} or {DECIMAL!r}, got {numbers!r}")
 
 
 def placeholders(format: str, unavailable: str | None) -> tuple[bytes, ...]:
@@ -198,6 +195,8 @@ def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None 
 
 def records(changes: Sequence[Change], format: str, zone: tzinfo | None = None) -> list[Any]:
     """Return the messages of changes as JSON values. Raises what `from_changes` raises."""
+    if len(changes) == 1 and not changes[0].members:
+        return _bare_records(changes, get_format(format), zone)
     return list(iterate_records(changes, format, zone))
 
 
@@ -205,13 +204,7 @@ def iterate_records(changes: Sequence[Change], format: str, zone: tzinfo | None 
     """Yield the messages of changes as JSON values, one after the other. Raises what `from_changes` raises."""
     target = get_format(format)
     for rows in group_rows(changes, is_mixed=target.rule.mixed):
-        if rows[0].half is not None and not target.rule.has_halves:
-            expected = f"both halves of the update, joined, for {format}"
-            raise StructureError(expected, f"the {rows[0].half} half alone", format=rows[0].source.format)
-        if rows[0].op == "OTHER" and rows[0].source.format != format:
-            for change in rows:
-                check_operation(change)
-        batch = BRIDGES[format].from_changes(rows, zone)
+        batch = _bare_records(rows, target, zone)
         members = _applicable_members(rows, target.rule.rows) if rows[0].source.format == format else {}
         if WHOLE in members:
             batch = [target.parse(members[WHOLE])]
@@ -219,6 +212,18 @@ def iterate_records(changes: Sequence[Change], format: str, zone: tzinfo | None 
         if members and batch:
             batch[0] = extras.apply(copy_of(batch[0]), _unedited(members, batch[0], rows, format))
         yield from batch
+
+
+def _bare_records(rows: Sequence[Change], target: Format, zone: tzinfo | None) -> list[Any]:
+    """Return the messages of changes that came in one message, as they are without `members`."""
+    first, format = rows[0], target.name
+    if first.half is not None and not target.rule.has_halves:
+        expected = f"both halves of the update, joined, for {format}"
+        raise StructureError(expected, f"the {first.half} half alone", format=first.source.format)
+    if first.op == "OTHER" and first.source.format != format:
+        for change in rows:
+            check_operation(change)
+    return BRIDGES[format].from_changes(rows, zone)
 
 
 def _applicable_members(rows: Sequence[Change], row_members: Sequence[str]) -> Mapping[str, str]:
@@ -351,17 +356,13 @@ def _cells(format: str) -> _Cells:
     parts = marked_paths(target.envelope, "part")
     fields = [(field_rule(path[-1]).members, member_path(path)) for path, part in parts if part in _ROWS]
     means = marked_paths(target.envelope, "means")
-    keys = tuple(_pointer(member_path(path)) for path, meaning in means if meaning == "key values")
+    keys = tuple(pointer_of(member_path(path)) for path, meaning in means if meaning == "key values")
     return _Cells(
-        starts=(*(f"{_pointer(path[:-1] if rest else path)}/" for rest, path in fields), *keys),
+        starts=(*(f"{pointer_of(path[:-1] if rest else path)}/" for rest, path in fields), *keys),
         keys=keys,
-        beside=frozenset(_pointer((field_rule(field).name,)) for field in target.envelope.fields),
+        beside=frozenset(pointer_of((field_rule(field).name,)) for field in target.envelope.fields),
         unstated=target.rule.unstated,
     )
-
-
-def _pointer(names: Sequence[str]) -> str:
-    return "".join(f"/{escape(name)}" for name in names)
 
 
 def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, prefix: str = "") -> list[Change]:
@@ -570,12 +571,11 @@ def with_columns(change: Change, columns: Sequence[Column], *, modes: Modes = US
 
 def _converted(change: Change, columns: tuple[Column, ...], unread: Sequence[Column], modes: Modes) -> Change:
     """Return a row change with its columns, and with the values of those that are unread converted."""
-    connector = change.source.db_type
     return replace(
         change,
         columns=columns,
-        before=read_row(change.before, unread, connector, modes),
-        after=read_row(change.after, unread, connector, modes),
+        before=read_row(change.before, unread, change.source.db_type, modes),
+        after=read_row(change.after, unread, change.source.db_type, modes),
     )
 
 

@@ -27,13 +27,13 @@ from cdcavro.exact.jsontext import check_collections, escape, parse, parse_fast,
 from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats import BRIDGES
+from cdcavro.formats.bridge import no_shape, unchanged_change
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.formats.connect_messages import OF_CONNECT
 from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 from cdcavro.transcoding.mapping import (
     SchemaHistory,
     all_with_members,
-    iterate_records,
     parse_message,
     records,
 )
@@ -127,6 +127,7 @@ class Transcoder:
         target_rule = get_format(target).rule
         check_zone(zone)
         check_word(unavailable)
+        self._format = get_format(source)
         self._route = Route(source, target, zone, unavailable)
         self._source, self._target, self._zone = source, target, zone
         self._catalog = SchemaHistory(decimals=decimals, times=times, binaries=binaries)
@@ -151,7 +152,7 @@ class Transcoder:
         number = self._count if number is None else number
         self._count += 1
         try:
-            message = get_format(self._source).text_of(message)
+            message = self._format.text_of(message)
             changes, record = self._read_changes(message)
         except MessageError as error:
             error.format = self._source
@@ -194,7 +195,13 @@ class Transcoder:
         return list(map(self._outcome, self._joiner.finish()))
 
     def _count_unzoned(self, changes: Sequence[Change]) -> None:
-        for place in unzoned_places(changes):
+        for change in changes:
+            # Most tables have no columns of instants.
+            if change.members or _INSTANTS.of(change.columns):
+                self._count_places(change)
+
+    def _count_places(self, change: Change) -> None:
+        for place in unzoned_places([change]):
             self.unzoned += 1
             if place in self.unzoned_places or len(self.unzoned_places) < MOST_PLACES:
                 self.unzoned_places[place] += 1
@@ -208,13 +215,12 @@ class Transcoder:
             return Outcome(joined.messages, None, error)
 
     def _convert(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
-        bare = list(map(without_members, changes))
-        texts = [render(record) for record in iterate_records(bare, self._target, self._zone)]
+        bare = [without_members(change) for change in changes]
+        texts = [render(record) for record in records(bare, self._target, self._zone)]
         last, record = self._last
-        parse = get_format(self._source).parse
         # Of two halves, the message of the first is parsed again: so many wait.
-        originals = [record if message is last else parse(message) for _, message in messages]
-        return Transcoded(texts, list(find_losses(messages, originals, changes, texts, self._route)))
+        originals = [record if message is last else self._format.parse(message) for _, message in messages]
+        return Transcoded(texts, find_losses(messages, originals, changes, texts, self._route))
 
 
 def needs_order(source: str, target: str) -> bool:
@@ -278,8 +284,9 @@ def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
         yield from _unzoned_members(change)
         table = change.source.table or ""
         for name in _INSTANTS.of(change.columns):
-            values = (_value_in(image, name) for image in (change.before, change.after))
-            yield from (f"{table}.{name}" for value in values if is_local(value))
+            for image in (change.before, change.after):
+                if image is not None and name in image and is_local(image[name]):
+                    yield f"{table}.{name}"
 
 
 def _unzoned_members(change: Change) -> Iterator[str]:
@@ -298,10 +305,6 @@ def _instants(columns: tuple[Column, ...] | None, _: object) -> list[str | None]
 
 
 _INSTANTS: Final = IdentityCache(_instants)
-
-
-def _value_in(image: dict[str, Any] | None, name: str | None) -> Any:
-    return None if image is None or name is None else image.get(name)
 
 
 @cache
@@ -360,34 +363,35 @@ def find_losses(
     changes: Sequence[Change],
     texts: Sequence[bytes],
     route: Route,
-) -> Iterator[Loss]:
-    """Yield what a message, or the two halves of an update, lost when the target's texts were made.
+) -> list[Loss]:
+    """Return what a message, or the two halves of an update, lost when the target's texts were made.
 
     `originals` are the records of the messages, and `changes` their changes, with halves joined. Messages are
     compared in the shape of the originals: rows of one message as rows of one, each half with its own half,
     Debezium's lines as records or values. If they come back in another shape, that is one more loss, without a value; if the
     source's format has no message for what the target's texts say, each whole message is one more.
     """
-    read = list(_read_back(texts, route))
+    read = _read_back(texts, route)
     natural = records(read, route.source, route.zone)
     back = sent = _in_form_of(originals, read, natural, route)
     as_sent = _restore_values(read, changes, originals, route.source)
     if as_sent is not read:
         sent = _in_form_of(originals, as_sent, records(as_sent, route.source, route.zone), route)
+    losses: list[Loss] = []
     for i, (number, _) in enumerate(messages):
         if i >= len(back) or back[i] is None:
-            yield Loss(
-                "$", render(originals[i]).decode(), f"{route.target} {_describe_lack(changes, route.target)}", number
-            )
+            lack = f"{route.target} {_describe_lack(changes, route.target)}"
+            losses.append(Loss("$", render(originals[i]).decode(), lack, number))
         else:
-            yield from _compare(originals[i], back[i], sent[i], route.target, number)
+            losses += _compare(originals[i], back[i], sent[i], route.target, number)
     if back and not natural:
         reason = f"does not come back from {route.target}: {route.source} {_describe_lack(read, route.source)}"
         for (number, _), original in zip(messages, originals, strict=True):
-            yield Loss("$", render(original).decode(), reason, number)
+            losses.append(Loss("$", render(original).decode(), reason, number))
     form = _describe_form(originals, read, natural, texts, route)
     if form is not None and back:
-        yield Loss("$", "", form, messages[-1][0])
+        losses.append(Loss("$", "", form, messages[-1][0]))
+    return losses
 
 
 def _in_form_of(
@@ -411,9 +415,14 @@ def _reshape(record: Any, original: Any, format: str) -> Any:
     """Return a message that was read back in the shape of the original, in a Kafka record if that was in one."""
     if record is None:
         return None
-    message = get_format(format).message_in(original)
+    message = _message_in(original, format)
     shaped = BRIDGES[format].reshape(record, message)
     return shaped if message is original else {VALUE: shaped}
+
+
+def _message_in(original: Any, format: str) -> Any:
+    """Return the message in a record, which is the record itself if it has no value."""
+    return get_format(format).message_in(original) if VALUE in original else original
 
 
 def _rows(read: Sequence[Change]) -> list[Change]:
@@ -430,23 +439,28 @@ def _halves(change: Change) -> list[Change]:
     return [replace(bare, half="BEFORE", after=None), replace(bare, half="AFTER", before=None)]
 
 
-def _read_back(texts: Sequence[bytes], route: Route) -> Iterator[Change]:
+def _read_back(texts: Sequence[bytes], route: Route) -> list[Change]:
+    read: list[Change] = []
     halves = HalfJoiner()
     for text in texts:
         for change in parse_message(text, route.target, zone=route.zone, unavailable=route.unavailable).changes:
             bare = without_members(change)
             # A half without a number came from a half alone: there is nothing to join it with.
-            yield from halves.add(bare) if bare.position is not None else [bare]
-    yield from halves.pending()
+            if bare.half is None or bare.position is None:
+                read.append(bare)
+            else:
+                read += halves.add(bare)
+    return read + halves.pending()
 
 
 def _restore_values(
     read: Sequence[Change], changes: Sequence[Change], originals: Sequence[Any], source: str
 ) -> Sequence[Change]:
     """Return changes with values spelled as in the originals, since another spelling is not another value."""
-    if len(read) != len(changes):
+    restore_values = BRIDGES[source].restore_values
+    if len(read) != len(changes) or restore_values is unchanged_change:
         return read
-    message, restore_values = get_format(source).message_in(originals[-1]), BRIDGES[source].restore_values
+    message = _message_in(originals[-1], source)
     as_sent = [restore_values(change, original, message) for change, original in zip(read, changes, strict=True)]
     return read if all(map(is_, as_sent, read)) else as_sent
 
@@ -465,9 +479,12 @@ def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> l
             reason = has_no_place
         else:
             reason = is_new if value is ABSENT else is_another
-        text = "" if value is ABSENT else render(value).decode()
-        losses.append(Loss(_path(pointer), text, reason, number))
+        losses.append(Loss(_path(pointer), _text(value), reason, number))
     return losses
+
+
+def _text(value: Any) -> str:
+    return "" if value is ABSENT else render(value).decode()
 
 
 _path: Final = bounded_cache(MOST_PLACES)(json_path)
@@ -483,10 +500,10 @@ def _describe_form(
     if len(natural) > len(originals):
         rows = f"its {len(read)} rows" if len(read) > 1 else "both images in one message"
         return f"{rows} {returned} as {len(texts)} messages"
-    shape_of, message_in = BRIDGES[route.source].shape_of, get_format(route.source).message_in
-    if natural and message_in(originals[0]) is not originals[0]:
+    if natural and _message_in(originals[0], route.source) is not originals[0]:
         return f"comes back from {route.target} without its Kafka record"
-    if natural and shape_of(natural[0]) != shape_of(originals[0]):
+    shape_of = BRIDGES[route.source].shape_of
+    if natural and shape_of is not no_shape and shape_of(natural[0]) != shape_of(originals[0]):
         return f"comes back from {route.target} as {shape_of(natural[0])}"
     return None
 

@@ -260,13 +260,13 @@ class Format:
     def parse(self, message: bytes | str) -> Any:
         """Return text as a record, its JSON value, after checking it. Raises `TextError` and `StructureError`."""
         try:
-            record = self.read_bytes(message)
+            record = self.read_bytes(message) if self.name in CODECS else None
             if record is not None:
                 return record
             raw = to_bytes(message)
-            plain = self._parse_plain(raw)
-            if plain is not None:
-                return plain
+            # msgspec parses exactly what the engine takes.
+            if self._engine.is_plain(raw):
+                return loads(raw)
             value = _object(parse_fast(raw))
             if self._engine.encode(raw) is None:
                 self._writer.write(value)  # which checks it

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 KAFKA: Final = "kafka"
 KEY: Final = "key"
 VALUE: Final = "value"
+# Whatever has none of these is a message alone.
+OF_RECORDS: Final = frozenset({KEY, VALUE, "topic"})
 HEADERS: Final = "headers"
 # What stands instead of headers that the client cannot tell, as the name of one is not UTF-8.
 UNTOLD: Final = "\0untold"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -221,3 +222,23 @@ def test_what_is_no_zone_is_refused_where_it_is_given(name, zone):
     """Not at the first time of day that needs it."""
     with pytest.raises(TypeError, match=r"^a zone "):
         ZONED[name](zone)
+
+
+@pytest.mark.parametrize("day", ["0000-01-01", "0001-01-01", "2023-02-28", "2023-02-29", "2024-02-29", "2024-04-31"])
+@pytest.mark.parametrize("clock", ["T00:00:00", " 23:59:59.999999", " 24:00:00", "T12:60:00", "T12:00:60", " 1:00:00"])
+def test_a_local_time_is_one_that_a_datetime_has(day, clock):
+    """The pattern of usual days takes no text that is no time, and leaves the others to the datetime."""
+    text = day + clock
+    assert instants.is_local(text) is (instants._parse_local(text) is not None)
+
+
+def test_pieces_of_local_times_are_told_as_a_datetime_tells_them():
+    """Whatever is put together of the pieces of local times is one for the pattern and the datetime alike."""
+    chance = random.Random(1)
+    pieces = [("0000", "0001", "2024", "9999", "\u0662024"), ("-00", "-01", "-02", "-12", "-13"), ("-00", "-28", "-31")]
+    pieces += [("T", " ", "x"), ("00", "23", "24"), (":00", ":59", ":60"), (":00", ":59", ":60")]
+    pieces += [("", ".", ".1", ".123456", ".1234567", "\n")]
+    texts = ["".join(map(chance.choice, pieces)) for _ in range(2_000)]
+    told = [instants.is_local(text) for text in texts]
+    assert told == [instants._parse_local(text) is not None for text in texts]
+    assert {*told} == {True, False}
