@@ -317,13 +317,17 @@ class TableSchema:
 
     @derived_property
     def key(self) -> Schema | None:
-        """The schema of the key, with the key columns in order; None without a key."""
+        """The schema of the key, with the key columns in order; None without a key.
+
+        Versions in which the key is the same have the same schema, so that the same row has the same bytes as its key
+        in a topic, which log compaction and partitions go by.
+        """
         fields = {column.name: column.field for column in self.columns}
         if not self.key_names or not all(name in fields for name in self.key_names):
             return None
         by_field = {field["name"]: field for field in self.record["fields"]}
         listed = [by_field[fields[name]] for name in self.key_names]
-        return self.record_schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.")
+        return self.record_schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.", ("table",))
 
     @derived_property
     def envelope(self) -> Schema:
@@ -352,8 +356,10 @@ class TableSchema:
         """The names of the table in Avro's form, joined by dots; unique to the table."""
         return str(self.record.get("namespace") or self.record["name"])
 
-    def record_schema(self, name: str, fields: list[Any], doc: str) -> Schema:
-        """Return the schema of another record of the table, with these fields."""
+    def record_schema(
+        self, name: str, fields: list[Any], doc: str, stated: Sequence[str] = ("table", "version")
+    ) -> Schema:
+        """Return the schema of another record of the table, with these fields and these attributes of the table."""
         attributes = attributes_of(self.record)
         record = {
             "type": "record",
@@ -361,7 +367,7 @@ class TableSchema:
             "namespace": self.record.get("namespace", ""),
             "doc": doc,
             "aliases": [f"{space}.{name}" for space in self._spaces()],
-            ATTRIBUTE: {key: attributes[key] for key in ("table", "version") if key in attributes},
+            ATTRIBUTE: {key: attributes[key] for key in stated if key in attributes},
             "fields": fields,
         }
         return as_schema({key: value for key, value in record.items() if value not in ([], "", {})})

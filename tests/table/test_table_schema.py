@@ -15,6 +15,7 @@ from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table, evolve
 from cdcavro.table.table_schema import TableColumn, TableSchema, from_schema
+from support.messages import canal
 from support.typed import table
 
 DEBEZIUM = {
@@ -75,6 +76,18 @@ def test_a_table_has_a_row_a_key_and_an_envelope():
     assert [one.name for one in schema.key.root.fields] == ["tenant", "id", "unparsed"]
     names = [one.root.name for one in (schema.row, schema.key, schema.envelope)]
     assert names == ["shop.t.Value", "shop.t.Key", "shop.t.Envelope"]
+
+
+def test_versions_with_the_same_key_have_the_same_schema_of_it():
+    """A topic is compacted by the bytes of its keys, which begin with the id of their schema."""
+    tables = cdcavro.Tables()
+    types = ({"id": "int"}, {"id": "int", "a": "text"}, {"id": "bigint", "a": "text"})
+    for i, one in enumerate(types):
+        message = canal("INSERT", [dict.fromkeys(one, "1")], id=i, mysqlType=one)
+        for change in cdcavro.to_changes(message, "canal"):
+            (made,) = tables.add(change)
+    keys = [version.key.json for version in made.table.versions]
+    assert (len(keys), keys[0] == keys[1], keys[1] == keys[2]) == (3, True, False)
 
 
 def test_the_envelope_has_the_layout_of_debezium():
