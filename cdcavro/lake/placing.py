@@ -303,6 +303,9 @@ def group_by_table(table: pa.Table, reduced: Sequence[int] = (), dropped: Collec
     of each key stays, too: a row that is inserted again has no values in these.
     """
     number = table.column("number")
+    # With Arrow 18, a process crashes on columns without any chunk.
+    if not len(table):
+        return table
     if not len(reduced):
         return table.take(pc.sort_indices(number))
     wanted = pc.indices_nonzero(_is_wanted(table, reduced, dropped))

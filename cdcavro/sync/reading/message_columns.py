@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -104,7 +105,7 @@ class KafkaMessages:
     def _stated_in(self, message: Message) -> list[tuple[str, bytes | None]]:
         """Return the headers that are read with a message; that they cannot be told if a name of one is not UTF-8."""
         try:
-            headers: Any = message.headers()
+            headers: Any = _read_headers(message)
         except SystemError:
             return [(UNTOLD, None)]
         return [one for one in headers if one[0] in self._stated] if headers else []
@@ -115,6 +116,11 @@ class KafkaMessages:
         return batch
 
 
+# The client returns something and sets an exception for a name that is not UTF-8. From Python 3.12 on, a call from Python
+# does not look for that, and the exception comes up elsewhere; a call from C does.
+_read_headers: Final = methodcaller("headers")
+
+
 def _column(headers: Iterable[list[tuple[str, bytes | None]]]) -> pa.Array:
     """Return the headers of messages, null of one without any."""
     return pa.array([[{"key": key, "value": value} for key, value in own] or None for own in headers], _HEADERS)
@@ -123,7 +129,7 @@ def _column(headers: Iterable[list[tuple[str, bytes | None]]]) -> pa.Array:
 def _headers_of(message: Message) -> list[tuple[str, bytes | None]]:
     """Return the headers of a message; none if a name of one is not UTF-8, which the client cannot tell."""
     try:
-        headers: Any = message.headers()
+        headers: Any = _read_headers(message)
     except SystemError:
         return []
     return headers or []
