@@ -222,7 +222,9 @@ class Format:
         """
         if not self.rule.headers:
             return {}
-        return self._convert_exactly(lambda one: members_of_headers(headers_of(one), self.headers), record)
+        return self._convert_exactly(
+            lambda one: members_of_headers(headers_of(one, self.headers), self.headers), record
+        )
 
     def encode_text(self, text: bytes, position: int) -> tuple[bytes, int, int]:
         """Return the payloads of a text's lines, each at most 64 MiB, up to a line that needs `encode`.

@@ -25,7 +25,7 @@ from cdcavro.errors import MessageError, PayloadError, StructureError, TextError
 from cdcavro.exact.jsontext import escape, parse, parse_fast, render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     Headers = Sequence[tuple[str, bytes | None]]
 
@@ -138,8 +138,10 @@ def unwraps_records(names: Iterable[str]) -> bool:
     return VALUE not in names
 
 
-def headers_of(record: Mapping[str, Any]) -> list[tuple[str, bytes | None]]:
+def headers_of(record: Mapping[str, Any], names: Container[str] | None = None) -> list[tuple[str, bytes | None]]:
     """Return the headers of a Kafka record, none if it has no such member. Raises `StructureError` for anything else.
+
+    With `names`, others may have any value, which is not read, and is None.
 
     >>> headers_of({"headers": [{"key": "__op", "value": "dQ=="}]}), headers_of({"headers": ["__op", "u", "__lsn", None]})
     ([('__op', b'u')], [('__op', b'u'), ('__lsn', None)])
@@ -153,7 +155,8 @@ def headers_of(record: Mapping[str, Any]) -> list[tuple[str, bytes | None]]:
             values = [None if text is None else text.encode() for text in texts]
             return list(zip(stated[::2], values, strict=True))
     if type(stated) is list and all(type(one) is dict and type(one.get(KEY)) is str for one in stated):
-        return [(one[KEY], _from_base64(one[KEY], one.get(VALUE))) for one in stated]
+        texts = [one.get(VALUE) if names is None or one[KEY] in names else None for one in stated]
+        return [(one[KEY], _from_base64(one[KEY], text)) for one, text in zip(stated, texts, strict=True)]
     expected = "a list of objects with key and value, or of names and texts in turn"
     raise StructureError(expected, shown(render(stated).decode()), pointer=f"/{HEADERS}")
 

@@ -442,6 +442,13 @@ def test_the_same_header_may_come_again_and_say_nothing():
     assert change(headed({"id": 1}, [])).operation is change(headed({"id": 1}, None)).operation is None
 
 
+@pytest.mark.parametrize("value", ["plain text", 5, {"a": 1}])
+def test_the_value_of_a_header_that_is_not_read_may_be_anything(value: object):
+    """As tools write it that do not know base64: nothing of it is wanted."""
+    headers = [{"key": "trace", "value": value}, {"key": "__op", "value": "ZA=="}]
+    assert change(headed({"id": 1}, headers)).op == change(headed(None, headers)).op == "DELETE"
+
+
 def test_a_record_without_a_value_is_a_delete_with_what_its_headers_state():
     """Its table, its time and its place; another operation contradicts it."""
     headers = in_turn(HEADERS | {"__op": "d"})
