@@ -90,6 +90,8 @@ def with_stated(batch: pa.RecordBatch, formats: Formats) -> pa.RecordBatch:
     is_new = batch.column("clock").is_null()
     has_any = pc.fill_null(pc.greater(pc.list_value_length(stated), 0), fill_value=False)
     looked_at = pc.and_(is_new, pc.or_(has_any, are_headed(batch.column("raw"))))
+    if not pc.any(looked_at).as_py():
+        return batch
     values, lengths, topics = (batch.column(name).to_pylist() for name in ("raw", "length", "topic"))
     known = {topic: formats.headers_of(topic) for topic in {*topics}}
     keys, parts = (stated.values.field(name).to_pylist() for name in ("key", "value"))

@@ -354,6 +354,14 @@ def test_headers_are_read_beside_flattened_rows_in_avro(access: RegistrySettings
     assert [[row[name] for name in facts] for row in rows] == [one for one in same if one not in made or one[2] == "d"]
 
 
+def test_messages_without_headers_are_handed_on_as_they_are():
+    """None is looked at, so that those whose format reads headers, and that have none, take no longer than others."""
+    batch = batch_of([(FRAMED_KEY, b'{"id":1}'), (FRAMED_KEY, None)])
+    found = framed.with_stated(with_headers(batch, [[], []], STATED), Formats("debezium_flat"))
+    assert found.equals(batch)
+    assert found.column("raw").buffers()[2].address == batch.column("raw").buffers()[2].address
+
+
 def test_flattened_rows_are_told_by_what_was_added_to_them(access: RegistrySettings):
     """Where each schema tells the format; nothing tells what a null is."""
     records = [(FRAMED_KEY, flat("c", 1)), RECORDS[0], (FRAMED_KEY, None)]
