@@ -81,7 +81,7 @@ class KafkaMessages:
         return self.count >= _MOST or self._size >= _BYTES
 
     def add(self, messages: list[Message], same: Mapping[str, Any]) -> int:
-        """Add messages, and those columns that have one value in all rows; return how many bytes the messages have."""
+        """Add messages, and those columns that have one value in all rows; return how many bytes they have, with headers."""
         keys, values = [one.key() for one in messages], [one.value() for one in messages]
         if self._has_id_headers:
             facts = map(_with_headers, messages, keys, values)
@@ -93,10 +93,15 @@ class KafkaMessages:
             raw = pc.if_else(pc.greater(length, MAX_LENGTH), pc.binary_slice(raw, 0, KEPT), raw)
         offset = pa.array([one.offset() for one in messages], pa.int64())
         part = message_batch(len(raw), {"raw": raw, "length": length, "key": key, "offset": offset}, same)
+        columns: dict[str, Iterable[list[tuple[str, bytes | None]]]] = {}
         if self._has_headers:
-            part = part.append_column("headers", _column(map(_headers_of, messages)))
+            columns["headers"] = map(_headers_of, messages)
         if self._stated:
-            part = part.append_column(STATED, _column(self._stated_in(one) for one in messages))
+            columns[STATED] = map(self._stated_in, messages)
+        for name, headers in columns.items():
+            column = _column(headers)
+            size += sum(pc.sum(pc.binary_length(one)).as_py() or 0 for one in column.flatten().flatten())
+            part = part.append_column(name, column)
         self._parts.append(part)
         self.count += len(messages)
         self._size += size

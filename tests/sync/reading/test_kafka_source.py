@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import confluent_kafka
 import pyarrow as pa
@@ -25,7 +25,7 @@ from cdcavro.errors import JobError
 from cdcavro.files.lines import KEPT
 from cdcavro.sync.reading import kafka_source, message_columns
 from cdcavro.sync.reading.kafka_source import KafkaLane, KafkaReader
-from cdcavro.sync.reading.message_columns import SCHEMA
+from cdcavro.sync.reading.message_columns import SCHEMA, KafkaMessages
 from support.kafka_server import Broker, Record, broker
 
 JAAS = "kafka.sasl.jaas.config"
@@ -410,6 +410,35 @@ def test_headers_that_are_read_with_messages_are_in_a_column_of_their_own(mocked
             b"2": None,
         }
         assert ["headers" in one for one in found.values()] == [has_headers] * 2
+
+
+class _Headed:
+    """A message with a long header, as the client has it."""
+
+    def key(self) -> None:
+        """Return its key."""
+
+    def value(self) -> bytes:
+        """Return its value."""
+        return b"{}"
+
+    def offset(self) -> int:
+        """Return its offset."""
+        return 0
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Return its headers."""
+        return [("n", bytes(1 << 20))]
+
+
+@pytest.mark.parametrize("options", [{"has_headers": True}, {"stated": {"n"}}])
+def test_headers_count_as_bytes_of_a_batch(options: dict[str, Any]):
+    """So that the memory that a batch takes has a bound, whatever producers put into headers."""
+    held, own = KafkaMessages(**options), cast("Any", _Headed())
+    assert held.add([own], {"topic": "t", "partition": 0}) > 1 << 20
+    assert not held.is_full
+    held.add([own] * 31, {"topic": "t", "partition": 0})
+    assert held.is_full
 
 
 def produce_with_name(servers: str, name: bytes) -> None:
