@@ -374,7 +374,8 @@ class _Task:
             if i in self._undecided and i not in self._undecided_updates:
                 self._refuse_undecided(i, own, self._undecided[i])
                 continue
-            self._take(self._new_placing(format, clock), i, message, own, len(own.raw))
+            length = max(len(own.raw), row["length"] or 0)
+            self._take(self._new_placing(format, clock), i, message, own, length)
         self._keep_exact()
         self._times.end()
 

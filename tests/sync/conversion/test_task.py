@@ -15,6 +15,7 @@ import pytest
 
 from cdcavro.change.model import Change
 from cdcavro.engine.machine import COMPILED
+from cdcavro.files.lines import KEPT
 from cdcavro.lake.learning import Learner
 from cdcavro.lake.placing import Placing
 from cdcavro.sync.conversion import runs
@@ -598,6 +599,17 @@ def test_headers_of_rows_may_take_more_bytes_than_an_array_holds():
         assert len(own) * size < (1 << 25) + size
     assert texts == [f"{i:07d}" for i in range(count) for _ in table]
     assert most < 1 << 29
+
+
+def test_a_message_of_which_a_reject_has_the_beginning_only_is_refused_again():
+    """Also if that is a whole message: what came behind it would be lost."""
+    message = canal("INSERT", [{"id": "1"}], id=1).ljust(KEPT)
+    batch = batch_of([(None, message)], lengths=[70 << 20])
+    (reject,), _ = converted(known(message), batch)
+    again = batch.set_column(batch.schema.names.index("clock"), "clock", pa.array(["null"]))
+    (found,), _ = converted(known(message), again)
+    assert reject["reason"] == "message: $: expected at most 67108864 bytes, got 73400320"
+    assert [found[name] for name in ("what", "reason", "raw")] == [reject[name] for name in ("what", "reason", "raw")]
 
 
 def test_a_message_that_is_read_again_has_no_headers():
