@@ -319,8 +319,8 @@ class TableSchema:
     def key(self) -> Schema | None:
         """The schema of the key, with the key columns in order; None without a key.
 
-        Versions in which the key is the same have the same schema, so that the same row has the same bytes as its key
-        in a topic, which log compaction and partitions go by.
+        Versions in which the key's columns are the same have the same schema, so that the same row has the same bytes
+        as its key in a topic, which log compaction and partitions go by.
         """
         fields = {column.name: column.field for column in self.columns}
         if not self.key_names or not all(name in fields for name in self.key_names):
