@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import astuple
 
-from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
+from cdcavro.change.model import DDL, DML, Change, ChangedTable, Source, names_of_columns, replace
 from cdcavro.change.order import in_order, is_by_numbers, is_full_load, order_key
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, DdlError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.table.ddl.contents import states_key_only
-from cdcavro.table.table_names import has_row_of_table
+from cdcavro.table.table_names import has_row_of_table, is_copy_of, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.tables import Tables, TableVersion
 
 # In columns, as `weight_of` counts them.
@@ -54,32 +55,24 @@ class Learner:
         # The last statements that were refused, and why.
         self.refused: deque[tuple[Change, CdcAvroError]] = deque(maxlen=_IDLE)
 
-    def learn(self, changes: Iterable[Change]) -> Learned:
-        """Learn what changes say, in their order, and return what that was."""
-        learned, written = Learned([], [], {}), []
+    def learn(self, changes: Iterable[Change], is_wanted: Callable[[TableName], bool] = lambda _: True) -> Learned:
+        """Learn what changes say, in their order, and return what that was.
+
+        `is_wanted` says of the name of a table whether its rows are. Before a statement that puts a copy in the place of
+        a table, the copy is dropped, and that is learned like a statement: whoever learns it again need not ask.
+        """
+        written: list[TableVersion | None] = []
+        learned = Learned([], [], {})
         ordered = _in_order_of_sources(change for change in changes if change.op in DML or change.op in DDL)
         given = [self.tables.key_statement(change) for change, _ in ordered]
         ordered += [(statement, None) for statement in given if statement is not None]
         # What the key of a table is holds for all rows, in whatever partition they are.
         for change, unordered in sorted(ordered, key=lambda pair: not states_key_only(pair[0])):
-            gone, edits = self._dropped_numbers() if change.op in DDL else set(), self.tables.edits
-            try:
-                if unordered is not None:
-                    raise unordered
-                written.append(self._learn(change))
-                is_idle = self.tables.edits == edits
-                outline = self.outlines.take(change, is_idle=is_idle)
-                learned.changes.extend([] if outline is None else [outline])
-                if is_idle and change.op in DDL:
-                    self.idle.append(change)
-            except CdcAvroError as error:
-                learned.faults.append((change, error))
-                self.refused.extend([(change, error)] if change.op in DDL else [])
-                if change.op in DDL and self.tables.edits != edits:
-                    # What is not understood of a table is known of it, too.
-                    learned.changes.append(change)
-            if numbers := self._dropped_by(change, gone):
-                learned.dropped[identity_of(change)] = numbers
+            copies = self._copies(change, is_wanted) if unordered is None else []
+            numbers = [one for drop in copies for one in self._take(drop, None, learned, written)]
+            numbers += self._take(change, unordered, learned, written)
+            if numbers:
+                learned.dropped[identity_of(change)] = tuple(numbers)
         _note_written(written)
         return learned
 
@@ -99,6 +92,45 @@ class Learner:
                     self._dropped_by(change, gone)
             self.outlines.take(change, is_idle=self.tables.edits == edits)
         _note_written(written)
+
+    def _take(
+        self, change: Change, unordered: OrderError | None, learned: Learned, written: list[TableVersion | None]
+    ) -> tuple[int, ...]:
+        """Learn a change, and return the numbers of the tables that it dropped; `unordered` is why it has no order."""
+        gone, edits = self._dropped_numbers() if change.op in DDL else set(), self.tables.edits
+        try:
+            if unordered is not None:
+                raise unordered
+            written.append(self._learn(change))
+            is_idle = self.tables.edits == edits
+            outline = self.outlines.take(change, is_idle=is_idle)
+            learned.changes.extend([] if outline is None else [outline])
+            if is_idle and change.op in DDL:
+                self.idle.append(change)
+        except CdcAvroError as error:
+            learned.faults.append((change, error))
+            self.refused.extend([(change, error)] if change.op in DDL else [])
+            if change.op in DDL and self.tables.edits != edits:
+                # What is not understood of a table is known of it, too.
+                learned.changes.append(change)
+        return self._dropped_by(change, gone)
+
+    def _copies(self, change: Change, is_wanted: Callable[[TableName], bool]) -> list[Change]:
+        """Return the statement that drops the tables which another one puts in the place of those whose copies they are.
+
+        Copies are those that a tool calls so, if rows of the other table have come, and those that are not wanted where the
+        other one is: it is as if their source did not send them. The rows of the other table stay.
+        """
+        copies = [
+            source_of(change.source, old)
+            for old, new, has_rows in self.tables.renamings(change)
+            if (has_rows and is_copy_of(old, new)) or (is_wanted(new) and not is_wanted(old))
+        ]
+        drops = tuple(
+            ChangedTable(op="ERASE", database=one.database, schema=one.schema, table=one.table) for one in copies
+        )
+        place = {name: getattr(change, name) for name in _OF_PLACE}
+        return [Change(op="ERASE", source=change.source, tables=drops, **place)] if drops else []
 
     def _learn(self, change: Change) -> TableVersion | None:
         edits = self.tables.edits
@@ -132,8 +164,8 @@ class Learner:
 
 def _may_come_again(change: Change) -> bool:
     """Return whether a change is a DROP that may arrive again behind rows that do, and can be told then."""
-    text = change.ddl or ""
-    return change.op in DDL and "DROP" in text.upper() and change.event_time is not None and not is_by_numbers(change)
+    is_drop = change.op == "ERASE" or (change.op in DDL and "DROP" in (change.ddl or "").upper())
+    return is_drop and change.event_time is not None and not is_by_numbers(change)
 
 
 def _note_written(known: Iterable[TableVersion | None]) -> None:

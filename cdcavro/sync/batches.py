@@ -404,7 +404,7 @@ class Batches:
             self._said = {table.number: len(table.findings) for table in self._maker.tables.tables}
             for table in self._maker.tables.tables:
                 # They were said by the run before.
-                self._names.renamed_remarks(table, self._settings.chosen.has, is_new=False)
+                self._names.renamed_remark(table)
         return self._maker
 
     def _check_rules(self, number: int, layout: str) -> None:
@@ -548,7 +548,7 @@ class Batches:
                 is_untyped = all(column.note == UNTYPED for column in columns)
                 report.steps += [f"{self._names.label(table)}: {ALL_TEXT}"] if is_untyped else []
             new = table.findings[self._said.get(table.number, 0) :] if chosen.has(table.schema.table) else []
-            new += self._names.renamed_remarks(table, chosen.has, is_new=is_new)
+            new += self._names.renamed_remark(table) if chosen.has(table.schema.table) else []
             report.steps += [f"{self._names.label(table)}: {finding}" for finding in new]
             self._said[table.number] = len(table.findings)
 

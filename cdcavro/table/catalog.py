@@ -1,13 +1,19 @@
-"""A catalog of tables by name: which table bears a name, and bore it at what time. Names pass from table to table."""
+"""A catalog of tables by name: which table bears a name, and bore it at what time. Names pass from table to table.
+
+Beside it are the statements about them that were not understood.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.errors import CdcAvroError, shown
+from cdcavro.change.model import names_of_columns
+from cdcavro.errors import CdcAvroError, SchemaError, shown
 from cdcavro.exact.caching import text_size
+from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.ddl.contents import sentence
+from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table
 from cdcavro.table.evolution.limits import SharedLimits
 from cdcavro.table.history import (
@@ -17,13 +23,14 @@ from cdcavro.table.history import (
     is_before,
     is_before_all,
     is_in_second,
+    is_made_before,
     is_repeat,
     last_arrived,
     last_begun,
     later_of,
     time_of,
 )
-from cdcavro.table.table_names import fold_case
+from cdcavro.table.table_names import fold_case, table_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Change, Column, Source
     from cdcavro.change.order import Key
     from cdcavro.table.columns.column_type import TypeOverrides
-    from cdcavro.table.ddl.steps import TableName
 
     _Place = tuple[str | None, ...]
 
@@ -63,8 +69,11 @@ class TableCatalog:
         self._seen: set[TableName] = set()
         # The names in each database and schema, by its spelling in lower case and its own.
         self._within: dict[_Place, dict[_Place, dict[TableName, None]]] = {}
-        # Of each name that a table lost in the last renaming, its time, the new name, and the table's state before.
-        self._moves: dict[TableName, tuple[Key | None, TableName, Any]] = {}
+        # Of each name that a table lost in the last renaming, its time, the new name, the table's state before, and whether
+        # rows had come.
+        self._moves: dict[TableName, tuple[Key | None, TableName, Any, bool]] = {}
+        # The tables that statements of the last such time dropped, by name, with that time.
+        self._dropped: dict[TableName, tuple[Key | None, Table]] = {}
         # What undoes a statement's edits, from last to first, and the numbers of the tables whose states it restores.
         self._undo: list[Callable[[], object]] = []
         self._saved: set[int] = set()
@@ -203,7 +212,24 @@ class TableCatalog:
             table.is_gone = True
             if unseen is not None:
                 table.add_finding(f"is taken for dropped without a statement that says so: {unseen}")
+            if self._dropped and not _is_same_time(start, next(iter(self._dropped.values()))[0]):
+                self._dropped.clear()
+            if len(self._dropped) < _MOVES:
+                self._dropped[name] = start, table
             self._name(name, None, start)
+
+    def dropped_now(self, name: TableName, start: Key | None) -> Table | None:
+        """Return the table that lost a name at this very time, as it was dropped; None if no table did."""
+        time, table = self._dropped.get(name, (None, None))
+        is_dropped = table is not None and table.is_gone and name not in self._bearers
+        return table if is_dropped and start is not None and _is_same_time(start, time) else None
+
+    def has_rows(self, name: TableName, start: Key | None) -> bool:
+        """Return whether rows have come of the table that bears a name, or that was renamed away from it at this very time."""
+        if name in self._moves and _is_same_time(start, self._moves[name][0]):
+            return self._moves[name][3]
+        own = name if name in self._bearers else self.other_spelling(name)
+        return own is not None and (own in self._seen or self._bearers[own].is_written)
 
     def move(self, old: TableName, new: TableName, start: Key | None, snapshot: Any = None) -> None:
         """Rename a table. A table that still bears the new name must have been dropped unseen, and is dropped.
@@ -216,14 +242,14 @@ class TableCatalog:
             if self._moves and not _is_same_time(start, next(iter(self._moves.values()))[0]):
                 self._moves.clear()
             if snapshot is not None and new not in self._bearers and len(self._moves) < _MOVES:
-                self._moves[old] = start, new, snapshot
+                self._moves[old] = start, new, snapshot, old in self._seen or table.is_written
             self.drop(new, start, f"{shown(old.table)} was renamed to {shown(new.table)}")
             self._name(old, None, start)
             self._name(new, table, start)
 
     def undo_move(self, name: TableName, start: Key | None) -> Table | None:
         """Undo that a table was renamed away from a name at this very time; return the table, or None if none was."""
-        time, new, snapshot = self._moves.pop(name, (None, name, None))
+        time, new, snapshot, is_seen = self._moves.pop(name, (None, name, None, False))
         table = self._bearers.get(new)
         if snapshot is None or table is None or table.is_used or not _is_same_time(start, time):
             return None
@@ -233,6 +259,7 @@ class TableCatalog:
         seen = self._seen & {name, new}
         self._set(name, table)
         self._set(new, None)
+        self._seen |= {name} if is_seen else set()
 
         def undo() -> None:
             table.restore(renamed_state)
@@ -305,6 +332,80 @@ class TableCatalog:
             self._spellings.setdefault(fold_case(name), {})[name] = None
             for place in _places(name):
                 self._within.setdefault(_fold_place(place), {}).setdefault(place, {})[name] = None
+
+
+class _Refusal(NamedTuple):
+    text: str
+    start: Any
+
+
+class Refusals:
+    """The last statement about each table that was not understood, until another one states the columns of the table.
+
+    It is kept with the table if there is one, else with the name that it may have created.
+    """
+
+    def __init__(self, tables: TableCatalog) -> None:
+        self._tables = tables
+        self._of: dict[int | TableName, _Refusal] = {}
+
+    def note(self, change: Change, start: Key | None) -> None:
+        """Note a statement that was not understood. Raises `SchemaError` for want of room."""
+        refusal = _Refusal(shown(change.ddl or ""), FIRST if start is None else start)
+        for name in _names_of_tables(change):
+            own = self._own(name, self._tables.bearer(name))
+            if own not in self._of:
+                self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
+            if own not in self._of or self._of[own].text != refusal.text:
+                self._of[own] = refusal
+                self._tables.room.edits += 1
+
+    def release(self, change: Change) -> None:
+        """Forget what was not understood of a table about which a statement says all: its columns."""
+        name = table_name_of(change.source) if self._of and change.columns is not None else None
+        if name is not None and self._of.pop(self._own(name, self._tables.bearer(name)), None) is not None:
+            self._tables.room.edits += 1
+
+    def check(
+        self, change: Change, name: TableName, table: Table | None, key: Key | None, given: TypeOverrides
+    ) -> None:
+        """Raise `SchemaError`, which names the statement, for a row behind it whose columns can only be guessed.
+
+        That is one with columns that its table did not have, unless it states their types as its database does.
+        """
+        refusal = self._of.get(self._own(name, table)) if self._of else None
+        if refusal is None or is_made_before(key, refusal.start) or _states_types(change):
+            return
+        if table is None or (not table.fits(change, given) and (table.is_used or not _has_own_names(table, change))):
+            raise SchemaError(
+                name.table,
+                f"the row has columns that are not known, behind a statement that is not understood: {refusal.text}",
+            )
+
+    def _own(self, name: TableName, table: Table | None) -> int | TableName:
+        return name if table is None else table.number
+
+
+def _names_of_tables(change: Change) -> list[TableName]:
+    """Return the names of the tables that a message says its statement is about, those before a renaming included."""
+    stated = table_name_of(change.source)
+    found: dict[TableName, None] = {} if stated is None else {stated: None}
+    for table in change.tables or ():
+        names = [(table.old_database, table.old_schema, table.old_table), (table.database, table.schema, table.table)]
+        found |= {TableName(database, schema, table): None for database, schema, table in names if table}
+    return list(found)
+
+
+def _states_types(change: Change) -> bool:
+    """Return whether a row states its columns with the types that its database declares, not those of its format."""
+    columns, is_connect = change.columns, RULES.get(change.source.format or "", USUAL).is_connect
+    return columns is not None and not is_connect and all(column.type is not None for column in columns)
+
+
+def _has_own_names(table: Table, change: Change) -> bool:
+    if change.columns is None:
+        return table.schema.names.issuperset(names_of_columns(change))
+    return table.schema.names == {column.name for column in change.columns}
 
 
 def _places(name: TableName) -> tuple[_Place, _Place]:

@@ -12,25 +12,27 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.change.model import Change, Column, Source, names_of_columns, replace
 from cdcavro.change.order import is_by_numbers
 from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size
-from cdcavro.table.columns.format_rules import RULES, USUAL
+from cdcavro.table.catalog import Refusals
 from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.contents import (
     column_renaming,
     complete_actions,
     parts_of,
+    renamings,
     sentence,
     states_key_only,
     steps_of,
 )
 from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
+from cdcavro.table.evolution.actions import actions_between
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
-from cdcavro.table.history import FIRST, columns_of_version, is_before, is_made_before, time_texts
+from cdcavro.table.history import columns_of_version, is_before, time_texts
 from cdcavro.table.stated_keys import StatedKeys
 from cdcavro.table.table_names import fold_case, statement_table, table_name_of
 
@@ -55,7 +57,7 @@ class StatementFollower:
         self._tables, self._given = tables, given
         self.keys = StatedKeys(tables, keys or {})
         self._deliveries = Deliveries()
-        self._refusals = _Refusals(tables)
+        self._refusals = Refusals(tables)
         self._appliers: dict[type, Callable[..., None]] = {
             ddl.CreateTable: self._on_create,
             ddl.DropTable: self._on_drop,
@@ -170,7 +172,7 @@ class StatementFollower:
 
     def _on_create(self, step: ddl.CreateTable, change: Change, start: Key | None) -> None:
         name = self._own_name(step.table, change)
-        columns, key, source = self._created_columns(step, change)
+        columns, key, source = self._created_columns(step, change, start)
         key = key or self.keys.spelled(name, columns or ())
         if is_mysql(change.source.db_type):
             names = {column.name for column in columns or ()}
@@ -186,16 +188,17 @@ class StatementFollower:
             table.is_stated = True
             self.keys.note_unused(table)
 
-    def _created_columns(self, step: ddl.CreateTable, change: Change) -> _Created:
+    def _created_columns(self, step: ddl.CreateTable, change: Change, start: Key | None) -> _Created:
         """Return a new table's columns (None if unknown), its key, and the source whose type names they use."""
-        like = None if step.like is None else self._tables.bearer(self._name(step.like, change))
-        key = step.key or (like.schema.key_names if like is not None else ())
+        model = None if step.like is None else self._tables.bearer(self._name(step.like, change))
+        like = None if model is None else model.version_with((), start)
+        key = step.key or (like.key_names if like is not None else ())
         if change.columns is not None and _is_own(step.table, change):
             return change.columns, change.key or key, change.source
         source = _plain_source(change)
         if step.as_select or (step.like is not None and like is None):
             return None, key, source
-        lent = [] if like is None else columns_of_version(like.schema)
+        lent = [] if like is None else columns_of_version(like)
         return [*lent, *columns_of_statement(step, source)] or None, key, source
 
     def _is_that(
@@ -270,18 +273,53 @@ class StatementFollower:
         return self._tables.bearer(new) is not None and self._tables.is_behind(new, start)
 
     def _take_over(self, old: ddl.TableName, new: ddl.TableName, change: Change, start: Key | None) -> None:
-        """Keep the table of a name that an unknown table gets: tools change a copy of a table, and swap the two."""
+        """Keep the table of a name that an unknown table gets: tools change a copy of a table, and swap the two.
+
+        One that was dropped at this very time is a copy, too: what it became, the table becomes, or a new one.
+        """
         if self._tables.bearer(new) is None and is_mysql(change.source.db_type):
             new = self._tables.other_spelling(new) or new
+        copy = self._tables.dropped_now(old, start)
         table = self._tables.undo_move(new, start) or self._tables.bearer(new)
-        if table is None or self._tables.is_late(new, start):
+        if self._tables.is_late(new, start):
             return
-        self._tables.save(table)
-        table.add_finding(
-            f"{shown(old.table)}, which is not known, was renamed to {shown(new.table)}: taken for this table"
-        )
+        if table is None:
+            table = None if copy is None else self._begin_like(copy, new, change, start)
+        else:
+            self._tables.save(table)
+            what = ", which is not known," if copy is None else ", a copy,"
+            table.add_finding(f"{shown(old.table)}{what} was renamed to {shown(new.table)}: taken for this table")
+            if copy is not None:
+                self._take_alterations(table, copy, change, start)
+        if table is None:
+            return
         if change.columns is not None and table_name_of(change.source) == new:
             table.take_columns(change.columns, change.source, self._given, start, change.key)
+
+    def _begin_like(self, copy: Table, name: ddl.TableName, change: Change, start: Key | None) -> Table:
+        schema, source = copy.schema, _plain_source(change)
+        table = self._tables.create(name, columns_of_version(schema), schema.key_names, source, start)
+        table.is_stated = copy.is_stated
+        self.keys.note_unused(table)
+        table.add_finding(
+            f"was {shown(schema.table.table)}, whose rows are not here: what came under that name is missing"
+        )
+        return table
+
+    def _take_alterations(self, table: Table, copy: Table, change: Change, start: Key | None) -> None:
+        """Do to a table what statements did to a copy that has taken its place."""
+        first, last, names = copy.versions[0], copy.schema, table.schema.names
+        actions = actions_between(first, last, names)
+        step = ddl.AlterTable(table.schema.table, actions)
+        if names == last.names != first.names or not self._apply_actions(table, step, change, start):
+            self._explain(table, actions, change, start)
+        table.is_stated = table.is_stated or copy.is_stated
+
+    def renamings(self, change: Change, start: Key | None) -> list[tuple[ddl.TableName, ddl.TableName, bool]]:
+        """Return the names of known tables that a statement renames, old and new, and whether rows came under the new one."""
+        pairs = [(self._name(old, change), self._own_name(new, change)) for old, new in renamings(change)]
+        known = [(old, new) for old, new in pairs if old != new and self._tables.all_bearers(old)]
+        return [(old, new, self._tables.has_rows(new, start)) for old, new in known]
 
     def _on_alter(self, step: ddl.AlterTable, change: Change, start: Key | None) -> None:
         name = self._name(step.table, change)
@@ -400,80 +438,6 @@ def _is_own(name: ddl.TableName, change: Change) -> bool:
 
 def _names_of(table: Table) -> set[str]:
     return {column.name for column in table.schema.columns}
-
-
-class _Refusal(NamedTuple):
-    text: str
-    start: Any
-
-
-class _Refusals:
-    """The last statement about each table that was not understood, until another one states the columns of the table.
-
-    It is kept with the table if there is one, else with the name that it may have created.
-    """
-
-    def __init__(self, tables: TableCatalog) -> None:
-        self._tables = tables
-        self._of: dict[int | ddl.TableName, _Refusal] = {}
-
-    def note(self, change: Change, start: Key | None) -> None:
-        """Note a statement that was not understood. Raises `SchemaError` for want of room."""
-        refusal = _Refusal(shown(change.ddl or ""), FIRST if start is None else start)
-        for name in _names_of_tables(change):
-            own = self._own(name, self._tables.bearer(name))
-            if own not in self._of:
-                self._tables.room.reserve(text_size([name.database, name.schema, name.table, refusal.text]), name.table)
-            if own not in self._of or self._of[own].text != refusal.text:
-                self._of[own] = refusal
-                self._tables.room.edits += 1
-
-    def release(self, change: Change) -> None:
-        """Forget what was not understood of a table about which a statement says all: its columns."""
-        name = table_name_of(change.source) if self._of and change.columns is not None else None
-        if name is not None and self._of.pop(self._own(name, self._tables.bearer(name)), None) is not None:
-            self._tables.room.edits += 1
-
-    def check(
-        self, change: Change, name: ddl.TableName, table: Table | None, key: Key | None, given: TypeOverrides
-    ) -> None:
-        """Raise `SchemaError`, which names the statement, for a row behind it whose columns can only be guessed.
-
-        That is one with columns that its table did not have, unless it states their types as its database does.
-        """
-        refusal = self._of.get(self._own(name, table)) if self._of else None
-        if refusal is None or is_made_before(key, refusal.start) or _states_types(change):
-            return
-        if table is None or (not table.fits(change, given) and (table.is_used or not _has_own_names(table, change))):
-            raise SchemaError(
-                name.table,
-                f"the row has columns that are not known, behind a statement that is not understood: {refusal.text}",
-            )
-
-    def _own(self, name: ddl.TableName, table: Table | None) -> int | ddl.TableName:
-        return name if table is None else table.number
-
-
-def _names_of_tables(change: Change) -> list[ddl.TableName]:
-    """Return the names of the tables that a message says its statement is about, those before a renaming included."""
-    stated = table_name_of(change.source)
-    found: dict[ddl.TableName, None] = {} if stated is None else {stated: None}
-    for table in change.tables or ():
-        names = [(table.old_database, table.old_schema, table.old_table), (table.database, table.schema, table.table)]
-        found |= {ddl.TableName(database, schema, table): None for database, schema, table in names if table}
-    return list(found)
-
-
-def _states_types(change: Change) -> bool:
-    """Return whether a row states its columns with the types that its database declares, not those of its format."""
-    columns, is_connect = change.columns, RULES.get(change.source.format or "", USUAL).is_connect
-    return columns is not None and not is_connect and all(column.type is not None for column in columns)
-
-
-def _has_own_names(table: Table, change: Change) -> bool:
-    if change.columns is None:
-        return table.schema.names.issuperset(names_of_columns(change))
-    return table.schema.names == {column.name for column in change.columns}
 
 
 _REMEMBERED: Final = 10_000

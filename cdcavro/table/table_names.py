@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 ROW: Final = "Value"
 TOPIC: Final = "@topic"
 _PARTS: Final = ("database", "schema", "table")
+# How the names of copies end that tools change, how many underscores are in front at most, and how many bytes a name has.
+_COPIES: Final = frozenset({"gho", "new"})
+_MARKS: Final = 10
+_LONGEST: Final = 64
 # Stands for the unknown database of a table whose schema is known; no mangled name looks like this.
 _NO_DATABASE: Final = "_x_0"
 
@@ -241,6 +245,22 @@ def fold_case(name: TableName) -> TableName:
     """Return a table's name in lower case, which is the same for all spellings that differ in case only."""
     database, schema = (part and part.lower() for part in (name.database, name.schema))
     return TableName(database, schema, name.table.lower())
+
+
+def is_copy_of(name: TableName, table: TableName) -> bool:
+    """Return whether tools that change a table in a copy give the copy of a table this name.
+
+    gh-ost calls the copy of `t` `_t_gho`, pt-online-schema-change `_t_new`, with more underscores in front if there is one.
+    Both cut off what is too long for a name. Source: gh-ost, `getSafeTableName`; Percona Toolkit, `--new-table-name`.
+    """
+    copy, own = fold_case(name), fold_case(table)
+    stem, _, kind = copy.table.rpartition("_")
+    if kind not in _COPIES or (copy.database, copy.schema) != (own.database, own.schema):
+        return False
+    marks = len(stem) - len(stem.lstrip("_"))
+    stems = [stem[count:] for count in range(1, min(marks, _MARKS) + 1)]
+    is_cut = len(copy.table.encode()) >= _LONGEST
+    return any(one == own.table or (is_cut and one != "" and own.table.startswith(one)) for one in stems)
 
 
 def is_about(name: TableName, table: TableName) -> bool:

@@ -324,6 +324,13 @@ class Tables:
             self._follower.follow(change, time_of(change))
         return None
 
+    def renamings(self, change: Change) -> list[tuple[TableName, TableName, bool]]:
+        """Return the names of known tables that a statement renames, old and new, and whether rows came under the new one.
+
+        That is so of the table that bears it before the statement, or until another one of the same time.
+        """
+        return self._follower.renamings(change, time_of(change)) if change.op in DDL else []
+
     @one_at_a_time
     def lasting_writer(
         self, change: Change, *, is_all_learned: bool = False

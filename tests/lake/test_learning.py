@@ -1,11 +1,13 @@
-"""Tables that began: what those call them who learned of them apart from each other."""
+"""Tables that began: what those call them who learned of them apart from each other; and copies that take their places."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
+
 from cdcavro.change.model import Arrival, Change, replace
-from cdcavro.lake.learning import Learner, NewTables
+from cdcavro.lake.learning import Learner, NewTables, identity_of
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 
@@ -83,3 +85,111 @@ def test_a_drop_that_comes_again_may_be_any_of_those_in_its_second():
         dropped += learned.dropped.values()
     assert dropped == [(0,), (1,), (0, 1)]
     assert [table.is_gone for table in learner.tables.tables] == [True, True, False]
+
+
+# Copies of tables
+
+
+def statement(id: int, sql: str) -> bytes:
+    """Return a message of Canal's with a statement."""
+    return canal(sql.split(" ", maxsplit=1)[0], [], id=id, table="t", isDdl=True, sql=sql)
+
+
+def learned(*messages: bytes, exclude: str = "none") -> Learner:
+    """Return what has learned messages in one batch; those that were learned again from what it recorded know the same."""
+    made = Learner(Tables())
+    batch = made.learn(said(*messages), lambda name: not name.table.startswith(exclude))
+    again = Learner(Tables())
+    again.relearn(batch.changes)
+    assert described(again) == described(made)
+    return made
+
+
+def described(learner: Learner) -> list[tuple[object, ...]]:
+    """Return the columns and names of all versions of each table, whether it is gone, and what was found of it."""
+    return [
+        ([(one.table.table, one.row.json) for one in table.versions], table.is_gone, table.findings)
+        for table in learner.tables.tables
+    ]
+
+
+def names(learner: Learner) -> list[tuple[str, list[str], bool]]:
+    """Return of each table its name, the names of its columns, and whether it is gone."""
+    return [
+        (table.schema.table.table, [one.name for one in table.schema.columns], table.is_gone)
+        for table in learner.tables.tables
+    ]
+
+
+ROW = canal("INSERT", [{"id": "1", "a": "1"}], id=1, table="t")
+
+
+def swap(copy: str) -> list[bytes]:
+    """Return the statements with which a tool swaps a table for a copy that has another column."""
+    return [
+        statement(2, f"CREATE TABLE {copy} LIKE t"),
+        statement(3, f"ALTER TABLE {copy} ADD COLUMN b INT DEFAULT 5"),
+        canal("INSERT", [{"id": "1", "a": "1", "b": "5"}], id=4, table=copy),
+        statement(5, f"RENAME TABLE t TO _t_old, {copy} TO t"),
+    ]
+
+
+@pytest.mark.parametrize("copy", ["_t_gho", "_t_new", "__t_new"])
+def test_a_table_that_a_tool_swaps_for_its_copy_goes_on_with_the_columns_of_the_copy(copy: str):
+    """By the name of the copy, whatever is wanted; what it added has its default in older rows."""
+    made = learned(ROW, *swap(copy))
+    assert names(made) == [("t", ["id", "a", "b"], False), (copy, ["id", "a", "b"], True)]
+    table = made.tables.tables[0]
+    assert table.findings == [f"'{copy}', a copy, was renamed to 't': taken for this table"]
+    assert table.steps[-1] == ("column 'b' added: 5 in older rows",)
+
+
+def test_a_table_that_is_left_out_and_takes_the_place_of_one_that_is_wanted_counts_as_its_copy():
+    """Whatever it is called. If nothing is left out, it is another table."""
+    assert names(learned(ROW, *swap("u"), exclude="u")) == [
+        ("t", ["id", "a", "b"], False),
+        ("u", ["id", "a", "b"], True),
+    ]
+    assert names(learned(ROW, *swap("u"))) == [("_t_old", ["id", "a"], False), ("t", ["id", "a", "b"], False)]
+
+
+def test_a_table_that_is_left_out_and_takes_a_wanted_name_that_no_table_has_begins_anew():
+    """With its columns, and without its rows: whether these came in the same batch makes no difference."""
+    made = learned(*swap("u"), exclude="u")
+    assert names(made) == [("u", ["id", "a", "b"], True), ("t", ["id", "a", "b"], False)]
+    assert made.tables.tables[1].findings == ["was 'u', whose rows are not here: what came under that name is missing"]
+
+
+def test_a_copy_of_a_table_of_which_no_row_has_come_is_the_table():
+    """It has all rows that there are."""
+    assert names(learned(statement(1, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), *swap("_t_gho"))) == [
+        ("_t_old", ["id", "a"], False),
+        ("t", ["id", "a", "b"], False),
+    ]
+
+
+def test_rows_with_the_columns_of_a_copy_that_came_before_its_statement_are_explained_by_it():
+    """As where each partition has another table."""
+    early = canal("INSERT", [{"id": "2", "a": "1", "b": "2"}], id=9, table="t")
+    tables = Tables()
+    learner = Learner(tables)
+    learner.learn(said(ROW))
+    learner.learn(said(early))
+    learner.learn(said(*swap("_t_gho")))
+    table = tables.tables[0]
+    assert [[one.name for one in version.columns] for version in table.versions] == [
+        ["id", "a"],
+        ["id", "a", "b"],
+        ["id", "a", "b"],
+    ]
+    assert table.steps[-1] == ("column 'b' was added: 5 in older rows",)
+
+
+def test_a_copy_that_is_swapped_is_dropped_where_its_statement_stands_and_again_where_that_comes_again():
+    """So that the rows of the copy that come again before it go again."""
+    learner, sent = Learner(Tables()), said(ROW, *swap("_t_gho"))
+    first = learner.learn(sent)
+    assert first.dropped == {identity_of(sent[-1]): (1,)}
+    again = [replace(change, position=(*(change.position or ())[:1], 99)) for change in sent[3:]]
+    assert learner.learn(again).dropped == {identity_of(again[-1]): (1,)}
+    assert names(learner) == [("t", ["id", "a", "b"], False), ("_t_gho", ["id", "a", "b"], True)]

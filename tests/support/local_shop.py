@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -92,11 +92,14 @@ def _known(values: dict[str, Any]) -> dict[str, Any]:
 class ShopRun:
     """A pipeline's batches over records, each as the runner hands it over."""
 
-    def __init__(self, folder: Path, kind: str, producer: str, **lake: Any) -> None:
+    def __init__(
+        self, folder: Path, kind: str, producer: str, tables: Mapping[str, Any] | None = None, **lake: Any
+    ) -> None:
         self.folder, self.producer = folder, producer
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "in").mkdir(exist_ok=True)
         self.job = LocalJob(folder, lake_section(kind, folder, changelog=True, **lake), {"format": producer})
+        self.job.more["tables"] = {"zone": "UTC", **(tables or {})}
         self.number = 0
         self.reports: list[BatchReport] = []
         self._begin()
@@ -148,6 +151,15 @@ class ShopRun:
         """Return all rows of a lake table."""
         table = self.job.native.table(name, suffix)
         return table.read(table.schema().names)
+
+    def open_rows(self, name: str, columns: list[str]) -> list[tuple[Any, ...]]:
+        """Return the rows that a table of the database `d` has now, in whatever form, sorted; none without a lake table."""
+        table = self.job.native.table(TableName("d", None, name), "")
+        if table.properties() is None:
+            return []
+        rows = table.read(table.schema().names)
+        rows = rows if END not in rows.column_names else rows.filter(rows.column(END).is_null())
+        return sorted(tuples(rows.select(columns)), key=repr)
 
     def versions(self, form: str) -> dict[str, tuple[list[Any], list[Any]]]:
         """Return of each table the versions of its rows that the lake has in a form, and those that its changelog makes.

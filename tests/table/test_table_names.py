@@ -14,7 +14,15 @@ from cdcavro.change.model import Source
 from cdcavro.errors import StructureError
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import evolve
-from cdcavro.table.table_names import NameAllocator, mangle, namespace_of, parse_table_name, table_name_of, unmangle
+from cdcavro.table.table_names import (
+    NameAllocator,
+    is_copy_of,
+    mangle,
+    namespace_of,
+    parse_table_name,
+    table_name_of,
+    unmangle,
+)
 from support.typed import read_row, table, write
 
 JAVA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -156,3 +164,27 @@ def test_another_spelling_of_a_table_is_refused(text):
         ValueError, match=r"^a table is spelled table, database\.table or database\.schema\.table, not "
     ):
         parse_table_name(text)
+
+
+@pytest.mark.parametrize(
+    ("copy", "own", "is_copy"),
+    [
+        ("shop._t_gho", "shop.t", True),
+        ("shop._t_new", "shop.t", True),
+        ("shop.___t_new", "shop.t", True),
+        ("shop.__t_gho", "shop._t", True),
+        ("SHOP._T_gho", "shop.t", True),
+        (f"shop._{'t' * 59}_gho", f"shop.{'t' * 64}", True),
+        (f"shop._{'語' * 20}_gho", f"shop.{'語' * 21}", True),
+        ("shop.t_new", "shop.t", False),
+        ("shop._t_gho", "shop.tt", False),
+        ("shop._t_gho", "other.t", False),
+        ("shop._t_del", "shop.t", False),
+        ("shop.__gho", "shop.t", False),
+        (f"shop.{'_' * 11}t_new", "shop.t", False),
+        ("shop._t_gho_x", "shop.t", False),
+    ],
+)
+def test_copies_of_tables_have_the_names_that_tools_give_them(copy, own, is_copy):
+    """gh-ost and pt-online-schema-change; a name that is too long for a suffix is cut off."""
+    assert is_copy_of(parse_table_name(copy), parse_table_name(own)) == is_copy

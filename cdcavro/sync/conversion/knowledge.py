@@ -82,6 +82,7 @@ class Questions:
     def __init__(self, knowledge: Knowledge, evidence: Evidence | None = None) -> None:
         self._tables, self._is_all, self._evidence = knowledge.tables, knowledge.is_all, evidence
         self._learner, self._new = Learner(knowledge.tables), NewTables(knowledge.tables)
+        self._is_wanted = knowledge.chosen.has
         self._asked: set[bytes] = set()
         # The statements that were asked about, each of them once, as messages are converted once more.
         self._stated: set[bytes] = set()
@@ -118,7 +119,7 @@ class Questions:
         """Learn what was asked since the last call; return whether any of it was new."""
         asked, self._unlearned = self._unlearned, []
         edits = self._tables.edits
-        self._learner.learn(asked)
+        self._learner.learn(asked, self._is_wanted)
         if self._tables.edits == edits:
             return False
         marks = None if any(change.op in DDL for change in asked) else self._new.marks

@@ -65,7 +65,7 @@ def convert(
     outcomes = run(know(None))
     for _ in range(_ROUNDS):
         edits = maker.tables.edits
-        more = maker.learner.learn(outcomes.store.questions())
+        more = maker.learner.learn(outcomes.store.questions(), settings.chosen.has)
         own = {identity_of(change): refusal_fields(change, error) for change, error in more.faults if change.op in DDL}
         learned.changes.extend(more.changes)
         learned.dropped.update(more.dropped)

@@ -364,7 +364,7 @@ class LakeNames:
         self.shards: dict[int, str] = dict(shards or {})
         self._template, self._routes = template, routes or Routes()
         self._numbers: dict[tuple[str | None, ...], list[int]] = {}
-        self._remarks: set[tuple[int, str]] = set()
+        self._remarked: set[tuple[int, TableName]] = set()
         for number, name in self.names.items():
             self._numbers.setdefault(caseless_name(name), []).append(number)
 
@@ -460,30 +460,19 @@ class LakeNames:
         known = table.number in self.names
         return self.label_of(table.number) if known else label_of(table.schema.table)
 
-    def renamed_remarks(self, table: Table, is_wanted: Callable[[TableName], bool], *, is_new: bool) -> list[str]:
-        """Return what is worth knowing of a table that a statement gave another name, each sentence once.
-
-        `is_wanted` says of a name whether its table is: rows of one that was not, under its older name, are missing,
-        unless all came in this batch (`is_new`), in which its newest name counts.
-        """
-        current, older = table.schema.table, [one.table for one in table.versions if one.table != table.schema.table]
-        if not older or not is_wanted(current):
+    def renamed_remark(self, table: Table) -> list[str]:
+        """Return what is worth knowing, once, of a table that has the name of another whose lake table keeps that name."""
+        current, here = table.schema.table, self.names.get(table.number)
+        others, said = self._numbers.get(caseless_name(current), ()), (table.number, current)
+        is_renamed = any(one.table != current for one in table.versions)
+        is_elsewhere = here is not None and caseless_name(here) != caseless_name(current)
+        if not (is_renamed and is_elsewhere and others) or said in self._remarked:
             return []
-        left_out, here, found = [one for one in older if not is_wanted(one)], self.names.get(table.number), []
-        if left_out:
-            found.append(
-                f"include and exclude in [tables] left it out while it was called {shown(left_out[-1].table)}: its rows "
-                "from then are missing here"
-            )
-        others = self._numbers.get(caseless_name(current), ())
-        if here is not None and caseless_name(here) != caseless_name(current) and others:
-            found.append(
-                f"this lake table has the rows of what is called {shown(current.table)} now, and keeps its name; "
-                f"{label_of(current)} has those of a table that was called so before"
-            )
-        new = [one for one in found if (table.number, one) not in self._remarks]
-        self._remarks.update((table.number, one) for one in new)
-        return new[1:] if is_new and left_out else new
+        self._remarked.add(said)
+        there = f"{label_of(current)} has those of a table that was called so before"
+        return [
+            f"this lake table has the rows of what is called {shown(current.table)} now, and keeps its name; {there}"
+        ]
 
     def coming_label(self, source: TableName, tables: Sequence[Table]) -> str:
         """Return for people what a table that has no name in the lake would be called there: its own if it gets none."""

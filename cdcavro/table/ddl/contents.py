@@ -199,19 +199,29 @@ def emptied_tables(change: Change) -> list[TableName]:
         return [] if name is None else [name]
     names: dict[TableName, None] = {}
     for step in (step for part in parts_of(change) for step in steps_of(part)):
-        for old, new in _renamings(step, change.source):
+        for pair in _renamings(step):
+            old, new = (statement_table(name, change.source) for name in pair)
             names = dict.fromkeys(new if name == old else name for name in names)
         if isinstance(step, Truncate):
             names |= dict.fromkeys(statement_table(table, change.source) for table in step.tables)
     return list(names)
 
 
-def _renamings(step: Step, source: Source) -> list[tuple[TableName, TableName]]:
-    """Return the old and the new name of each table that a step renames."""
-    pairs = [(step.old, step.new)] if isinstance(step, RenameTable) else []
+def renamings(change: Change) -> list[tuple[TableName, TableName]]:
+    """Return the old and the new name of each table that a statement renames, in order, as it writes them.
+
+    There are none of a statement that is not understood.
+    """
+    try:
+        return [pair for part in parts_of(change) for step in steps_of(part) for pair in _renamings(step)]
+    except DdlError:
+        return []
+
+
+def _renamings(step: Step) -> list[tuple[TableName, TableName]]:
     if isinstance(step, AlterTable):
-        pairs = [(step.table, action.new) for action in step.actions if isinstance(action, RenameTo)]
-    return [(statement_table(old, source), statement_table(new, source)) for old, new in pairs]
+        return [(step.table, action.new) for action in step.actions if isinstance(action, RenameTo)]
+    return [(step.old, step.new)] if isinstance(step, RenameTable) else []
 
 
 def sentence(name: TableName, columns: Sequence[Column]) -> str:

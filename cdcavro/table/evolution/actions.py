@@ -22,6 +22,7 @@ from cdcavro.table.ddl.steps import (
     DropConstraint,
     DropDefault,
     DropKey,
+    Expression,
     ModifyColumn,
     RenameColumn,
     RenameTo,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from cdcavro.table.columns.column_type import ColumnType, TypeOverrides
     from cdcavro.table.ddl.steps import Action
     from cdcavro.table.ddl.tokens import Dialect
-    from cdcavro.table.table_schema import TableSchema
+    from cdcavro.table.table_schema import TableColumn, TableSchema
 
 
 def apply_actions(context: AlterContext, actions: Sequence[Action]) -> None:
@@ -224,6 +225,52 @@ def _nothing(_context: AlterContext, _action: Any) -> None:
 
 def _rename_to(context: AlterContext, action: RenameTo) -> None:
     context.edit.rename_table(complete_name(action.new, context.table))
+
+
+def actions_between(first: TableSchema, last: TableSchema, names: frozenset[str]) -> tuple[Action, ...]:
+    """Return what makes of a table with the columns of one version one with those of a later version.
+
+    `names` are those of the table's columns. If they are others than in the first version, nothing is known but the names
+    of columns: those that the later version lacks are dropped, and those that it has besides are added.
+    """
+    known: dict[str, TableColumn | None] = {column.name: column for column in first.columns}
+    origins = {new: old for old, new in _descents(first, last).items()}
+    if names not in (first.names, last.names):
+        known, origins = dict.fromkeys(sorted(names)), {name: name for name in names & last.names}
+    actions: list[Action] = [DropColumn(name) for name in known if name not in origins.values()]
+    actions += [RenameColumn(old, new) for new, old in origins.items() if old != new]
+    for column, before in zip(last.columns, (None, *last.columns), strict=False):
+        old = known.get(origins.get(column.name, ""))
+        if column.name not in origins:
+            after = None if before is None else before.name
+            actions.append(AddColumn(_definition(last, column.name), first=before is None, after=after))
+        elif old is not None and column.type and (old.avro, old.type) != (column.avro, column.type):
+            actions.append(ModifyColumn(ColumnDef(column.name, column.type)))
+    if {*last.key_names} != {name for name, old in origins.items() if old in first.key_names}:
+        actions.append(AddKey(last.key_names) if last.key_names else DropKey())
+    return tuple(actions)
+
+
+def _descents(first: TableSchema, last: TableSchema) -> dict[str, str]:
+    """Return what those columns of a version are called in a later one that it still has."""
+    names = {
+        own: column_name(field)
+        for field in column_fields(last.record)
+        for own in (field["name"], *field.get("aliases", ()))
+    }
+    found = {column.name: names.get(column.field) for column in first.columns}
+    return {old: new for old, new in found.items() if new in last.names and new is not None}
+
+
+def _definition(schema: TableSchema, name: str) -> ColumnDef:
+    """Return how a column of a version was added, as far as the version shows it."""
+    field = next(field for field in column_fields(schema.record) if column_name(field) == name)
+    stated = attributes_of(field)
+    older, default = stated.get(OLDER), stated.get("default")
+    text = default if older is None or default is None else older
+    value = None if text is None else constant_of(text) or Expression(text)
+    nullable = False if default is None and older is not None else None
+    return ColumnDef(name, stated.get("type"), nullable, value)
 
 
 def column_of(declared: ColumnDef, dialect: Dialect) -> Column:

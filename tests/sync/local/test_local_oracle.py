@@ -22,6 +22,7 @@ from support.messages import canal
 from support.shop_records import as_came, through_partitions
 from support.shop_streams import REPEATS, shuffled
 from support.shop_tables import MESSAGES
+from support.swap_streams import FORMATS, NAMED, TOOLS, SwapStream
 
 KINDS = (DELTA, ICEBERG)
 SHUFFLES, PARTS = 500, 10
@@ -211,3 +212,64 @@ def test_a_dropped_column_has_the_same_values_however_its_batches_are_cut(
         for i, cut in enumerate(cuts)
     )
     assert [cut for cut, found in zip(cuts[1:], others, strict=True) if found != each] == []
+
+
+# A table that tools change in copies
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["", SOFT, HISTORY])
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_that_a_tool_swaps_for_a_copy_goes_on_however_its_batches_are_cut(
+    tmp_path: Path, format: str, tool: str, form: str
+):
+    """Its rows with the new columns, and all changes that were made; nothing is left of the copies."""
+    check_swaps(tmp_path, format, tool, form, seed=33, is_left_out=tool not in NAMED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", NAMED)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_copy_that_is_left_out_makes_no_difference_to_the_table_that_it_replaces(
+    tmp_path: Path, format: str, tool: str
+):
+    """As exclude leaves them out."""
+    check_swaps(tmp_path, format, tool, "", seed=34, is_left_out=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+@pytest.mark.skipif(not os.environ.get("CDCAVRO_EVERY_MESSAGE"), reason="takes minutes: CDCAVRO_EVERY_MESSAGE=1")
+def test_100_streams_of_a_table_that_is_swapped_end_with_its_rows(tmp_path: Path):
+    """Formats, tools, forms, and whether copies are left out, by chance."""
+    wrong = []
+    for seed in range(100):
+        draw = random.Random(seed)
+        format, tool, form = draw.choice(FORMATS), draw.choice([*TOOLS]), draw.choice(("", SOFT, HISTORY))
+        is_left_out = tool not in NAMED or draw.random() < 0.5
+        try:
+            check_swaps(tmp_path / str(seed), format, tool, form, seed, is_left_out=is_left_out)
+        except AssertionError as error:
+            wrong.append(f"{seed} {format} {tool} {form} {is_left_out}: {str(error)[:500]}")
+    assert wrong == []
+
+
+def check_swaps(folder: Path, format: str, tool: str, form: str, seed: int, *, is_left_out: bool) -> None:
+    """Check the lake behind a stream of a table that is swapped, which is cut anywhere, and run again; and beside the whole."""
+    draw, stream = random.Random(seed), SwapStream(seed, format, tool)
+    records = placed([Record("swaps", 0, None, message) for message in stream.messages])
+    tables, lake = {"exclude": [*TOOLS[tool]]} if is_left_out else {}, {"form": form} if form else {}
+    said = []
+    for i, count in enumerate((0, draw.randrange(1, 7))):
+        borders, run = (
+            sorted(draw.sample(range(1, len(records)), count)),
+            ShopRun(folder / str(i), DELTA, format, tables, **lake),
+        )
+        for start, end in zip([0, *borders], [*borders, len(records)], strict=True):
+            run.batch(records[start:end], is_again=draw.random() < 0.3)
+        assert [(one.counts["rejected"], one.waiting) for one in run.reports] == [(0, {})] * len(run.reports)
+        assert run.open_rows("orders", stream.columns) == stream.held
+        assert [run.open_rows(name, ["id"]) for name in TOOLS[tool]] == [[], []]
+        said.append(run.everything()["0 orders"])
+    assert said[0] == said[1]
