@@ -28,7 +28,7 @@ from cdcavro.engine.machine import RowRules
 from cdcavro.errors import DdlError, JobError, StructureError, plain, shown
 from cdcavro.sync.conversion.row_filters import ColumnDecision, FunctionDecision, RowFilter, ruled_rows, versions_of
 from cdcavro.sync.outputs.reject_cipher import RAW, RECORD_KEY
-from cdcavro.sync.outputs.reject_places import GOT, SHOWN_VALUE
+from cdcavro.sync.outputs.reject_places import CUT, GOT, SHOWN_VALUE
 from cdcavro.sync.row_cells import Action, Condition, RowCell, put_absent, put_cells, value_text
 from cdcavro.table.ddl.tokens import dialect_of, tokenize
 from cdcavro.table.table_names import fits_caseless
@@ -67,6 +67,8 @@ HIDDEN: Final = "…"
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _QUOTED: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _VALUE: Final = re.compile(SHOWN_VALUE)
+# The length of a message is no value of it, and is needed when it is read again.
+_CUT: Final = re.compile(rf"[a-z_]+: \$: {CUT}")
 
 
 class Constant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -389,8 +391,8 @@ def without_values(sentence: str | None) -> str | None:
     >>> without_values("expected an integer, got 'x1' at 7")
     'expected an integer, got … at …'
     """
-    if sentence is None:
-        return None
+    if sentence is None or _CUT.fullmatch(sentence):
+        return sentence
     before, got, behind = sentence.partition(GOT)
     return _QUOTED.sub(HIDDEN, before) + got + _VALUE.sub(HIDDEN, behind)
 

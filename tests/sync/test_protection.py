@@ -568,6 +568,9 @@ def test_sentences_show_no_values():
     """What is quoted, and numbers behind what came."""
     assert without_values("expected 'a', got 'x1' at 7") == "expected …, got … at …"
     assert without_values(None) is None
+    limit = "message: $: expected at most 67108864 bytes, got "
+    assert without_values(f"{limit}73400320") == f"{limit}73400320"
+    assert without_values(f"a: $: expected no {limit}73400320") == f"a: $: expected no {limit}…"
 
 
 def test_another_process_masks_alike(monkeypatch, tmp_path: Path):

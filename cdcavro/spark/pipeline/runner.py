@@ -42,14 +42,13 @@ from cdcavro.spark.session import REDACTED, classic, coordinate, first_line
 from cdcavro.spark.source.line_frame import glob_free, text_options, whole_files
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
-from cdcavro.sync.outputs.reject_places import SeparatingWriter
+from cdcavro.sync.outputs.reject_places import CUT, SeparatingWriter
 from cdcavro.sync.outputs.shard_schemas import SHARDS, ShardWriter
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeNames, LakeSettings
 from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, ReplayReader
-from cdcavro.sync.reading.line_reader import CUT, MOST_CUT
 from cdcavro.sync.reading.topic_ids import BatchTopics, CheckedMessages, TopicIds
 from cdcavro.sync.sources import STATED, Files, Kafka
 
@@ -517,7 +516,7 @@ def replay_stream(spark: SparkSession, folder: str) -> DataFrame:
     cut = sf.regexp_extract("reason", CUT, 1)
     return reader.json(folder).select(
         raw.alias("raw"),
-        sf.when(sf.octet_length(raw).between(KEPT, MOST_CUT) & (cut != ""), cut.cast("bigint"))
+        sf.when((sf.octet_length(raw) >= KEPT) & (cut != ""), cut.cast("bigint"))
         .otherwise(sf.octet_length(raw).cast("bigint"))
         .alias("length"),
         sf.try_to_binary("record_key", sf.lit("base64")).alias("key"),

@@ -24,6 +24,7 @@ from cdcavro.avro.types import Record
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, SchemaError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
+from cdcavro.files.lines import KEPT
 from cdcavro.formats.connect_avro import ConnectReader, is_connect
 from cdcavro.formats.connect_messages import FORMAT as CONNECT
 from cdcavro.formats.connect_messages import OF_CONNECT
@@ -102,6 +103,24 @@ def with_stated(batch: pa.RecordBatch, formats: Formats) -> pa.RecordBatch:
         if own or (names and value is not None and value.startswith(HEADED)):
             values[i] = put_before(value, own)
             lengths[i] = len(values[i]) - len(value or b"") + (lengths[i] or 0)
+    return _replaced(batch, values, lengths)
+
+
+def with_true_lengths(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch of `sources.COLUMNS`, in which rejects that are read again are as long as their bytes.
+
+    One of which there is the beginning only, behind its headers, is as long as its reason says. All others, whatever
+    their reasons say, are whole: somebody has repaired them, or they were encrypted.
+    """
+    raw = batch.column("raw")
+    is_longer = pc.greater(batch.column("length"), pc.binary_length(raw).cast(pa.int64()))
+    is_longer = pc.fill_null(pc.and_(is_longer, batch.column("clock").is_valid()), fill_value=False)
+    if not pc.any(is_longer).as_py():
+        return batch
+    values, lengths = raw.to_pylist(), batch.column("length").to_pylist()
+    for i in pc.indices_nonzero(is_longer).to_pylist():
+        if len(split_headers(values[i])[1] or b"") != KEPT:
+            lengths[i] = len(values[i])
     return _replaced(batch, values, lengths)
 
 

@@ -35,7 +35,7 @@ from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.sync.conversion.evidence import UNKNOWN, ExactMessage
-from cdcavro.sync.conversion.framed_messages import Opener, open_framed, with_stated
+from cdcavro.sync.conversion.framed_messages import Opener, open_framed, with_stated, with_true_lengths
 from cdcavro.sync.conversion.knowledge import Questions
 from cdcavro.sync.conversion.lane_times import LaneTimes
 from cdcavro.sync.conversion.outcome_rows import (
@@ -110,8 +110,12 @@ def converter(
 
     opened = convert if knowledge.framed is None else open_framed(convert, knowledge.framed, knowledge.formats)
     cipher = knowledge.cipher
-    decrypted = opened if cipher is None else lambda batches: opened(map(cipher.decrypted, batches))
-    return lambda batches: decrypted(with_stated(batch, knowledge.formats) for batch in batches)
+
+    def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
+        stated = with_stated(batch, knowledge.formats)
+        return with_true_lengths(stated if cipher is None else cipher.decrypted(stated))
+
+    return lambda batches: opened(map(prepared, batches))
 
 
 def are_confirmed(evidence: Sequence[Evidence], knowledge: Knowledge, marks: Mapping[int, str]) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, shown
+from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.streams import plain_path
 from cdcavro.lake.escaped_names import MAX_TOPIC_LENGTH, TABLE_NAME, caseless_name, folder_names, topic_name
 from cdcavro.sync.outputs.reject_cipher import RAW, is_encrypted
@@ -263,6 +264,8 @@ MOST_REASONS: Final = 200
 LONGEST: Final = 500
 # What stands before what came, in a sentence on a message.
 GOT: Final = ", got "
+# What the reason of a reject says of a message of which it has the beginning only, and how long that was.
+CUT: Final = rf"expected at most {MAX_LENGTH} bytes{GOT}([0-9]{{8,18}})$"
 # What a sentence shows of a message: quoted, or a number, also a byte's (0xef) and a character's (U+FEFF).
 SHOWN_VALUE: Final = (
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|0x[0-9A-Fa-f]+|U\+[0-9A-Fa-f]+|-?[0-9][0-9,.]*(?:[eE][-+]?[0-9]+)?"""

@@ -23,6 +23,7 @@ from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT, is_packed, skip_line, skip_mark, unpack
 from cdcavro.files.streams import CHUNK, open_input, say_nothing
+from cdcavro.sync.outputs.reject_places import CUT
 from cdcavro.sync.reading.message_columns import MOST_ROWS, SCHEMA, message_batch
 
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ _BLOCK: Final = 4 << 20
 _START: Final = 8
 # What Hadoop unpacks by the name of a file, and is not unpacked here.
 _OTHERS: Final = frozenset({".deflate", ".lz4", ".snappy"})
-# What the reason of a reject says of a message of which it has the beginning only, which may be encrypted.
-CUT: Final = rf"expected at most {MAX_LENGTH} bytes, got ([0-9]{{8,18}})$"
-MOST_CUT: Final = KEPT + 4096
 _NAMES: Final = ("topic", "partition", "offset", "file", "line")
 _BITS: Final = {"partition": 31, "offset": 63, "line": 63}
 _INTEGER: Final = re.compile(r"-?[0-9]+", re.ASCII)
@@ -187,7 +185,7 @@ def _with_texts(values: list[Any], text: str) -> list[Any]:
 def _reject(value: Any) -> dict[str, Any]:
     own = value if isinstance(value, dict) else {}
     raw = _from_base64(_text(own.get("raw"))) or b""
-    cut = re.search(CUT, _text(own.get("reason")) or "") if KEPT <= len(raw) <= MOST_CUT else None
+    cut = re.search(CUT, _text(own.get("reason")) or "") if len(raw) >= KEPT else None
     places = {name: _integer(own.get(name), _BITS[name]) if name in _BITS else _text(own.get(name)) for name in _NAMES}
     return {
         "raw": raw,

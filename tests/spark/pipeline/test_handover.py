@@ -16,12 +16,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cdcavro.files.lines import KEPT
 from cdcavro.spark.pipeline.runner import _is_lag_bug, replay_stream, stream_of
 from cdcavro.spark.source.line_frame import whole_files
 from cdcavro.sync import sources
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, FileReader, ReplayReader
 from cdcavro.sync.reading.kafka_source import KafkaReader
+from cdcavro.wire.kafka import put_before
 from support.kafka_server import Broker, Record
 
 Rows = list[dict[str, Any]]
@@ -233,8 +235,12 @@ def test_rejects_that_are_read_again(spark, tmp_path):
     again.put(reject(b"first", file="/in/a", line=3), "batch=0-x/part-0.json")
     assert turns.local_runs() == [1]
     again.put(reject(b"second", topic="t", partition=1, offset=7, record_key="AA=="), "batch=1-x/part-0.json")
+    # One with the beginning only of its message, behind headers.
+    raw = put_before(b"x" * KEPT, [("__sequence", b"1" * 5_000)])
+    again.put(reject(raw, reason="message: $: expected at most 67108864 bytes, got 73405321"), "batch=1-x/part-1.json")
     folder.put(b"two")
     assert turns.spark_runs(fails_at=2) == [2]
+    assert 73_405_321 in [row["length"] for row in turns.batches[2]]
     assert turns.local_runs() == [2]
     assert turns.spark_runs() == []
 

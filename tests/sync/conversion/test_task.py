@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from cdcavro.change.model import Change
 from cdcavro.engine.machine import COMPILED
@@ -22,7 +25,9 @@ from cdcavro.sync.conversion import runs
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
 from cdcavro.sync.conversion.task import converter
+from cdcavro.sync.outputs.reject_cipher import RejectCipher
 from cdcavro.sync.outputs.reject_places import kind_of
+from cdcavro.sync.reading.line_reader import read_rejects
 from cdcavro.sync.settings import Formats
 from cdcavro.sync.sources import STATED
 from cdcavro.table.tables import Tables
@@ -610,6 +615,34 @@ def test_a_message_of_which_a_reject_has_the_beginning_only_is_refused_again():
     (found,), _ = converted(known(message), again)
     assert reject["reason"] == "message: $: expected at most 67108864 bytes, got 73400320"
     assert [found[name] for name in ("what", "reason", "raw")] == [reject[name] for name in ("what", "reason", "raw")]
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+@pytest.mark.parametrize("size", [0, 5, 5_000, 200_000])
+def test_a_beginning_behind_headers_of_any_length_is_refused_again(tmp_path: Path, size: int, is_encrypted: bool):
+    """Only what is as long as a beginning is one: a message that somebody has repaired or shortened is whole."""
+    text = b'{"__table":"t","__op":"c","id":1}'
+    headers = [[("__sequence", b"x" * size)] if size else []]
+    own = Knowledge(Tables(), [], Formats("debezium_flat"), None)
+    batch = batch_of([(None, text.ljust(KEPT))], lengths=[70 << 20])
+    (reject,), _ = converted(own, with_headers(batch, headers, STATED))
+    length = int(reject["reason"].rpartition(" ")[2])
+    assert length >= (70 << 20) + size
+    private = X25519PrivateKey.generate()
+    pair = private.public_key().public_bytes_raw(), private.private_bytes_raw()
+    cipher = RejectCipher(*pair) if is_encrypted else None
+    shorter, longer = reject["raw"][:-1], reject["raw"] + b" " * 4096
+    for raw, is_refused in ((reject["raw"], True), (shorter, False), (longer, False)):
+        sealed = raw if cipher is None else cipher.encrypt(raw, "raw") or b""
+        row = {"raw": b64encode(sealed).decode(), "reason": reject["reason"], "topic": "shop"}
+        (tmp_path / "reject.json").write_text(json.dumps(row))
+        (again,) = read_rejects(str(tmp_path / "reject.json"))
+        rows, _ = converted(replace(own, cipher=cipher), again)
+        assert rows
+        refused = [(row["reason"], row["raw"]) for row in rows if row["what"] == REJECT]
+        if cipher is not None:
+            refused = [(reason, cipher.decrypt(own_raw, "raw")) for reason, own_raw in refused]
+        assert refused == ([(reject["reason"], raw)] if is_refused else [])
 
 
 def test_a_message_that_is_read_again_has_no_headers():
