@@ -104,7 +104,7 @@ def from_framed(
     ask it for schemas, so the path of a folder must be absolute. For ids in headers, `headers` is the column of headers
     that Spark's Kafka source has with `includeHeaders`. With `key`, a column of keys, each text is that of a Kafka
     record with key and value, and with its headers if they are given and the format reads them. `format` is one for all, or
-    "mixed" if each schema tells it; if its records without a value are deletes, null beside a key gives a text, too.
+    "mixed" if each schema tells it; if its records without a value are deletes, null beside a key, or headers that it reads, gives a text, too.
 
     No row fails the job: either `text` and `format` are null, or `error` is. SQL null gives null. A registry that is
     down fails the job. Raises `UnknownFormatError`, and `ValueError` for ids in headers without these.
@@ -152,16 +152,24 @@ def _open_texts(
     opened = _opener(registry, str(formats.given)).open_texts(records, [None] * len(records))
     rows: list[dict[str, Any] | None] = []
     for (key, text, format, error), own in zip(opened, stated, strict=True):
-        is_there = text is not None or (key is not None and has_tombstones)
+        members = {} if own is None else {"headers": parse_fast(own)}
         if error is not None:
             rows.append({"text": None, "format": None, "error": error.fields})
-        elif is_there:
-            members = {} if own is None else {"headers": parse_fast(own)}
+        elif text is not None or (has_tombstones and (key is not None or _has_stated(members, formats))):
+            if text is None and key is None:
+                # Without it, a row might have the same members.
+                members = {"topic": None, **members}
             whole = text if keys is None else record_text(members, key, text)
             rows.append({"text": whole, "format": format or formats.given, "error": None})
         else:
             rows.append(None)
     return pa.array(rows, _OPENED_TEXT)
+
+
+def _has_stated(members: dict[str, Any], formats: Formats) -> bool:
+    """Return whether a record has headers that its format reads."""
+    names = get_format(str(formats.given)).headers
+    return any(one["key"] in names for one in members.get("headers", ()))
 
 
 @lru_cache(maxsize=8)

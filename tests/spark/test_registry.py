@@ -252,5 +252,18 @@ def test_a_null_is_a_delete_beside_a_key_if_its_format_says_so(spark, schemas, t
     ((text,),) = frame.select(text).select("m.text").collect()
     assert text == '{"headers":[{"key":"__table","value":"dA=="}],"key":{"id":7},"value":null}'
     assert cdcavro.to_changes(text, "debezium_flat")[0].source.table == "t"
+    # Without a key, too, what headers state is a message: those of the format, not others.
+    stated = [[("__op", b"t"), ("__table", b"t")], [("trace", b"t")], [("__op", b"u")], [], None]
+    alone = spark.createDataFrame(
+        [(None, None, one) for one in stated],
+        "value binary, key binary, headers array<struct<key: string, value: binary>>",
+    )
+    text = cdc.from_framed("value", access, key="key", headers="headers", format="debezium_flat").alias("m")
+    texts = [row.text for row in alone.select(text).select("m.text").collect()]
+    assert [text is None for text in texts] == [False, True, False, True, True]
+    (change,) = cdcavro.to_changes(texts[0], "debezium_flat")
+    assert (change.op, change.source.table) == ("TRUNCATE", "t")
+    with pytest.raises(cdcavro.StructureError, match="without a value, got none"):
+        cdcavro.to_changes(texts[2], "debezium_flat")
     with pytest.raises(ValueError, match="ids in headers are read from a column of headers, and none is given"):
         cdc.from_framed("value", replace(access, framing="headers"))
