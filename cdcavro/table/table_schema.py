@@ -319,15 +319,22 @@ class TableSchema:
     def key(self) -> Schema | None:
         """The schema of the key, with the key columns in order; None without a key.
 
-        Versions in which the key's columns are the same have the same schema, so that the same row has the same bytes
-        as its key in a topic, which log compaction and partitions go by.
+        Versions in which the key's columns have the same names and the same types of Avro have the same schema, so that
+        the same row has the same bytes as its key in a topic, which log compaction and partitions go by.
         """
         fields = {column.name: column.field for column in self.columns}
         if not self.key_names or not all(name in fields for name in self.key_names):
             return None
         by_field = {field["name"]: field for field in self.record["fields"]}
-        listed = [by_field[fields[name]] for name in self.key_names]
+        listed = [_key_field(by_field[fields[name]], name) for name in self.key_names]
         return self.record_schema(KEY, [*listed, UNPARSED_FIELD], "The key of a row.", ("table",))
+
+    def key_named(self, table: TableName) -> Schema | None:
+        """Return the schema of the key under the name of another table, such as this one had before it was renamed."""
+        if self.key is None:
+            return None
+        record = {name: value for name, value in json.loads(self.key.json).items() if name != "aliases"}
+        return as_schema(record | {"namespace": namespace_of(table), ATTRIBUTE: {"table": table_name_parts(table)}})
 
     @derived_property
     def envelope(self) -> Schema:
@@ -376,6 +383,12 @@ class TableSchema:
         """Return the earlier namespaces of the table's records."""
         spaces = [alias.rpartition(".")[0] for alias in self.record.get("aliases", [])]
         return [space for space in dict.fromkeys(spaces) if space not in ("", self.record.get("namespace", ""))]
+
+
+def _key_field(field: dict[str, Any], column: str) -> dict[str, Any]:
+    """Return a field of a key, made from that of a row: without what statements change although the key stays."""
+    kept = {part: field[part] for part in ("name", "type", "default", "aliases") if part in field}
+    return kept | {ATTRIBUTE: {"column": column}}
 
 
 @lru_cache(maxsize=64)

@@ -90,6 +90,39 @@ def test_versions_with_the_same_key_have_the_same_schema_of_it():
     assert (len(keys), keys[0] == keys[1], keys[1] == keys[2]) == (3, True, False)
 
 
+STATEMENTS_BESIDE_THE_KEY = (
+    "ALTER TABLE t MODIFY code VARCHAR(40) NOT NULL DEFAULT 'x' COMMENT 'longer'",
+    "ALTER TABLE t MODIFY code TEXT",
+    "ALTER TABLE t MODIFY id INT NOT NULL DEFAULT 7",
+    "ALTER TABLE t MODIFY n INT DEFAULT 8",
+    "ALTER TABLE t MODIFY id MEDIUMINT",
+    "ALTER TABLE t ADD other INT FIRST, DROP COLUMN note",
+)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS_BESIDE_THE_KEY)
+def test_statements_that_leave_the_types_of_a_key_leave_its_schema(statement):
+    """Whatever is declared of its columns: only names and types of Avro count, and true names, which a reader wants."""
+    schema = evolve(
+        table("id|int", "co de|varchar(5)", "note|text", key=("id", "co de")),
+        "ALTER TABLE t ADD n INT NOT NULL DEFAULT 3, DROP PRIMARY KEY, ADD PRIMARY KEY (id, `co de`, n)",
+    ).schema
+    changed = evolve(schema, statement.replace("code", "`co de`")).schema
+    assert (changed.key_names, changed.row == schema.row) == (("id", "co de", "n"), False)
+    assert changed.key == schema.key
+    assert [one["cdc"] for one in json.loads(schema.key.json)["fields"][:3]] == [
+        {"column": name} for name in schema.key_names
+    ]
+
+
+def test_a_key_has_the_name_of_its_table_or_one_that_it_is_given():
+    """A topic keeps its name when its table is renamed, and so does the schema of its keys."""
+    first = table("id|int", key=("id",))
+    then = evolve(first, "RENAME TABLE t TO u.v").schema
+    assert (then.key.root.name, then.key_named(first.table)) == ("u.v.Key", first.key)
+    assert table("id|int").key_named(first.table) is None
+
+
 def test_the_envelope_has_the_layout_of_debezium():
     """What reads Debezium's Avro finds its members, by name and type."""
     fields = {one["name"]: one for one in json.loads(table("id|int").envelope.json)["fields"]}

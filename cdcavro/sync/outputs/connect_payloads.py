@@ -25,6 +25,7 @@ from cdcavro.formats.connect_avro import TRUE_NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableSchema
 
     Translate = Callable[[bytes], bytes]
@@ -74,8 +75,8 @@ class ConnectSchemas(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def connect_schemas(schema: TableSchema) -> ConnectSchemas:
-    """Return the schemas with Connect's types for a version of a table."""
+def connect_schemas(schema: TableSchema, name: TableName | None = None) -> ConnectSchemas:
+    """Return the schemas with Connect's types for a version of a table; with `name`, the key has that table's name."""
     envelope = json.loads(schema.envelope.json)
     columns = {column.field for column in schema.columns}
     before, after, source, *others = envelope["fields"]
@@ -86,8 +87,16 @@ def connect_schemas(schema: TableSchema) -> ConnectSchemas:
     after = {"name": "after", "type": after["type"], "default": None}
     transaction = {"name": "transaction", "type": ["null", _BLOCK], "default": None}
     whole = _record(envelope, None) | {"fields": [before, after, source, *others, transaction]}
-    key = None if schema.key is None else parse_schema(json.dumps(_record(json.loads(schema.key.json), columns)))
-    return ConnectSchemas(parse_schema(json.dumps(whole | {"connect.version": 1})), key)
+    key = schema.key if name is None else schema.key_named(name)
+    own_key = None if key is None else parse_schema(json.dumps(_key(json.loads(key.json), row)))
+    return ConnectSchemas(parse_schema(json.dumps(whole | {"connect.version": 1})), own_key)
+
+
+def _key(declared: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a key, whose fields are those of the row's columns."""
+    by_name = {field["name"]: field for field in row["fields"]}
+    fields = [by_name[field["name"]] for field in declared["fields"] if field["name"] in by_name]
+    return _record(declared, set()) | {"fields": fields}
 
 
 def _record(declared: dict[str, Any], columns: set[str] | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
-from cdcavro.sync.outputs.connect_payloads import connect_schemas
+from cdcavro.sync.outputs.connect_payloads import ConnectSchemas, connect_schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -144,8 +144,13 @@ class Publisher:
         Raises `IncompatibleError` and others for a schema that is refused, `JobError` for a registry that is down.
         """
         schema = next(one for one in table.versions if one.version == version)
-        own = connect_schemas(schema) if self._is_connect else schema
         steps: list[str] = []
+        # A table that is renamed keeps its topic, and so the name of its keys' schema: what compacts a log compares ids.
+        own = (
+            connect_schemas(schema, name)
+            if self._is_connect
+            else ConnectSchemas(schema.envelope, schema.key_named(name))
+        )
         value = self._publish(own.envelope, name, steps, is_key=False)
         key = None if own.key is None else self._publish(own.key, name, steps, is_key=True)
         self._known.setdefault(table.number, {})[version] = SchemaIds(value, key)

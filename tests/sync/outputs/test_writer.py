@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+import cdcavro
 from cdcavro import registry
 from cdcavro.errors import IncompatibleError, JobError, RegistryError
 from cdcavro.registry.backend import UnusableError
 from cdcavro.sync.outputs.sink_settings import AvroFiles
-from cdcavro.sync.outputs.writer import _is_of_a_schema
+from cdcavro.sync.outputs.writer import Publisher, _is_of_a_schema
 from cdcavro.sync.settings import Formats, RegistrySettings
+from cdcavro.table.tables import Tables
 from support.jobs import PipelineJob
 from support.messages import canal
 
@@ -55,6 +57,39 @@ def into_files(made: PipelineJob) -> PipelineJob:
 def ids(made: PipelineJob, table: str) -> list[int]:
     """Return the ids of the rows that were inserted."""
     return [change["after"]["id"] for change in made.changes(table)]
+
+
+@pytest.mark.parametrize("is_connect", [False, True])
+@pytest.mark.parametrize("topic", ["{name}", "all"])
+def test_keys_of_a_table_have_one_id_across_statements_that_leave_them(tmp_path: Path, topic: str, is_connect: bool):
+    """So a topic's log is compacted: a longer text, a default, another column, a new name of the table; not another type."""
+    statements = (
+        "ALTER TABLE t MODIFY id VARCHAR(20) DEFAULT 'x'",
+        "ALTER TABLE t ADD b INT",
+        "RENAME TABLE t TO t2",
+        "ALTER TABLE t2 MODIFY id BIGINT",
+    )
+    tables = Tables()
+    row = canal("INSERT", [{"id": "1", "a": "x"}], id=1, mysqlType={"id": "varchar(9)", "a": "text"})
+    ddl = [
+        canal("ALTER", [], id=i, isDdl=True, sql=sql, table="t2" if "t2" in sql else "t")
+        for i, sql in enumerate(statements, 2)
+    ]
+    for message in (row, *ddl):
+        for change in cdcavro.to_changes(message, "canal"):
+            tables.add(change)
+    (table,) = tables.tables
+    publisher = Publisher(RegistrySettings(f"file:{tmp_path}/schemas"), topic, is_connect=is_connect)
+    numbers = [version.version for version in table.versions]
+    assert len(numbers) >= 5
+    for number in numbers:
+        # Its first name is that of its topic for good.
+        publisher.publish(table, table.versions[0].table, number)
+    ids = [publisher.known(table)[number].key for number in numbers]
+    assert ids == [ids[0]] * (len(ids) - 1) + [ids[-1]]
+    assert ids[-1] != ids[0]
+    subject = "d.t-key" if topic == "{name}" else "all-d.t.Key"
+    assert registry.connect(f"file:{tmp_path}/schemas").versions(subject) == [1, 2]
 
 
 def test_schemas_are_published_as_they_evolve_and_a_batch_that_is_run_again_publishes_nothing(job):
