@@ -269,7 +269,8 @@ def check_keys(versions: Sequence[TableSchema]) -> None:
     """Raise `SchemaError` unless the keys of all versions of a table have the same bytes for the same row.
 
     A column of the key may be renamed, and an int may become a long. With other columns, or in another type,
-    rows of older versions would not be found by the keys of newer ones.
+    rows of older versions would not be found by the keys of newer ones. Versions before the first that rows have may
+    be left out.
     """
     keyed = [schema for schema in versions if schema.key is not None]
     for old, new in pairwise(keyed):

@@ -28,7 +28,7 @@ from cdcavro.files.lines import Line
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
 from cdcavro.lake.merge import TableState, check_keys
-from cdcavro.lake.typed_rows import DROP, TypedRows
+from cdcavro.lake.typed_rows import DROP, TRUNCATE, TypedRows
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.tables import Tables
@@ -224,7 +224,8 @@ class _Cut(NamedTuple):
 def _current_rows(rows: Sequence[TypedRow], table: Table) -> pa.Table:
     """Return what is left of all rows of a table, under its newest version.
 
-    Raises `SchemaError` for a table without a key, and for one whose key became another; `OrderError` as the merge does.
+    Raises `SchemaError` for a table without a key, and for one whose key became another behind its first row;
+    `OrderError` as the merge does.
     """
     called = ".".join(plain(part) for part in _parts(table.schema.table) if part)
     state = TableState(called)
@@ -232,7 +233,9 @@ def _current_rows(rows: Sequence[TypedRow], table: Table) -> pa.Table:
     state.merge([row if not row.absent else structs.replace(row, absent=_absent_now(row, table)) for row in rows])
     if state.keyless or table.schema.key is None:
         raise SchemaError(called, "no primary key is known, so its current rows cannot be told apart")
-    check_keys(table.versions)
+    # Of versions before the first row, keys may have been others.
+    first = min((row.version for row in rows if row.operation not in (TRUNCATE, DROP)), default=len(table.versions))
+    check_keys(table.versions[first - 1 :])
     pieces = [piece for parts in state.rows.values() for piece in parts]
     changes = _as_table(pieces, table).select(["after"])
     names = [field.name for field in changes.schema.field("after").type]

@@ -203,6 +203,28 @@ def test_a_table_without_a_key_has_no_current_rows(tmp_path):
     assert read_tables(path)[T].num_rows == 1
 
 
+def test_a_key_that_changed_before_the_first_row_is_that_of_the_table(tmp_path):
+    """As gh-ost widens a key of its copy; with a row of before the statement it is refused."""
+    wide, most = {"id": "bigint unsigned", "a": "int"}, 2**64 - 1
+    messages = [
+        {**statement(1, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), "type": "CREATE"},
+        statement(2, "ALTER TABLE t MODIFY id BIGINT UNSIGNED NOT NULL"),
+        rows_of("INSERT", 3, [{"id": str(most), "a": "1"}, {"id": "7", "a": "1"}], mysqlType=wide),
+        rows_of("DELETE", 4, [{"id": "7", "a": "1"}], mysqlType=wide),
+    ]
+    path = written(tmp_path, *messages)
+    assert read_tables(path, current=True)[T].to_pylist() == [{"id": most, "id (until version 1)": None, "a": 1}]
+    done = CliRunner().invoke(main, ["tables", str(path), "--current", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.stderr
+    (file,) = (tmp_path / "out").glob("*/current.parquet")
+    assert pq.read_table(file).column("id").to_pylist() == [most]
+    for kind in ("INSERT", "DELETE"):
+        old = rows_of(kind, 1, [{"id": "1", "a": "1"}], es=1_700_000_001_500, mysqlType={"id": "int", "a": "int"})
+        path = written(tmp_path, *messages[:1], old, *messages[1:])
+        with pytest.raises(SchemaError, match=r"its key \(id INT\) is \(id BIGINT UNSIGNED\) from version 2 on"):
+            read_tables(path, current=True)
+
+
 def test_a_table_that_came_again_is_two(tmp_path):
     """The one that was dropped has a name that says so, and no current rows."""
     created = {**statement(1, "CREATE TABLE t (id INT PRIMARY KEY)"), "type": "CREATE"}
