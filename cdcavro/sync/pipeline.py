@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from uuid import uuid4
 
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import FileError, plain, shown
+from cdcavro.files.streams import plain_path
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import is_lake
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
 
 JOB: Final = "job.json"
 _UNMARKED: Final = "unmarked"
+# The state's own folder, by its last run.
+_FOLDER: Final = "folder"
 # The folder for rejects that are read again, and the one that says how far a pipeline has read.
 REPLAY: Final = "replay"
 CHECKPOINT: Final = "checkpoint"
@@ -379,11 +383,13 @@ def _named(folder: Path, tables: Sequence[str]) -> list[TableName]:
 def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     """Return the job of a folder, which is made if there is none; if `is_checked`, nothing is written.
 
-    Raises `FileError` if it writes to another sink.
+    A state that was moved together with its sink belongs to this where it is now. Raises `FileError` if it writes to
+    another sink.
     """
     path = folder / JOB
     if not path.exists():
-        replace_file(path, json.dumps({"job": uuid4().hex, "sink": sink, _UNMARKED: []}))
+        made = {"job": uuid4().hex, "sink": sink, _UNMARKED: [], _FOLDER: str(folder.resolve())}
+        replace_file(path, json.dumps(made))
     names = names_in(folder).values()
     job, other, stated = _stated_job(path)
     # A state from before there were marks has none.
@@ -392,21 +398,78 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
         known = frozenset(TableName(*name) for name in unmarked)
     except TypeError as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
-    is_same = _resolved(other) == _resolved(sink)
-    if _UNMARKED not in stated and is_same and not is_checked:
-        replace_file(path, json.dumps({**stated, _UNMARKED: unmarked}))
-    if not is_same:
-        is_same_lake = _resolved(other).partition(WITH_FORM)[0] == _resolved(sink).partition(WITH_FORM)[0]
-        hint = ": a form cannot change: leave it, or begin with another state and lake" if is_same_lake else ""
-        raise FileError(str(folder), f"the state of a pipeline into {sink}", f"that of one into {other}{hint}")
+    is_moved = _is_moved(folder, stated.get(_FOLDER), other, sink)
+    if not is_moved and _resolved(other) != _resolved(sink):
+        expected, got = f"the state of a pipeline into {sink}", f"that of one into {other}"
+        raise FileError(str(folder), expected, f"{got}{_hint(folder, other, sink)}")
+    own = {**stated, "sink": sink, _UNMARKED: unmarked, _FOLDER: str(folder.resolve())}
+    if own != stated and not is_checked:
+        _move_replayed(folder, Path(stated.get(_FOLDER, folder)))
+        replace_file(path, json.dumps(own))
     return Job(job, known)
+
+
+def _hint(folder: Path, other: str, sink: str) -> str:
+    """Return what can be done where a state belongs to another sink, if it is known."""
+    (was, form), (now, own_form) = _parts_of(other), _parts_of(sink)
+    if was is None or now is None or other.partition(" /")[0] != sink.partition(" /")[0]:
+        return ""
+    if was.resolve() == now.resolve():
+        return ": a form cannot change: leave it, or begin with another state and lake"
+    if form != own_form or was.exists() or not now.is_dir():
+        return ""
+    lost = _lost_file(folder, was.parent)
+    if lost is not None:
+        return f": files that were read, such as {plain(lost)}, are ordered by their paths: mount all where it was"
+    return f": if that was moved here, make a link for one run, ln -s {plain(str(now))} {plain(str(was))}"
+
+
+def _is_moved(folder: Path, before: Any, other: str, sink: str) -> bool:
+    """Return whether a state, in the folder `before` by its last run, and its sink, a folder, were moved together.
+
+    Then the way from one to the other is the same, and nothing is where the sink was. If files that were read are no
+    longer beside it, they were moved, too, and those to come would be ordered by other paths.
+    """
+    (was, form), (now, own_form) = _parts_of(other), _parts_of(sink)
+    if was is None or now is None or type(before) is not str or form != own_form or was.exists():
+        return False
+    is_alike = other.partition(" /")[0] == sink.partition(" /")[0]
+    ways = os.path.relpath(was, before), os.path.relpath(now.resolve(), folder.resolve())
+    is_there = is_alike and ways[0] == ways[1] and now.is_dir() and any(now.iterdir())
+    return is_there and _lost_file(folder, Path(os.path.commonpath([before, was]))) is None
+
+
+def _lost_file(folder: Path, root: Path) -> str | None:
+    """Return a file that a pipeline has read below a folder, and that is no longer there; None if there is none."""
+    if not reads_files(folder / CHECKPOINT):
+        return None
+    paths = (Path(plain_path(one.uri)) for one in Checkpoint(folder / CHECKPOINT).files(0).every())
+    return next((str(path) for path in paths if path.is_relative_to(root) and not path.exists()), None)
+
+
+def _move_replayed(folder: Path, before: Path) -> None:
+    """Let rejects that were read again, and were moved with their state, not be read once more."""
+    from cdcavro.sync.reading.file_source import file_uri  # noqa: PLC0415  it needs pyarrow
+
+    def renamed(uri: str) -> str:
+        path = Path(plain_path(uri))
+        return file_uri(str(folder.resolve() / path.relative_to(before))) if path.is_relative_to(before) else uri
+
+    if before != folder.resolve() and (folder / CHECKPOINT / "sources" / "1").is_dir():
+        Checkpoint(folder / CHECKPOINT).files(1).rename(renamed)
 
 
 def _resolved(sink: str) -> str:
     """Return what names a sink with the folder in it, if there is one, as it is without `..` and links."""
-    kind, slash, folder = sink.partition(" /")
+    folder, form = _parts_of(sink)
+    return sink if folder is None else f"{sink.partition(' /')[0]} {folder.resolve()}{form}"
+
+
+def _parts_of(sink: str) -> tuple[Path | None, str]:
+    """Return the folder in what names a sink, None if there is none, and what says its form."""
+    _, slash, folder = sink.partition(" /")
     folder, form, named = folder.partition(WITH_FORM)
-    return f"{kind} {Path(slash.strip() + folder).resolve()}{form}{named}" if slash else sink
+    return Path(f"/{folder}") if slash else None, f"{form}{named}"
 
 
 def _stated_job(path: Path) -> tuple[str, str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from cdcavro.errors import FileError
 from cdcavro.lake.job_state import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     # Where a source is: None for one that has not begun, `{"logOffset": 3}` for files, `{"topic": {"0": 7}}` for Kafka.
@@ -234,6 +234,14 @@ class FileLog:
             if number >= start and number > after:
                 yield from (one for one in _entries(files[number]) if one.batch > after)
 
+    def rename(self, renamed: Callable[[str], str]) -> None:
+        """Let files that were taken have other URIs, such as those of files that were moved."""
+        for path in self._files().values():
+            entries = _entries(path)
+            others = [one._replace(uri=renamed(one.uri)) for one in entries]
+            if others != entries:
+                _write_entries(path, others)
+
     def add(self, files: Sequence[tuple[str, int]]) -> int:
         """Note files that are taken, by URI and time of modification in milliseconds; return the number."""
         own = self._files()
@@ -242,8 +250,7 @@ class FileLog:
         entries = [FileEntry(uri, modified, number) for uri, modified in files]
         is_compact = (number + 1) % interval == 0
         entries = [*self.every(), *entries] if is_compact else entries
-        lines = [_compact_json({"path": one.uri, "timestamp": one.time, "batchId": one.batch}) for one in entries]
-        _write(self.folder / f"{number}{_COMPACT if is_compact else ''}", "\n".join([_VERSION, *lines]))
+        _write_entries(self.folder / f"{number}{_COMPACT if is_compact else ''}", entries)
         self._clean(number, interval)
         return number
 
@@ -316,6 +323,11 @@ def _entries(path: Path) -> list[FileEntry]:
         return [FileEntry(str(one["path"]), int(one["timestamp"]), int(one["batchId"])) for one in found]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileError(str(path), "what files were taken", type(error).__name__) from error
+
+
+def _write_entries(path: Path, entries: Iterable[FileEntry]) -> None:
+    lines = [_compact_json({"path": one.uri, "timestamp": one.time, "batchId": one.batch}) for one in entries]
+    _write(path, "\n".join([_VERSION, *lines]))
 
 
 def _check_version(path: Path, version: str) -> None:

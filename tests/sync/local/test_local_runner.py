@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,9 +33,10 @@ from cdcavro.lake.typed_rows import TypedRows
 from cdcavro.sync.batches import BatchReport, Lag
 from cdcavro.sync.conversion.rounds import Outcomes, convert
 from cdcavro.sync.local.local_runner import Lane, LocalBatch, seconds_of
+from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.reading.file_source import FileReader
 from cdcavro.sync.settings import Chosen, Formats, Settings
-from cdcavro.sync.sources import Kafka
+from cdcavro.sync.sources import Files, Kafka
 from cdcavro.wire.formats import get_format
 from support import canal_packets, local_pipelines
 from support.dts_records import packed, record, value
@@ -549,6 +551,84 @@ def test_a_lake_is_the_same_by_any_path_to_its_folder(job):
     other = replace(same, sink=replace(same.sink, sink=DeltaLake(f"{made.folder}/lake/../other")))
     with pytest.raises(FileError, match=r"the state of a pipeline into Delta Lake at \S+/other, got that of one into"):
         other.run(once=True)
+
+
+@pytest.mark.parametrize("count", [1, 11])
+def test_a_state_that_is_moved_with_its_lake_goes_on(tmp_path: Path, count: int):
+    """Each message is read once, rejects that were read again too; and again from the next folder."""
+    (tmp_path / "first").mkdir()
+    sender, made, ids = local_job(tmp_path), local_job(tmp_path / "first", is_changelog=True), list[int]()
+    made.source = Files(str(tmp_path / "in"), most=1)
+    for turn, name in enumerate(("first", "second", "a é")):
+        if turn:
+            made.folder = made.folder.rename(tmp_path / name)
+            made.sink = DeltaLake(f"{made.folder}/lake")
+            made.check()
+        for _ in range(count):
+            ids.append(len(ids) + 1)
+            sender.send(row(ids[-1], es=1000 + len(ids)))
+        sender.send(b"{")
+        counts = Counter[str]()
+        for report in made.run():
+            counts.update(report.counts)
+        assert (counts["read"], counts["rejected"]) == (count + 1, 1)
+        replay(made.folder / "state" / "rejects", made.folder / "state" / "replay")
+        assert [report.counts["rejected"] for report in made.run()] == [turn + 1]
+        for suffix in ("", "changes"):
+            assert made.rows("d.t", "id", suffix=suffix) == [(one,) for one in ids]
+
+
+def test_a_pipeline_that_is_moved_with_the_files_that_it_reads_is_refused(tmp_path: Path):
+    """Changes of files are ordered by the paths of these: rows in a folder with a smaller name would count as older."""
+    (tmp_path / "b").mkdir()
+    made = local_job(tmp_path / "b")
+    made.send(row(1, es=1000))
+    made.run()
+    made.folder = made.folder.rename(tmp_path / "a")
+    made.sink = DeltaLake(f"{made.folder}/lake")
+    file = tmp_path / "b" / "in" / "0000.jsonl"
+    said = f"files that were read, such as {file}, are ordered by their paths: mount all where it was"
+    for work in (made.check, made.run):
+        assert error_of(work).endswith(said)
+    assert not (tmp_path / "b").exists()
+    made.folder = made.folder.rename(tmp_path / "b")
+    made.sink = DeltaLake(f"{made.folder}/lake")
+    assert made.run() == []
+
+
+@pytest.mark.parametrize("what", ["lake", "state", "copy", "other"])
+def test_a_lake_that_is_moved_without_its_state_is_refused_until_a_link_says_so(tmp_path: Path, what: str):
+    """As is a state beside a copy of its lake, or another folder; nothing is read."""
+    (tmp_path / "old").mkdir()
+    sender, made = local_job(tmp_path), local_job(tmp_path / "old")
+    made.source = Files(str(tmp_path / "in"), most=1)
+    sender.send(row(1, es=1000))
+    made.run()
+    old, new = made.folder / "lake", tmp_path / "new" / "lake"
+    if what == "copy":
+        shutil.copytree(made.folder, new.parent)
+    else:
+        new.parent.mkdir()
+        (old if what == "lake" else made.folder / "state").rename(new.parent / ("lake" if what == "lake" else "state"))
+    if what in ("copy", "state", "other"):
+        made.state = str(new.parent / "state")
+    made.sink = DeltaLake(str(new))
+    if what == "other":
+        shutil.rmtree(old)
+    sender.send(row(2, es=2000))
+    with pytest.raises(FileError) as refused:
+        made.run()
+    hint = f": if that was moved here, make a link for one run, ln -s {new} {old}" if what == "lake" else ""
+    said = f"expected the state of a pipeline into Delta Lake at {new}, got that of one into Delta Lake at {old}{hint}"
+    assert str(refused.value) == f"{made.state or made.folder / 'state'}: {said}"
+    assert error_of(made.check).endswith(said)
+    if what == "lake":
+        old.symlink_to(new)
+        made.run()
+        old.unlink()
+        sender.send(row(3, es=3000))
+        made.run()
+        assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
 
 
 def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
