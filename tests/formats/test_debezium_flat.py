@@ -472,6 +472,21 @@ def test_a_truncate_has_neither_key_nor_value():
         assert error_of(change, headed(None, ["__op", op], key=None)) == f"{FORMAT}: {error}"
 
 
+def test_what_has_another_prefix_is_a_column_or_not_read():
+    """As the page says, with what it renames: nothing tells it from the table's own."""
+    row = {"id": 1, "a": 2}
+    own = change({**row, "x_op": "d", "x_deleted": "true"})
+    assert (own.op, own.after, own.source.table) == ("UPDATE", {**row, "x_op": "d", "x_deleted": "true"}, None)
+    headers = ["y_op", "d", "y_table", "t", "y_source_ts_ms", "1700000001000"]
+    own = change({"topic": "srv.d.t", "headers": headers, "key": {"id": 1}, "value": None})
+    assert (own.op, own.before, own.source.table, own.position) == ("DELETE", {"id": 1}, None, ())
+    own = change({"topic": "srv.d.t", "headers": headers, "key": {"id": 1}, "value": row})
+    assert (own.op, own.after, own.source.table) == ("UPDATE", row, None)
+    renamed = {"__op": "c", "__table": "t", "__source_ts_ms": 1_700_000_001_000}
+    own = change({"topic": "srv.d.t", "headers": headers, "key": {"id": 1}, "value": {**row, **renamed}})
+    assert (own.op, own.after, own.source.table, own.position) == ("INSERT", row, "t", (1_700_000_001_000,))
+
+
 def test_what_the_transform_passed_by_is_read_without_headers():
     """It adds none to it, and members would make another message of it."""
     assert change(headed({"ts_ms": 1}, in_turn(HEADERS), key=None)).op == "HEARTBEAT"
