@@ -7,13 +7,16 @@ import pytest
 import cdcavro
 from cdcavro.change.model import to_record
 from cdcavro.engine.program import Program
+from cdcavro.exact.jsontext import parse
 from cdcavro.exact.jsonvalues import differences
 from cdcavro.wire.attributes import marked_paths
 from cdcavro.wire.formats import change_format, get_format, rule_of
+from cdcavro.wire.kafka import is_kafka_record
 from cdcavro.wire.message_program import row_parts
-from support.facts import facts_of
+from support.facts import facts_of, with_headers
 from support.messages import golden_files
 from support.places import TESTS
+from support.roundtrip import assert_round_trip
 
 SAMPLES = [
     pytest.param(format, name, id=f"{format}-{name}")
@@ -35,6 +38,26 @@ def test_a_sample_means_what_its_facts_say(format, name):
     (change,) = cdcavro.to_changes(golden_files(format)[name], format, members=False)
     made = {key: value for key, value in to_record(change).items() if key not in BESIDE}
     assert list(differences(made, facts_of(format)["samples"][name])) == []
+
+
+@pytest.mark.parametrize(("format", "name"), [one for one in SAMPLES if get_format(one.values[0]).headers])
+def test_a_sample_means_the_same_with_its_members_in_headers(format, name):
+    """Digit for digit, and its record makes the round trip; one without a row is a record without a value."""
+    record = with_headers(format, golden_files(format)[name])
+    if record is None:
+        return
+    (change,) = cdcavro.to_changes(record, format, members=False)
+    made = {key: value for key, value in to_record(change).items() if key not in (*BESIDE, "place")}
+    assert list(differences(made, facts_of(format)["samples"][name])) == []
+    assert_round_trip(format, record)
+
+
+@pytest.mark.parametrize("format", [one for one in cdcavro.FORMATS if get_format(one).headers])
+def test_samples_of_a_format_that_reads_headers_have_some(format):
+    """In a record, so that all tests over formats draw it."""
+    whole = [parse(text) for text in golden_files(format).values()]
+    assert any(is_kafka_record(one) and one.get("headers") for one in whole)
+    assert any(with_headers(format, text) for text in golden_files(format).values())
 
 
 @pytest.mark.parametrize("format", cdcavro.FORMATS)

@@ -8,6 +8,8 @@
 | `no image` | the operations that cannot have a row before or after them |
 | `samples` | what each sample means: its change without its source, its operation's word and its row's number |
 
+Of a format that reads headers of Kafka records, tests also draw each sample with its members in headers (`with_headers`).
+
 A format whose messages have one row at most has no `row`, one without rows before a change has no `key update` either,
 and one that has no `samples` does not say what they mean.
 """
@@ -18,6 +20,8 @@ from functools import cache
 from typing import Any
 
 from cdcavro.exact.jsontext import parse, render
+from cdcavro.wire.formats import get_format
+from cdcavro.wire.kafka import is_kafka_record
 from support.places import TESTS
 
 SIDES = ("before", "after")
@@ -33,6 +37,21 @@ def facts_of(format: str) -> dict[str, Any]:
 def text_of(message: Any) -> str:
     """Return a message as compact JSON text."""
     return render(message).decode()
+
+
+def with_headers(format: str, message: bytes) -> bytes | None:
+    """Return a message as a Kafka record whose headers state the members that the format reads from there.
+
+    None if that is no other message: the format reads none, the message is a record itself, or it has none of them.
+    """
+    value, names = parse(message), get_format(format).headers
+    stated = {name: member for name, member in value.items() if name in names}
+    if not stated or is_kafka_record(value):
+        return None
+    texts = [one if isinstance(one, str | None) else text_of(one) for one in stated.values()]
+    headers = [part for pair in zip(stated, texts, strict=True) for part in pair]
+    rest = {name: member for name, member in value.items() if name not in stated}
+    return render({"topic": "t", "headers": headers, "key": None, "value": rest or None})
 
 
 def row_message(format: str, operation: str, *sides: str) -> str:

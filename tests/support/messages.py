@@ -9,7 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from cdcavro.wire.formats import FORMATS, rule_of
+from cdcavro.exact.jsontext import parse, render
+from cdcavro.wire.formats import FORMATS, get_format, rule_of
 
 # The formats in which an update consists of two messages.
 HALVED = frozenset(name for name in FORMATS if rule_of(name).has_halves)
@@ -37,6 +38,12 @@ def golden_files(format: str) -> dict[str, bytes]:
 def goldens(format: str) -> list[bytes]:
     """Return the golden messages of a format, sorted by the names of their files."""
     return [content.rstrip(b"\n") for content in golden_files(format).values()]
+
+
+def bare_files(format: str) -> dict[str, bytes]:
+    """Return what `golden_files` does, with the message that is in a Kafka record instead of the record."""
+    own = get_format(format)
+    return {name: render(own.message_in(parse(content))) for name, content in golden_files(format).items()}
 
 
 def shipped() -> list[bytes]:

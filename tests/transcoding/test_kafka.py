@@ -10,7 +10,7 @@ import cdcavro
 from cdcavro.change.model import Arrival
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from cdcavro.transcoding.transcoder import Loss
-from support.messages import golden_files, goldens
+from support.messages import bare_files, goldens
 from support.roundtrip import error_of, exact
 
 CANAL = '{"type":"INSERT","data":[{"id":"7","n":"x"}],"database":"d","table":"t","id":1,"es":1%s}'
@@ -110,7 +110,7 @@ def test_rows_of_a_record_of_which_some_are_missing_come_in_it_still():
 @pytest.mark.parametrize("format", [name for name in cdcavro.FORMATS if name != "debezium"])
 def test_a_kafka_record_is_transcoded_and_what_it_says_is_a_loss(format):
     """The row is not lost, and losses have their place in the record."""
-    for golden in golden_files(format).values():
+    for golden in bare_files(format).values():
         alone = (
             cdcavro.transcode(golden, format, "oms_canal" if format != "oms_canal" else "canal")
             if _is_whole(golden, format)

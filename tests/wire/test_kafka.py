@@ -16,7 +16,7 @@ from cdcavro.wire.format import Format, validate
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.kafka import headers_in, headers_of, is_kafka_record, members_of_headers, put_before, split_headers
 from cdcavro.wire.marked_members import operation_of
-from support.messages import golden_files
+from support.messages import bare_files, golden_files
 from support.roundtrip import avro, error_of, exact
 
 OTHERS = [name for name in cdcavro.FORMATS if name != "debezium"]
@@ -25,7 +25,7 @@ RECORD = (
     '"headers":[{"key":"a","value":"Yg=="}]}'
 )
 INSERT = '{"type":"INSERT","data":[{"id":1.20}],"zzz":[-0]}'
-GOLDENS = [pytest.param(f, g.decode(), id=f"{f}/{name}") for f in OTHERS for name, g in golden_files(f).items()]
+GOLDENS = [pytest.param(f, g.decode(), id=f"{f}/{name}") for f in OTHERS for name, g in bare_files(f).items()]
 
 
 @pytest.mark.parametrize(("format", "golden"), GOLDENS)

@@ -17,6 +17,7 @@ import cdcavro
 from cdcavro.errors import StructureError
 from cdcavro.wire import sniff as sniffing
 from cdcavro.wire.format import Format
+from cdcavro.wire.formats import get_format
 from cdcavro.wire.sniff import (
     _describe_marks,
     _fitting_value,
@@ -131,7 +132,10 @@ _NAMED = [
 def test_golden_is_told_whatever_stands_beside_its_members(format, golden):
     """A golden message is told as text and as bytes, and with members that nobody knows."""
     assert cdcavro.sniff(golden) == cdcavro.sniff(golden.decode()) == format
-    assert cdcavro.sniff(json.dumps({"schemaVersion": 1, **json.loads(golden), "zzz": {}})) == format
+    record = json.loads(golden)
+    message = get_format(format).message_in(record)
+    beside = {"schemaVersion": 1, **message, "zzz": {}}
+    assert cdcavro.sniff(json.dumps(beside if message is record else {**record, "value": beside})) == format
 
 
 @pytest.mark.parametrize("format", cdcavro.FORMATS)
