@@ -38,7 +38,10 @@ _DIGITS = "1" * 1_000_000
         ('{"recordType":"RO', "$: expected JSON, got text that ends too early, at character 17"),
         ('\ufeff{"recordType":"ROW"}', "$: expected JSON, got a byte order mark before it"),
         ('{"recordType":"ROW"}{"recordType":"ROW"}', "$: expected JSON, got more than one value, from character 20"),
-        ('{"recordType":"ROW"},', "$: expected JSON, got more than one value, from character 20"),
+        (
+            '{"recordType":"ROW"},',
+            "$: expected JSON, got a comma behind the value, at character 20",
+        ),
         ('{"recordType":"ROW","recordType":"ROW"}', "$: expected each member once, got 'recordType' twice"),
         (
             '{"recordType":"ROW","postStruct":{"a":{"b":[{"c":1,"c":1}]}}}',

@@ -14,6 +14,8 @@ import click
 
 from cdcavro.cli.console import ERASE, ProgressLine, say, table
 from cdcavro.errors import number_of, plain
+from cdcavro.exact.jsontext import PART_OF_MESSAGE
+from cdcavro.files.lines import SPLIT
 from cdcavro.files.rejects import is_all_rejected
 
 if TYPE_CHECKING:
@@ -32,6 +34,15 @@ _MOST: Final = 200
 _REASONS: Final = 20
 _WIDTH: Final = 60
 _GOT: Final = ", got "
+# Where a message of a file is.
+_LINE: Final = " line "
+# What comes of messages that do not stand on a line each.
+_SPLIT: Final = (
+    f"{_GOT}{PART_OF_MESSAGE}",
+    f"{_GOT}array",
+    f"{_GOT}a comma behind the value",
+    f"{_GOT}a carriage return between",
+)
 
 
 class BatchLines:
@@ -299,6 +310,8 @@ class BatchLines:
         others = self._counts["rejected"] - sum(count for _, count in self._rejects.most_common(_REASONS))
         if others:
             click.echo(f"... and {others:,} with other reasons")
+        if any(got.startswith(_SPLIT) and _LINE in self._places[kind] for kind, got in self._got.items()):
+            click.echo(SPLIT)
 
 
 def _cut(text: str) -> str:

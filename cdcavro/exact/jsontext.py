@@ -85,6 +85,8 @@ def _decode(raw: bytes) -> str:
         raise TextError("UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start}") from error
 
 
+# What is said of a line of a message that stands on several.
+PART_OF_MESSAGE: Final = "a member without its object"
 # What is wrong, by how Python's sentence on it begins. Where rejects are counted by reason, values are left out, and
 # only this tells unlike faults apart.
 _FAULTS: Final = {
@@ -127,12 +129,25 @@ def _describe_fault(decoded: str, error: json.JSONDecodeError) -> str:
     if error.pos >= len(decoded.rstrip(" \t\r\n")) or error.msg.startswith("Unterminated string"):
         return f"text that ends too early, at character {len(decoded)}"
     if error.msg == "Extra data":
-        return f"more than one value, from character {error.pos}"
+        return _describe_rest(decoded, error.pos)
     if decoded.startswith(_BYTE_ORDER_MARK):
         return "a byte order mark before it"
     # What is no JSON from its beginning is something else, of which no more can be said.
     fault = next((said for begin, said in _FAULTS.items() if error.msg.startswith(begin)), "") if error.pos else ""
     return f"{shown(decoded[error.pos : error.pos + 20])} at character {error.pos}{fault}"
+
+
+def _describe_rest(decoded: str, position: int) -> str:
+    """Return what stands behind a value, by what tells how its file was written."""
+    before = decoded[:position].rstrip(" \t\r\n")
+    found = "more than one value, from"
+    if decoded[position] == ":" and before.endswith('"'):
+        found = f"{PART_OF_MESSAGE}, at"
+    elif "\r" in decoded[len(before) : position]:
+        found = "a carriage return between values, at"
+    elif decoded[position:].strip(" \t\r\n") == ",":
+        found = "a comma behind the value, at"
+    return f"{found} character {position}"
 
 
 class _RepeatedMember(dict[str, Any]):

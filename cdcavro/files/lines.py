@@ -28,6 +28,8 @@ KEPT: Final = 64 << 10
 HEAD_LINES: Final = 100
 HEAD_BYTES: Final = 8 << 20
 ONE_LINE: Final = "a message must stand on one line"
+# What puts messages on lines.
+SPLIT: Final = f"{ONE_LINE}: `jq -c . FILE` writes each on one, and `jq -c '.[]' FILE` those of an array"
 _OPENINGS: Final = (b"{", b"[")
 BOM: Final = b"\xef\xbb\xbf"
 MARK_NOTE: Final = "a byte order mark at the start is passed over"

@@ -37,6 +37,8 @@ NO_FLOOR: Final = b""
 KEYED: Final = "cdcavro.keyed"
 # What is said of a table that has no current state.
 NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): only a changelog is written"
+# What is said of a key that changed.
+UNFOUND: Final = "under which older rows are not found"
 # Avro writes both in the same way.
 _INTEGERS: Final = ("int", "long")
 
@@ -281,7 +283,7 @@ def check_keys(versions: Sequence[TableSchema]) -> None:
                 listed = [zip(some, of, strict=True) for some, of in zip(names, (fields, others), strict=True)]
                 names = [[f"{name} {_type_text(one)}" for name, one in some] for some in listed]
             was, now = map(", ".join, names)
-            reason = f"its key ({was}) is ({now}) from version {new.version} on, under which older rows are not found"
+            reason = f"its key ({was}) is ({now}) from version {new.version} on, {UNFOUND}"
             raise SchemaError(new.table.table, reason)
 
 

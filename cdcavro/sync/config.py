@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import tomllib
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, overload
 
 import msgspec
@@ -56,7 +57,6 @@ from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
     from cdcavro.sync.settings import RegistrySettings
@@ -198,6 +198,7 @@ class Config(Struct, forbid_unknown_fields=True):
 
     def _pipeline(self, file: str, kind: type[P]) -> P:
         source, sink = self.source.source(file), self._sink(file)
+        self._check_state(file)
         registry = None if self.registry is None else self.registry.settings(file, "registry")
         try:
             settings = Settings(
@@ -226,6 +227,16 @@ class Config(Struct, forbid_unknown_fields=True):
             raise
         except (ValueError, LookupError) as error:
             raise FileError(file, "a configuration", str(error)) from error
+
+    def _check_state(self, file: str) -> None:
+        """Raise `FileError` if the state is in the folder of the tables, where its files would look like theirs."""
+        for section, name, folder in (
+            ("lake", "delta", self.lake and self.lake.delta),
+            ("avro", "folder", self.avro and self.avro.folder),
+        ):
+            places = [str(Path(one).resolve()) if one and "://" not in one else one for one in (folder, self.state)]
+            if folder is not None and len({(place or "").rstrip("/") for place in places}) == 1:
+                raise FileError(file, f"another folder as state than {name} in [{section}] is", "the same")
 
     def _registry_of_source(self, file: str) -> RegistrySettings | None:
         own = self.source.registry
@@ -368,7 +379,7 @@ def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_SIZE + 1)
-        text = raw.decode() if len(raw) <= MAX_SIZE else None
+        text = raw.decode("utf-8-sig") if len(raw) <= MAX_SIZE else None
     except OSError as error:
         raise FileError(str(path), "a file that can be read", str(error.strerror)) from error
     except UnicodeDecodeError as error:

@@ -47,6 +47,16 @@ def test_bytes_and_text_are_the_same():
         ('{"a" ', "expected JSON, got text that ends too early, at character 5"),
         ("[1,", "expected JSON, got text that ends too early, at character 3"),
         ('{"a":1}{"b":2}', "expected JSON, got more than one value, from character 7"),
+        (
+            '"a" : 1,',
+            "expected JSON, got a member without its object, at character 4",
+        ),
+        ('{"a":1},', "expected JSON, got a comma behind the value, at character 7"),
+        (
+            '{"a":1}\r{"a":2}',
+            "expected JSON, got a carriage return between values, at character 8",
+        ),
+        ("1:2", "expected JSON, got more than one value, from character 1"),
         ('{"a":1}\x85', "expected JSON, got more than one value, from character 7"),
         ('{"a":1}\0', "expected JSON, got more than one value, from character 7"),
         ('{"a":01}', "expected JSON, got '1}' at character 6 where a comma or an end belongs"),

@@ -492,6 +492,35 @@ def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path: Path, old
     assert "canary" not in str(caught.value) + repr(caught.value)
 
 
+@pytest.mark.parametrize(("old", "name"), [('"in"', "files"), ('"lake"', "delta"), ('"s"', "state")])
+def test_an_empty_folder_is_refused(tmp_path: Path, old: str, name: str):
+    """It would be the one that the process is in."""
+    with pytest.raises(FileError, match=f"{name} is a folder or an address, not an empty text"):
+        read_config(written(tmp_path, SIMPLE.replace(old, '""')))
+
+
+@pytest.mark.parametrize("state", ["lake", "./lake/", "other/../lake", "s3://shop/lake/"])
+def test_a_state_in_the_folder_of_the_tables_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str):
+    """By whatever path; one below it, or beside it, is none of theirs."""
+    monkeypatch.chdir(tmp_path)
+    text = SIMPLE.replace('"s"', f'"{state}"').replace('"lake"', '"s3://shop/lake"' if "s3" in state else '"lake"')
+    with pytest.raises(FileError, match=r"another folder as state than delta in \[lake\] is, got the same"):
+        read_config(written(tmp_path, text)).pipeline("sync.toml")
+    avro = text.partition("[lake]")[0] + f'[avro]\nfolder = "{state}"\n'
+    if "s3" not in state:
+        with pytest.raises(FileError, match=r"another folder as state than folder in \[avro\] is, got the same"):
+            read_config(written(tmp_path, avro)).pipeline("sync.toml")
+        read_config(written(tmp_path, SIMPLE.replace('"s"', '"lake/_state"'))).pipeline("sync.toml")
+
+
+def test_a_byte_order_mark_before_a_configuration_is_passed_over(tmp_path: Path):
+    """As editors of Windows write it."""
+    path = written(tmp_path, SIMPLE)
+    plain = read_config(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_config(path) == plain
+
+
 ANYWHERE = [
     ('files = "in"', 'files = "${LOGIN}/in"'),
     ('state = "s"', 'state = "s"\nevery = "${LOGIN}"'),

@@ -25,7 +25,7 @@ from cdcavro.cli.options import (
 )
 from cdcavro.errors import MessageError, number_of, plain
 from cdcavro.files.block_codec import ChunkSniffer, ChunkValidator
-from cdcavro.files.lines import ONE_LINE
+from cdcavro.files.lines import SPLIT
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import STANDARD, check_standard, shown_name, total_size
 from cdcavro.files.threads import write_in_order
@@ -343,7 +343,7 @@ class _Inspection:
     def _notes(self) -> Iterator[str]:
         """Yield what a user should know before going on."""
         if self._is_multiline:
-            yield f"{ONE_LINE}: `jq -c . FILE` writes each on one, and `jq -c '.[]' FILE` those of an array"
+            yield SPLIT
         untyped = sum(not any(found.columns.values()) for found in self._tables.values())
         if untyped:
             yield f"{number_of(untyped, 'table')} without declared types: `tables` takes them with --types, `sync` in [tables.types]"

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from cdcavro.change.order_value import reset_order
-from cdcavro.errors import FileError, JobError
+from cdcavro.errors import FileError, JobError, plain
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lakes import Attempt
+from cdcavro.lake.merge import UNFOUND
 from cdcavro.lake.typed_rows import TRUNCATE, RowFacts, facts_of_summary
 from cdcavro.sync.outputs.completeness import instant_text
 from cdcavro.sync.outputs.reject_places import batch_of
@@ -45,6 +46,14 @@ KEPT: Final = "kept.json"
 _RESET: Final = "reset="
 # What is said of a table whose reset is done.
 _SAID: Final = "what it had is gone, by cdcavro sync reset"
+
+
+def _with_remedy(result: WriteResult, names: LakeNames) -> WriteResult:
+    """Return what became of a table's rows, with what can be done if its key changed."""
+    if result.error is None or not result.error.endswith(UNFOUND):
+        return result
+    own = plain(label_of(names.names[result.number]))
+    return result._replace(error=f"{result.error}: `cdcavro sync reset {own}` begins the table again with the new key")
 
 
 class TableRows:
@@ -139,7 +148,7 @@ class TableRows:
                 reset |= {table} if any(part.is_reset for part in waiting) else set()
             if waiting:
                 work.append((own, name, [part._replace(shard=shard) for part in waiting]))
-        written = nameless + self._writer.write(work)
+        written = nameless + [_with_remedy(one, names) for one in self._writer.write(work)]
         for one in written:
             if one.error is None:
                 self.waiting.forget(one.number)

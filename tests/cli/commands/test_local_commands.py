@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -283,6 +284,23 @@ def test_what_came_instead_is_in_the_table_of_rejects(tmp_path: Path, capsys: py
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux has it")
+@pytest.mark.parametrize(
+    ("put", "reason"),
+    [
+        (lambda message: json.dumps(message, indent=1), "a member without its object, at character 7"),
+        (lambda message: json.dumps([message]), "array"),
+        (lambda message: f"[\n{json.dumps(message)},\n{json.dumps(message)}\n]", "a comma behind the value"),
+        (lambda message: f"{json.dumps(message)}\r{json.dumps(message)}", "a carriage return between values"),
+    ],
+)
+def test_a_file_whose_messages_do_not_stand_on_lines_is_told(files: Path, put: Callable[[object], str], reason: str):
+    """With what puts them there."""
+    (files / "in" / "a.jsonl").write_text(put(json.loads(canal("INSERT", [{"id": "1"}], id=1))), newline="")
+    done = cdcavro("sync", "--local", *FLAGS, "--once")
+    assert f", got {reason}" in done.stdout
+    assert done.stdout.count("a message must stand on one line: `jq -c . FILE` writes each on one") == 1
+
+
 def test_a_report_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path):
     """A folder in which no file can be made."""
     done = cdcavro("sync", *FLAGS, "--once", "--local", "--report", "/proc/report.html")
