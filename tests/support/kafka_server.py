@@ -26,14 +26,16 @@ _SECONDS = 240
 _QUEUED = 50_000
 # What Spark's source of Kafka asks for beside itself is not to be had everywhere in the version of Spark.
 _TOKENS = ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0")
+# Where there is no broker.
+NOWHERE = "broker.nowhere.invalid"
 _PROPERTIES = """
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},LOST://127.0.0.1:{lost},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},LOST://{nowhere}:{lost}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOST:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 log.dirs={folder}/log
 auto.create.topics.enable=false
@@ -57,9 +59,10 @@ class Record(NamedTuple):
 
 @dataclass
 class Broker:
-    """A broker that runs."""
+    """A broker that runs; whoever asks it at `lost` is told that it is at `NOWHERE`, with the same port."""
 
     servers: str
+    lost: str
     process: subprocess.Popen
 
     @property
@@ -193,9 +196,10 @@ def broker(folder: Path) -> Iterator[Broker]:
 
 def _start(folder: Path, java: list[str]) -> Broker:
     """Start a broker with new data on free ports."""
-    port, controller = free_ports(2)
+    port, lost, controller = free_ports(3)
     properties = folder / "server.properties"
-    properties.write_text(_PROPERTIES.format(port=port, controller=controller, folder=folder))
+    values = {"port": port, "lost": lost, "nowhere": NOWHERE, "controller": controller, "folder": folder}
+    properties.write_text(_PROPERTIES.format_map(values))
     rmtree(folder / "log", ignore_errors=True)
     # An id that begins with a hyphen is taken for an option.
     cluster = urlsafe_b64encode(b"\0" + uuid4().bytes[1:]).decode().rstrip("=")
@@ -204,7 +208,7 @@ def _start(folder: Path, java: list[str]) -> Broker:
         subprocess.run(format, check=True, stdout=log, stderr=log)
         command = [*java, "kafka.Kafka", properties]
         process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=die_with_parent)  # noqa: PLW1509
-    return Broker(f"127.0.0.1:{port}", process)
+    return Broker(f"127.0.0.1:{port}", f"127.0.0.1:{lost}", process)
 
 
 def _is_ready(made: Broker) -> bool:

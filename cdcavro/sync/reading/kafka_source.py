@@ -308,7 +308,11 @@ class KafkaReader:
 
         def offsets(client: AdminClient) -> dict[tuple[str, int], int]:
             futures = client.list_offsets(asked, isolation_level=level, request_timeout=PATIENCE)
-            return {(one.topic, one.partition): future.result(PATIENCE + 1).offset for one, future in futures.items()}
+            found = {(one.topic, one.partition): future.result(PATIENCE + 1).offset for one, future in futures.items()}
+            # For a partition whose leader does not answer, librdkafka has no error, and a number that is no offset.
+            if silent := [one for one, at in found.items() if at < 0]:
+                raise TimeoutError(f"there is no answer on {_listed(silent)}")
+            return found
 
         return self._patiently(offsets, partitions)
 

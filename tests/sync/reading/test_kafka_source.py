@@ -26,7 +26,7 @@ from cdcavro.files.lines import KEPT
 from cdcavro.sync.reading import kafka_source, message_columns
 from cdcavro.sync.reading.kafka_source import KafkaLane, KafkaReader
 from cdcavro.sync.reading.message_columns import SCHEMA, KafkaMessages
-from support.kafka_server import Broker, Record, broker
+from support.kafka_server import NOWHERE, Broker, Record, broker
 
 JAAS = "kafka.sasl.jaas.config"
 
@@ -272,6 +272,18 @@ def test_a_broker_that_does_not_answer(capfd):
     for one in asked:
         one.result()
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("ask", [KafkaReader.latest, KafkaReader.earliest, KafkaReader.first_offsets])
+def test_a_leader_that_is_not_reached_has_no_offsets(kafka: Broker, ask: Callable[[KafkaReader], object], monkeypatch):
+    """Another broker says which one has the partition: what librdkafka then gives as its offset is none."""
+    monkeypatch.setattr(kafka_source, "PATIENCE", 1.0)
+    if "led" not in kafka.topics():
+        kafka.create("led")
+    source = KafkaReader(kafka.lost, ("led",))
+    source.check()
+    with pytest.raises(JobError, match=f"^Kafka at {kafka.lost} does not answer: .*{NOWHERE}"):
+        ask(source)
 
 
 @pytest.mark.jvm
