@@ -7,26 +7,29 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
 from cdcavro.errors import JobError
 from cdcavro.sync.reading.broker_answers import check_brokers
+from support.kafka_server import NOWHERE, Broker
 from support.processes import free_ports
 
 
 @contextmanager
 def server(answer: Callable[[bytes], bytes | None]) -> Iterator[str]:
-    """Listen, and answer the first question; None is no answer."""
+    """Listen, and answer questions; None is no answer."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         kept: list[socket.socket] = []
 
         def serve() -> None:
             connection = listening.accept()[0]
             kept.append(connection)
-            said = answer(connection.recv(100))
-            if said is not None:
-                connection.sendall(said)
+            while question := connection.recv(100):
+                said = answer(question)
+                if said is not None:
+                    connection.sendall(said)
 
         threading.Thread(target=serve, daemon=True).start()
         yield f"127.0.0.1:{listening.getsockname()[1]}"
@@ -34,11 +37,12 @@ def server(answer: Callable[[bytes], bytes | None]) -> Iterator[str]:
             connection.close()
 
 
-def as_broker(question: bytes) -> bytes:
-    """Answer as a broker does: with the number of the question."""
+def as_broker(question: bytes, brokers: bytes = b"\0\0\0\0") -> bytes:
+    """Answer as a broker does: with the number of the question, and with what there is of brokers."""
     size, kind, _, number = struct.unpack(">ihhi", question[:12])
-    assert (size, kind) == (len(question) - 4, 18)
-    return struct.pack(">iih", 6, number, 0)
+    assert size == len(question) - 4
+    said = {18: b"\0\0", 3: brokers}[kind]
+    return struct.pack(">ii", 4 + len(said), number) + said
 
 
 def test_one_that_answers_is_enough():
@@ -74,6 +78,60 @@ def test_each_server_has_its_reason():
         check_brokers(f"there.is.none.invalid:9092,{closed}", {})
     assert "there.is.none.invalid:9092: there is no host there.is.none.invalid; " in str(caught.value)
     assert f"{closed}: Connection refused" in str(caught.value)
+
+
+@pytest.mark.jvm
+def test_a_cluster_that_names_addresses_at_which_it_is_not_is_told(kafka: Broker):
+    """A broker answers, and sends its clients to where none of them finds one; a client would go on asking there."""
+    check_brokers(kafka.servers, {})
+    with pytest.raises(JobError) as caught:
+        check_brokers(kafka.lost, {})
+    port = kafka.lost.rpartition(":")[2]
+    assert str(caught.value) == (
+        f"Kafka at {kafka.lost} answers, and none of its brokers does at the address that it names"
+        f" (advertised.listeners): {NOWHERE}:{port}: there is no host {NOWHERE}"
+    )
+
+
+def listed(*places: tuple[bytes, int], count: int | None = None) -> bytes:
+    """Return the beginning of what a broker says of the cluster."""
+    brokers = b"".join(struct.pack(">ih", 7, len(host)) + host + struct.pack(">ih", port, -1) for host, port in places)
+    return struct.pack(">i", len(places) if count is None else count) + brokers
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(listed((b"127.0.0.1", 1), count=2), id="fewer than it says"),
+        pytest.param(listed((b"127.0.0.1", 1), count=-1), id="less than none"),
+        pytest.param(listed((b"127.0.0.1", 1), count=1 << 30), id="a count that lies"),
+        pytest.param(struct.pack(">iih", 1, 7, 1 << 14) + b"short", id="a length that lies"),
+        pytest.param(listed((b"\xff", 1)), id="no text"),
+        pytest.param(listed(*[(b"127.0.0.1", 1)] * 17), id="more than are asked"),
+        pytest.param(listed(), id="none"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+def test_a_list_of_brokers_that_is_not_understood_stops_nothing(said: bytes):
+    """The client of Kafka asks again."""
+    with server(partial(as_broker, brokers=said)) as place:
+        check_brokers(place, {})
+
+
+def test_one_of_the_brokers_that_a_cluster_names_is_enough():
+    """Others may be away; each of them is told where none is there."""
+    closed = free_ports(1)[0]
+    with server(as_broker) as other:
+        host, _, port = other.rpartition(":")
+        with server(partial(as_broker, brokers=listed((b"127.0.0.1", closed), (host.encode(), int(port))))) as place:
+            check_brokers(place, {})
+    with server(partial(as_broker, brokers=listed((b"127.0.0.1", closed)))) as place:
+        check_brokers(place, {"kafka.security.protocol": "SASL_PLAINTEXT"})
+    with (
+        server(partial(as_broker, brokers=listed((b"127.0.0.1", closed)))) as place,
+        pytest.raises(JobError, match=f"{place} answers, and none of its .*: 127.0.0.1:{closed}: Connection refused"),
+    ):
+        check_brokers(place, {})
 
 
 @pytest.mark.slow
