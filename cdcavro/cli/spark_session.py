@@ -20,12 +20,14 @@ T = TypeVar("T")
 
 
 @contextmanager
-def spark_session(master: str | None, config: Mapping[str, str], *, is_verbose: bool = False) -> Iterator[Any]:
+def spark_session(
+    master: str | None, config: Mapping[str, str], *, is_verbose: bool = False, note: Callable[[str], None] = say
+) -> Iterator[Any]:
     """Start a session with these settings, and stop it. Raises `SetupError`; what uses it belongs in `in_thread`.
 
-    What Java says while it starts is shown if that fails, or if `is_verbose`.
+    What Java says while it starts is shown if that fails, or if `is_verbose`. `note` takes what is done meanwhile.
     """
-    say("starting Spark")
+    note("starting Spark")
     # pyspark takes a second to import and may not be installed; the other commands do not need it.
     from cdcavro.spark.session import session, stop  # noqa: PLC0415
 
@@ -39,7 +41,7 @@ def spark_session(master: str | None, config: Mapping[str, str], *, is_verbose: 
     heard: list[Any] = []
     is_over: AbstractContextManager[Any] = nullcontext()
     try:
-        with nullcontext(_start_loudly) if is_verbose else _quiet_start(heard) as launch:
+        with nullcontext(_start_loudly) if is_verbose else _quiet_start(heard, note) as launch:
             spark = in_thread(partial(session, master=master, config={**defaults, **config}, launch=launch))
             spark.sparkContext.setLogLevel("ERROR")
         yield spark
@@ -65,7 +67,7 @@ def _start_loudly(settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _quiet_start(heard: list[Any]) -> Iterator[Callable[[Mapping[str, str]], None]]:
+def _quiet_start(heard: list[Any], note: Callable[[str], None]) -> Iterator[Callable[[Mapping[str, str]], None]]:
     """Yield what starts a JVM whose words are passed on from the end of the block, or shown if it ends with an error.
 
     What hears them is added to `heard`.
@@ -74,7 +76,7 @@ def _quiet_start(heard: list[Any]) -> Iterator[Callable[[Mapping[str, str]], Non
     def launch(settings: Mapping[str, str]) -> None:
         from cdcavro.spark.session import JvmOutput  # noqa: PLC0415  pyspark may be missing, which `session` tells
 
-        heard.append(JvmOutput(partial(say, "fetching jars, which is done once")))
+        heard.append(JvmOutput(partial(note, "fetching jars, which is done once")))
         heard[0].launch(settings)
 
     is_faulty = False

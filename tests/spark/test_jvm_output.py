@@ -44,3 +44,12 @@ def test_a_start_that_fails_shows_what_java_said(tmp_path: Path):
     assert wrong.returncode == 2
     assert "Master must either be yarn or start with" in wrong.stderr
     assert wrong.stderr.splitlines()[-1].startswith("Error: ")
+
+
+def test_a_start_says_nothing_in_a_log_of_json(tmp_path: Path):
+    """What is no line of JSON there is an error."""
+    (tmp_path / "a.jsonl").write_bytes(shop_canal()[10])
+    flags = ["--files", "a.jsonl", "--delta", "lake", "--state", "state", "--master", "nonsense", "--log", "json"]
+    done = subprocess.run([COMMAND, "sync", *flags], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stderr.splitlines()[-1].startswith("Error: ")
+    assert "starting Spark" not in done.stderr

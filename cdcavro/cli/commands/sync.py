@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from cdcavro.sync.config import Config
     from cdcavro.sync.pipeline import Pipeline
 
-# In seconds: how often it is looked whether something is to be said of a batch that takes long.
-_BEAT: Final = 0.5
+# In seconds: after how long it is said what is waited for.
+_SOON: Final = 0.5
 
 
 @click.command(
@@ -288,7 +289,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
     with signals_wait():
         pipeline.check_libraries()
     pipeline.check_free()
-    _check_brokers(config)
+    _check_brokers(config, progress)
     with redaction.errors():
         if check:
             pipeline.check()
@@ -310,7 +311,7 @@ def _run_on_spark(
     stated = config.pipeline(file)
     _check_places(config, stated)
     stated.check_free()
-    _check_brokers(config)
+    _check_brokers(config, progress)
     from cdcavro.spark.pipeline import Pipeline as SparkPipeline  # noqa: PLC0415  pyspark takes a second to import
     from cdcavro.spark.pipeline.runner import session_settings  # noqa: PLC0415
 
@@ -318,7 +319,7 @@ def _run_on_spark(
     progress.folder = pipeline.folder
     pipeline.check_free()
     settings = {"spark.driver.memory": "2g", **session_settings(config)}
-    with redaction.errors(), spark_session(master, settings, is_verbose=verbose) as spark:
+    with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.note) as spark:
         if check:
             in_thread(partial(pipeline.check, spark))
             _check_topics(config, pipeline)
@@ -425,15 +426,21 @@ def _check_reached(config: Config) -> None:
             check_local(place)
 
 
-def _check_brokers(config: Config) -> None:
+def _check_brokers(config: Config, progress: BatchLines) -> None:
     """Raise `JobError` if the brokers of the source or of the sink do not answer: Spark would ask them for minutes."""
     from cdcavro.sync.reading.broker_answers import check_brokers  # noqa: PLC0415  only pipelines need it
 
-    with config.redaction.errors():
-        if config.source.kafka is not None:
-            check_brokers(config.source.kafka, config.source.options)
-        if config.kafka is not None:
-            check_brokers(config.kafka.servers, config.kafka.options)
+    asked = [] if config.source.kafka is None else [(config.source.kafka, config.source.options)]
+    if config.kafka is not None:
+        asked.append((config.kafka.servers, config.kafka.options))
+    for servers, options in asked:
+        said = threading.Timer(_SOON, progress.note, [config.redaction.of(f"waiting for Kafka at {servers}")])
+        said.start()
+        try:
+            with config.redaction.errors():
+                check_brokers(servers, options)
+        finally:
+            said.cancel()
 
 
 def _config(file: str | None, flags: dict[str, Any]) -> Config:

@@ -6,8 +6,10 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -175,6 +177,26 @@ def test_a_broker_that_does_not_answer_is_told_before_anything_starts(host: str,
     done = cdcavro("sync", *runner, "--kafka", servers, "--topic", "t", "--delta", "lake", "--state", "state")
     assert done.exit_code == 2
     assert done.stderr.startswith(f"Error: Kafka at {servers} does not answer: {servers}: ")
+
+
+@pytest.mark.parametrize("runner", [(), ("--local",)])
+@pytest.mark.parametrize("log", ["text", "json"])
+def test_it_is_said_that_a_broker_is_waited_for(runner: tuple[str, ...], log: str):
+    """Within a second, unless lines of JSON are wanted: here it says nothing, and ends the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        servers = f"127.0.0.1:{listening.getsockname()[1]}"
+
+        def serve() -> None:
+            with listening.accept()[0]:
+                time.sleep(1)
+
+        threading.Thread(target=serve).start()
+        flags = ("--kafka", servers, "--topic", "t", "--delta", "lake", "--state", "state", "--log", log)
+        first, *others = cdcavro("sync", *runner, *flags).stderr.splitlines()
+    if log == "text":
+        assert first == f"waiting for Kafka at {servers}"
+        (first,) = others
+    assert first.startswith(f"Error: Kafka at {servers} does not answer: ")
 
 
 def test_a_log_of_json_has_the_documented_members():
