@@ -12,6 +12,7 @@ import pytest
 
 from cdcavro.lake.evolution import LakeColumn
 from cdcavro.lake.sql_statements import DELETED, KEY, OLDER, ORDER, STATE, UNPARSED
+from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.file_changes import Keys
 from cdcavro.sync.native.iceberg_lake import NativeIceberg
@@ -96,6 +97,40 @@ def test_merges_are_those_of_the_statement(tmp_path: Path, kind: type, seed: int
         for _ in range(chance.choice([1, 2])):
             table.merge(batch, ["v"])
             assert state(table) == wanted
+
+
+def peak_of(table: NativeTable, files: int) -> int:
+    """Return how many bytes Arrow held at most while a row of each of so many files was changed."""
+    draw = random.Random(files)
+    for number in range(files):
+        rows = [
+            {KEY: b"%d,%d" % (number, i), ORDER: b"\x01", "v": i, "kept": draw.randbytes(100).hex()}
+            for i in range(5_000)
+        ]
+        table.append(rows_of(table, rows), Mark("j", number))
+    changed = [{KEY: b"%d,7" % number, ORDER: b"\x02", DELETED: None, "v": -1} for number in range(files)]
+    batch = rows_of(table, changed, DELETED).drop_columns(["kept"])
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        table.merge(batch, ["v"])
+    finally:
+        pa.set_memory_pool(before)
+    values = table.read(["v"]).column("v").to_pylist()
+    assert (len(values), values.count(-1)) == (files * 5_000, files)
+    return pool.max_memory()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [NativeDelta, NativeIceberg])
+def test_a_merge_holds_no_more_of_a_table_that_has_more_files(
+    tmp_path: Path, kind: type, monkeypatch: pytest.MonkeyPatch
+):
+    """So a table may be larger than the memory, also if every file of it changes."""
+    monkeypatch.setattr(file_changes, "_WAITING", 1 << 21)
+    few, many = (peak_of(made(kind, tmp_path / str(files)), files) for files in (4, 20))
+    assert 1 << 20 < many < few * 1.5
 
 
 @pytest.mark.parametrize(
