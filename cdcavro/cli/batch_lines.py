@@ -70,9 +70,12 @@ class BatchLines:
         self._lock = threading.Lock()
         self._is_over = self._is_interrupted = False
         self._progress = ProgressLine(is_quiet=is_quiet or is_json)
-        # The batch that runs: its number, what it reads, and when it began; how many messages are converted.
-        self._running: tuple[int, Lag | None, float] | None = None
+        # The batch that runs, or what is done before it: its name, what it reads, and when it began; how many messages are
+        # converted.
+        self._running: tuple[str, Lag | None, float] | None = None
         self._seen, self._is_converted, self._is_again = 0, False, False
+        # Whether no batch has begun, or had to.
+        self._is_before = True
         self._counts: Counter[str] = Counter()
         self._operations: dict[str, Counter[str]] = {}
         self._rejects: Counter[tuple[str, str, str]] = Counter()
@@ -148,15 +151,40 @@ class BatchLines:
                 sys.stderr.flush()
             else:
                 say(f"batch {number}{what}")
-            self._running = number, lag, time.monotonic()
             self._seen, self._is_converted, self._is_again = 0, False, False
-        threading.Thread(target=self._beat, args=(self._running,), daemon=True).start()
+            self._is_before = False
+            self._run(f"batch {number}", lag)
+
+    def start(self, what: str) -> None:
+        """Say what is done before the first batch, and from time to time, until there is one, that it takes long."""
+        self.note(what)
+        self.wait(what)
+
+    def wait(self, what: str) -> None:
+        """Say what is done before the first batch only if it takes long."""
+        if not (self._is_quiet or self._is_json):
+            with self._lock:
+                self._run(what, None)
+
+    def stop(self) -> None:
+        """Say no more of what takes long."""
+        with self._lock:
+            self._running = None
+            self._progress.clear()
+
+    def _run(self, name: str, lag: Lag | None) -> None:
+        """Say from now on how far something is."""
         self._progress.clear()
+        self._running = name, lag, time.monotonic()
+        threading.Thread(target=self._beat, args=(self._running,), daemon=True).start()
 
     def idle(self) -> None:
         """Take note that all that there was is read."""
         if self.metrics is not None:
             self.metrics.idle()
+        if self._is_before:
+            self._is_before = False
+            self.stop()
 
     def note(self, sentence: str) -> None:
         """Say something that is of no batch."""
@@ -168,8 +196,8 @@ class BatchLines:
         self._is_again = count < self._seen or self._is_again
         self._seen, self._is_converted = count, is_all
 
-    def _beat(self, own: tuple[int, Lag | None, float]) -> None:
-        """Say from time to time how far a batch is."""
+    def _beat(self, own: tuple[str, Lag | None, float]) -> None:
+        """Say from time to time how far it is."""
         while True:
             time.sleep(_BEAT)
             with self._lock:
@@ -177,20 +205,20 @@ class BatchLines:
                     return
                 self._progress.show(self._words(*own))
 
-    def _words(self, number: int, lag: Lag | None, began: float) -> str:
-        """Return how far a batch is, and what it waits for."""
+    def _words(self, name: str, lag: Lag | None, began: float) -> str:
+        """Return how far a batch is, or what is before it, and what is waited for."""
         from cdcavro.sync.settings import awaited  # noqa: PLC0415  only pipelines need it
 
         waits = "".join(f"; waiting: {plain(self._hide(one))}" for one in awaited())
         seconds = f"after {time.monotonic() - began:.0f} s{waits}"
         if not self._seen:
-            return f"batch {number}: {seconds}"
+            return f"{name}: {seconds}"
         seen = number_of(self._seen, "message")
         if lag is not None and not self._is_converted:
             seen += f" of {f'{lag.left:,}' if lag.unit == 'messages' else number_of(lag.left, 'file')}"
         # What was learned of tables on the way is used from the first message on.
         seen += " converted again" if self._is_again else " converted"
-        return f"batch {number}: {seen}{', writing' if self._is_converted else ''} {seconds}"
+        return f"{name}: {seen}{', writing' if self._is_converted else ''} {seconds}"
 
     def interrupt(self, state: str) -> None:
         """Say that a run was interrupted, and how it goes on; once."""
@@ -200,6 +228,8 @@ class BatchLines:
             self._is_interrupted, self._running = True, None
             if self._is_live and (self._counts or self._seen):
                 sys.stderr.write("\n")
+            else:
+                self._progress.clear()
             done = (
                 "no batch of this run was done"
                 if self._last is None
@@ -216,6 +246,8 @@ class BatchLines:
             self._is_over = True
             if self._is_live and self._counts and not self._is_interrupted:
                 sys.stderr.write("\n")
+            elif not self._counts:
+                self._progress.clear()
             if not (is_whole or self._counts):
                 return
             self._tables()

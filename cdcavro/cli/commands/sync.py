@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # In seconds: after how long it is said what is waited for.
 _SOON: Final = 0.5
+# What is done before the first batch.
+_LOOKING: Final = "looking what there is to read"
 
 
 @click.command(
@@ -205,6 +207,8 @@ def _run(config: Config, runner: Callable[..., Pipeline | None], progress: Batch
     except KeyboardInterrupt:
         progress.interrupt(called)
         raise
+    finally:
+        progress.stop()
     if pipeline is None:
         return 0
     if pipeline.waiting:
@@ -299,6 +303,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
         with _account(config, pipeline, progress):
             room = config.memory << 20
             run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see, idle=progress.idle)
+            progress.wait(_LOOKING)
             with _lineage(config, pipeline, progress, is_once=once):
                 run(once=once, every=config.every, room=room)
     return pipeline
@@ -319,7 +324,8 @@ def _run_on_spark(
     progress.folder = pipeline.folder
     pipeline.check_free()
     settings = {"spark.driver.memory": "2g", **session_settings(config)}
-    with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.note) as spark:
+    with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.start) as spark:
+        progress.wait(_LOOKING)
         if check:
             in_thread(partial(pipeline.check, spark))
             _check_topics(config, pipeline)

@@ -266,6 +266,33 @@ def test_a_long_batch_says_how_far_it_is(
     assert capsys.readouterr().err.splitlines()[-1].startswith("batch 7: read 0 ")
 
 
+def test_what_takes_long_before_the_first_batch_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """From time to time, until a batch begins or nothing comes; not among lines of JSON."""
+    monkeypatch.setattr(console, "_SLOW", 0.0)
+    monkeypatch.setattr(sys.modules["cdcavro.cli.batch_lines"], "_BEAT", 0.01)
+    silent = BatchLines(str(tmp_path), None, is_quiet=False, is_json=True, called="state")
+    silent.start("starting Spark")
+    lines = BatchLines(str(tmp_path), None, is_quiet=False, called="state")
+    lines.start("starting Spark")
+    wait_for("starting Spark\nstarting Spark: after 0 s\n", capsys)
+    lines.wait("looking")
+    wait_for("looking: after 0 s\n", capsys)
+    lines.begin(7, None)
+    assert "looking" not in capsys.readouterr().err.partition("batch 7")[2]
+    lines.idle()
+    wait_for("batch 7: after 0 s\n", capsys)
+    lines.stop()
+    idle = BatchLines(str(tmp_path), None, is_quiet=False, called="state")
+    idle.wait("looking")
+    wait_for("looking: after 0 s\n", capsys)
+    idle.idle()
+    capsys.readouterr()
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.slow
 def test_a_batch_that_waits_for_a_registry_says_so_and_a_check_ends_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
