@@ -27,6 +27,7 @@ from cdcavro.spark.lake.spark_tables import COLLECTED, collect_arrow, frame_of, 
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
 from cdcavro.spark.source.line_frame import marked_files, unpack_lines
+from cdcavro.sync.conversion.evidence import has_evidence
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, HALF, ROW, SCHEMA, STATEMENT, SUMMARY
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter, left_outcomes
@@ -71,20 +72,22 @@ class FrameBatch:
 
     def convert(self, knowledge: Knowledge) -> Outcomes:
         """Convert the messages; the frame of outcomes stays until it is freed. Raises as `merge_notes` does."""
-        task = in_worker(converter(knowledge.of_tasks, unpack_lines))
+        # Spark may write what it keeps to the disks of its machines.
+        task = in_worker(converter(knowledge.of_tasks, unpack_lines, is_evident=not knowledge.is_hiding))
         outcomes = self.frame.mapInArrow(task, COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             rows = outcomes.where(sf.col("what") == SUMMARY).select("note").collect()
             notes = [json.loads(row["note"]) for row in rows]
             left = _left(outcomes, notes, knowledge)
             notes += left.notes
+            evidence = _evidence(outcomes) if has_evidence(notes) else ()
             # A task that failed has no size.
             size = sum(note.get("bytes", self.room) for note in notes)
             if size >= self.room:
                 count = sum(sum(one["ops"].values()) for note in notes for one in note.get("tables", {}).values())
                 bounds = self.room, _TABLES * self.room, size / max(1, count)
                 kept = FrameStore(left.added_to(outcomes), *bounds, outcomes, self.is_shared)
-                return merge_notes(kept, notes)._replace(halves=left.halves)
+                return merge_notes(kept, notes)._replace(halves=left.halves, evidence=evidence)
             store = _collect(outcomes.where(~sf.col("what").isin(SUMMARY, HALF)))
             for batch in left.batches:
                 store.add(batch)
@@ -92,7 +95,7 @@ class FrameBatch:
             outcomes.unpersist()
             raise
         outcomes.unpersist()
-        return merge_notes(store, notes)._replace(halves=left.halves)
+        return merge_notes(store, notes)._replace(halves=left.halves, evidence=evidence)
 
     def marks(self, files: Iterable[str]) -> list[str]:
         """Return what is to be said of byte order marks in files that Spark unpacks."""
@@ -130,6 +133,11 @@ def _left(outcomes: DataFrame, notes: Sequence[dict[str, Any]], knowledge: Knowl
         for batch in batches
     ]
     return _Left(others, store.notes, store.take_halves())
+
+
+def _evidence(outcomes: DataFrame) -> list[bytes]:
+    """Return the evidence of all tasks, each of which has some."""
+    return [bytes(row["raw"]) for row in outcomes.where(sf.col("what") == SUMMARY).select("raw").collect()]
 
 
 def _collect(outcomes: DataFrame) -> LocalStore:

@@ -8,6 +8,7 @@ versions that they have; else the batch is converted again.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from cdcavro.lake.placing import Placing
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.outcome_rows import Message
-    from cdcavro.table.history import Table
-    from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.writing.message_typer import Journal
 
 # How many bytes are kept at most, with so many beside each message, and for the facts of each of its rows.
@@ -32,6 +31,8 @@ _BESIDE: Final = 1 << 10
 _OF_ROW: Final = 1 << 8
 # How many messages one `Placing` types once more: it tries some hundreds of patterns where the engine takes nothing.
 _AT_ONCE: Final = 256
+# How many bytes of all tasks a driver looks at, at most.
+_MOST_OF_TASKS: Final = 1 << 26
 # What is decided of a version that is not there.
 UNKNOWN: Final = "unknown"
 _ALIKE: Final = tuple(one.name for one in fields(RowProgram) if one.name != "latest")
@@ -72,6 +73,16 @@ class _Placed:
     latest: int | None = None
 
 
+class _Given(NamedTuple):
+    """What one `Placing` did, as a task hands it over."""
+
+    format: str
+    messages: list[ExactMessage]
+    # The programs of patterns, and of which table and version their messages are, by their numbers.
+    patterns: dict[bytes, tuple[RowProgram, int, int]]
+    latest: int | None
+
+
 class Evidence:
     """What a task keeps of its messages while it learns on its own.
 
@@ -79,13 +90,11 @@ class Evidence:
 
     * `is_ahead` (bool), whether it learned more than new tables, so that its rows are to be confirmed
     * `is_void` (bool), whether it was given up, so that nothing more need be kept
-    * `names` (list of str), the names of its tables by number, as rows have them
     * `size` (int), how many bytes it keeps, at most
     """
 
     def __init__(self) -> None:
         self.is_ahead = self.is_void = False
-        self.names: list[str] = []
         self._placed: dict[Journal, _Placed] = {}
         self.size = 0
         # As `Protection.decisions`.
@@ -121,47 +130,64 @@ class Evidence:
             if any(self._decisions.setdefault(version, one) != one for version, one in own.items()):
                 self.void()
 
-    def is_confirmed(
-        self, new_placing: Callable[[str], Placing], names: Sequence[str], decide: Callable[[str, int], Any]
-    ) -> bool:
-        """Return whether what places messages by all that was learned, of a format, does the same as the task did.
+    def to_bytes(self, names: Sequence[str]) -> bytes | None:
+        """Return it as `is_confirmed` reads it, None if it was given up; `names` are those of tables by number, as in rows."""
+        if self.is_void:
+            return None
+        given = [
+            _Given(placed.format, placed.messages, _patterns_of(journal, placed.count), placed.latest)
+            for journal, placed in self._placed.items()
+        ]
+        return pickle.dumps((names, self._decisions, given))
 
-        `names` are those of its tables by number. `decide` returns what rules decide by all that was learned of a version
-        of the table with a name, and raises `JobError` if its rows may not be written.
-        """
-        try:
-            is_same = all(
-                decide(self.names[number], version) == decision
-                for (number, version), decision in self._decisions.items()
-            )
-        except JobError:
-            return False
-        return (
-            not self.is_void
-            and is_same
-            and all(self._is_same(journal, placed, new_placing, names) for journal, placed in self._placed.items())
-        )
 
-    def _is_same(
-        self, journal: Journal, placed: _Placed, new_placing: Callable[[str], Placing], names: Sequence[str]
-    ) -> bool:
-        found: dict[bytes, tuple[RowProgram, Table, TableSchema]] = {}
-        for start in range(0, len(placed.messages), _AT_ONCE):
-            placing = new_placing(placed.format)
-            for one in placed.messages[start : start + _AT_ONCE]:
-                try:
-                    rows = placing.rows(one.message, placing.changes(one.message), one.place, one.alike)
-                except CdcAvroError:
-                    return False
-                if _named(_facts_of(rows), names) != _named(one.facts, self.names):
-                    return False
-            found |= placing.journal.patterns(len(placing.journal))
-        return all(
-            fixed in found
-            and (self.names[table.number], schema.version) == (names[found[fixed][1].number], found[fixed][2].version)
-            and _is_alike(program, found[fixed][0], placed.latest)
-            for fixed, (program, table, schema) in journal.patterns(placed.count).items()
-        )
+def _patterns_of(journal: Journal, count: int) -> dict[bytes, tuple[RowProgram, int, int]]:
+    found = journal.patterns(count).items()
+    return {fixed: (program, table.number, schema.version) for fixed, (program, table, schema) in found}
+
+
+def has_evidence(notes: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a task has learned more than new tables, by the summaries of all, and evidence of all can be looked at."""
+    notes = list(notes)
+    sizes = [note.get("evidence") for note in notes]
+    is_ahead = any(note.get("is ahead") for note in notes)
+    return is_ahead and None not in sizes and sum(filter(None, sizes)) <= _MOST_OF_TASKS
+
+
+def is_confirmed(
+    evidence: bytes, new_placing: Callable[[str], Placing], names: Sequence[str], decide: Callable[[str, int], Any]
+) -> bool:
+    """Return whether what places messages by all that was learned, of a format, does the same as a task did.
+
+    `evidence` is that of the task. `names` are those of tables by number, by all that was learned. `decide` returns what
+    rules decide by that of a version of the table with a name, and raises `JobError` if its rows may not be written.
+    """
+    named, decisions, given = pickle.loads(evidence)  # noqa: S301  a task that this process has sent pickled it
+    try:
+        is_same = all(decide(named[number], version) == one for (number, version), one in decisions.items())
+    except JobError:
+        return False
+    return is_same and all(_is_same(one, named, new_placing, names) for one in given)
+
+
+def _is_same(given: _Given, named: Sequence[str], new_placing: Callable[[str], Placing], names: Sequence[str]) -> bool:
+    found: dict[bytes, tuple[RowProgram, int, int]] = {}
+    for start in range(0, len(given.messages), _AT_ONCE):
+        placing = new_placing(given.format)
+        for one in given.messages[start : start + _AT_ONCE]:
+            try:
+                rows = placing.rows(one.message, placing.changes(one.message), one.place, one.alike)
+            except CdcAvroError:
+                return False
+            if _named(_facts_of(rows), names) != _named(one.facts, named):
+                return False
+        found |= _patterns_of(placing.journal, len(placing.journal))
+    return all(
+        fixed in found
+        and (named[table], version) == (names[found[fixed][1]], found[fixed][2])
+        and _is_alike(program, found[fixed][0], given.latest)
+        for fixed, (program, table, version) in given.patterns.items()
+    )
 
 
 def _facts_of(rows: Sequence[TypedRow]) -> tuple[tuple[Any, ...], ...]:

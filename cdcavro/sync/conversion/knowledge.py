@@ -65,6 +65,12 @@ class Knowledge:
         """The same without the halves that the batch before left, which one more task joins."""
         return replace(self, halves=self.halves._replace(kept=())) if self.halves.kept else self
 
+    @property
+    def is_hiding(self) -> bool:
+        """Whether messages may hold what nobody but a task is to have: what rules leave out, or rejects do not show."""
+        is_encrypting = self.cipher is not None and self.cipher.is_encrypting
+        return bool(self.protection.rules) or not self.has_raw or is_encrypting
+
     def copier(self) -> Callable[[], Knowledge]:
         """Return what makes copies of the knowledge as it is now. Rules may have functions, which are not pickled."""
         given, rules = pickle.dumps(replace(self, protection=Protection())), self.protection.rules

@@ -2,11 +2,11 @@
 
 `what` says what a row is. ROW is a typed row. REJECT is a message that cannot be read or contradicts its tables.
 STATEMENT, with `outlines`, is a message with statements that the driver has to learn, or a row whose table or columns
-it has to learn first. SUMMARY is what a task has done, as JSON in `note`, or why it could not go on. HALF is a message
-with a half of an update, whose other half the task has not read. The `note` of a reject and of a half is the time of its
-lane before it. The number of a table is a text, as Spark compiles a condition on an integer
-anew for each value; before the driver has numbered a table that begins with the batch, the text is a mark, as in
-`NewTables`.
+it has to learn first. SUMMARY is what a task has done, as JSON in `note`, or why it could not go on; its `raw` is the
+evidence of the task. HALF is a message with a half of an update, whose other half the task has not read. The `note` of a
+reject and of a half is the time of its lane before it. The number of a table is a text, as Spark compiles a condition on
+an integer anew for each value; before the driver has numbered a table that begins with the batch, the text is a mark, as
+in `NewTables`.
 """
 
 from __future__ import annotations

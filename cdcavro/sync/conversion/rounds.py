@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.account import RejectReason
     from cdcavro.lake.typed_rows import TypedRows
-    from cdcavro.sync.conversion.evidence import Evidence
     from cdcavro.sync.settings import Settings
 
 # How often a batch is converted again at most, each time with something new.
@@ -219,13 +218,10 @@ class Outcomes(NamedTuple):
     # delete, and those with records without a value.
     rows_alone: frozenset[str] = frozenset()
     without_value: frozenset[str] = frozenset()
-    # That of tasks which learned on their own and kept rows that they made of it; empty if none did.
-    evidence: Sequence[Evidence] = ()
-
-    @property
-    def is_ahead(self) -> bool:
-        """Whether rows are to be confirmed: a task has learned more than new tables, and kept what it made of it."""
-        return any(one.is_ahead for one in self.evidence)
+    # Whether rows are to be confirmed: a task has learned more than new tables, and kept what it made of it.
+    is_ahead: bool = False
+    # The evidence of all tasks, if rows are to be confirmed and there is some of each; else empty.
+    evidence: Sequence[bytes] = ()
 
     def with_numbers(self, marks: Mapping[int, str] | None) -> Outcomes | None:
         """Return the same with numbers for new tables; `marks` has their marks by number.
@@ -275,8 +271,10 @@ def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcome
     rows_alone, without_value = (
         frozenset(one for note in notes for one in note.get(name, ())) for name in ("rows alone", "without value")
     )
+    is_ahead = any(note["is ahead"] for note in notes)
+    of_topics = rows_alone, without_value
     return Outcomes(
-        store, counts, read, clock, known, numbers, tables, sentences, misfit, times, (), rows_alone, without_value
+        store, counts, read, clock, known, numbers, tables, sentences, misfit, times, (), *of_topics, is_ahead
     )
 
 

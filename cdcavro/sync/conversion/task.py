@@ -34,7 +34,7 @@ from cdcavro.errors import (
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, rows_batch
-from cdcavro.sync.conversion.evidence import UNKNOWN, ExactMessage
+from cdcavro.sync.conversion.evidence import UNKNOWN, Evidence, ExactMessage, is_confirmed
 from cdcavro.sync.conversion.framed_messages import Opener, open_framed, with_stated, with_true_lengths
 from cdcavro.sync.conversion.knowledge import Questions
 from cdcavro.sync.conversion.lane_times import LaneTimes
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
-    from cdcavro.sync.conversion.evidence import Evidence
     from cdcavro.sync.conversion.knowledge import Knowledge
     from cdcavro.sync.conversion.outcome_rows import Fault
     from cdcavro.sync.conversion.runs import KnownKeys, MessageHeaders
@@ -85,17 +84,18 @@ _RANKS: Final = range(3)
 
 
 def converter(
-    knowledge: Knowledge, unpack: Unpack | None = None, evidence: Evidence | None = None
+    knowledge: Knowledge, unpack: Unpack | None = None, *, is_evident: bool = True
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that converts batches of `sources.COLUMNS` into batches of `COLUMNS`.
 
     `unpack` is what the batches go through first; it is called with them, and with a function that takes what is to be
-    said of files. Its `FileError` ends the task. With `evidence`, rows that are made of what the task has learned
-    itself are kept, for `are_confirmed`.
+    said of files. Its `FileError` ends the task. With `is_evident`, rows that are made of what the task has learned itself
+    are kept, and its summary has evidence of them, with messages as they came, for `are_confirmed`.
     """
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task, messages = _Task(knowledge, evidence), iter(batches)
+        task = _Task(knowledge, Evidence() if is_evident and not knowledge.is_all else None)
+        messages = iter(batches)
         try:
             for batch in messages if unpack is None else unpack(messages, task.notes.append):
                 yield from task.convert(batch)
@@ -118,7 +118,7 @@ def converter(
     return lambda batches: opened(map(prepared, batches))
 
 
-def are_confirmed(evidence: Sequence[Evidence], knowledge: Knowledge, marks: Mapping[int, str]) -> bool:
+def are_confirmed(evidence: Sequence[bytes], knowledge: Knowledge, marks: Mapping[int, str]) -> bool:
     """Return whether tasks with `knowledge`, which has all that a batch says, would make the rows that others made.
 
     `evidence` is that of the others, and `marks` has the marks of new tables by number.
@@ -132,7 +132,7 @@ def are_confirmed(evidence: Sequence[Evidence], knowledge: Knowledge, marks: Map
         is_known = table is not None and version <= len(table.versions)
         return own.protection.decision(table, version) if table is not None and is_known else UNKNOWN
 
-    return all(one.is_confirmed(_Task(own).placing_of_lanes, names, decide) for one in evidence)
+    return all(is_confirmed(one, _Task(own).placing_of_lanes, names, decide) for one in evidence)
 
 
 def left_outcomes(knowledge: Knowledge, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -402,8 +402,7 @@ class _Task:
     def summary(self) -> pa.RecordBatch:
         """Return what was done, as the one row of a batch."""
         before = {tuple(lane[0]): lane for lane in self._knowledge.clock}
-        if self._evidence is not None:
-            self._evidence.names = self._output.names
+        evidence = None if self._evidence is None else self._evidence.to_bytes(self._output.names)
         note = {
             "counts": self._output.counts,
             "lanes": [[*lane, *ends] for lane, ends in self._lanes.items()],
@@ -415,8 +414,10 @@ class _Task:
             "without value": sorted(self._without_value),
             "bytes": self._output.size,
             "misfit": self._output.misfit,
+            "is ahead": self._evidence is not None and self._evidence.is_ahead,
+            "evidence": None if evidence is None else len(evidence),
         }
-        return pa.RecordBatch.from_pylist([{"what": SUMMARY, "note": json.dumps(note)}], schema=SCHEMA)
+        return pa.RecordBatch.from_pylist([{"what": SUMMARY, "raw": evidence, "note": json.dumps(note)}], schema=SCHEMA)
 
     def _take(self, placing: Placing, i: int, message: bytes, own: Message, length: int) -> None:
         """Take a message the exact way: all of it becomes rows, a reject or a statement."""

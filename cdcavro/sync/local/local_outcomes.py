@@ -66,6 +66,7 @@ class LocalStore:
         # The summaries of tasks.
         self.notes: list[dict[str, Any]] = []
         self._halves: list[dict[str, Any]] = []
+        self._evidence: list[bytes] = []
 
     @property
     def files(self) -> LocalFiles:
@@ -79,11 +80,12 @@ class LocalStore:
         count = pc.sum(is_row).as_py() or 0
         if count < outcomes.num_rows:
             others = outcomes.filter(pc.invert(is_row))
-            summaries = others.filter(pc.equal(others.column("what"), SUMMARY)).column("note").to_pylist()
+            summaries = others.filter(pc.equal(others.column("what"), SUMMARY))
             halves = others.filter(pc.equal(others.column("what"), HALF))
             others = others.filter(pc.invert(pc.is_in(others.column("what"), pa.array(_APART, pa.int8()))))
             with self._lock:
-                self.notes += map(json.loads, summaries)
+                self.notes += map(json.loads, summaries.column("note").to_pylist())
+                self._evidence += summaries.column("raw").drop_null().to_pylist()
                 self._halves += halves.to_pylist() if halves.num_rows else []
                 self._keep(_OTHERS, others)
             outcomes = outcomes.filter(is_row) if count else outcomes.slice(0, 0)
@@ -96,6 +98,11 @@ class LocalStore:
         """Return the halves of updates that wait, with the columns of `outcome_rows`, and keep them no longer."""
         halves, self._halves = self._halves, []
         return halves
+
+    def take_evidence(self) -> list[bytes]:
+        """Return the evidence of the tasks that have some, and keep it no longer."""
+        evidence, self._evidence = self._evidence, []
+        return evidence
 
     def _keep(self, name: str, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:

@@ -22,7 +22,7 @@ from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Arrivals, Batches, Lag
-from cdcavro.sync.conversion.evidence import Evidence
+from cdcavro.sync.conversion.evidence import has_evidence
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
@@ -103,8 +103,6 @@ class LocalBatch:
         # As each task of Spark's has, a task has knowledge of its own, to which it adds what it learns.
         copied = knowledge.of_tasks.copier()
         shares = _shares(self.lanes, self.threads)
-
-        evidence = [] if knowledge.is_all else [Evidence() for _ in shares]
         counts, is_over = [0] * len(shares), threading.Event()
 
         def batches(own: int) -> Iterator[pa.RecordBatch]:
@@ -114,9 +112,8 @@ class LocalBatch:
                 self.seen(sum(counts), is_all=False)
 
         def run(own: int) -> None:
-            convert = converter(copied(), evidence=evidence[own] if evidence else None)
             with _ending(is_over):
-                for outcomes in convert(batches(own)):
+                for outcomes in converter(copied())(batches(own)):
                     store.add(outcomes)
 
         try:
@@ -127,11 +124,11 @@ class LocalBatch:
             self.seen(sum(counts), is_all=True)
             halves = store.take_halves()
             if halves or knowledge.halves.kept:
-                for one in evidence:
-                    one.void()
                 for outcomes in left_outcomes(knowledge, halves):
                     store.add(outcomes)
-            return merge_notes(store, store.notes)._replace(halves=store.take_halves(), evidence=evidence)
+            evidence = store.take_evidence()
+            merged = merge_notes(store, store.notes)._replace(halves=store.take_halves())
+            return merged._replace(evidence=evidence) if has_evidence(store.notes) else merged
         except BaseException:
             store.free()
             raise

@@ -19,13 +19,17 @@ from cdcavro.sync.conversion.outcome_rows import OF_ROWS, ROW, SUMMARY
 from cdcavro.sync.conversion.rounds import convert
 from cdcavro.sync.conversion.task import converter
 from cdcavro.sync.conversion.waiting_halves import JoinedHalves, WaitingHalf
+from cdcavro.sync.local.local_runner import LocalBatch
 from cdcavro.sync.outputs.writer import KeptRows
+from cdcavro.sync.protection import RowRule
 from cdcavro.sync.settings import Formats, Settings
 from cdcavro.table.tables import Tables
 from support.halves import blob
 from support.messages import canal
 from support.rows_trial import ZONE, shop
 from support.task_batches import batch_of
+from sync.conversion.test_evidence import added, lanes_with
+from sync.conversion.test_evidence import rows as rows_of
 
 LANES = 3
 
@@ -126,3 +130,61 @@ def test_halves_that_tasks_and_the_batch_before_left_are_joined_in_the_driver(sp
         assert outcomes.store.first_rejects(2) == [kept[1].raw]
     finally:
         outcomes.store.free()
+
+
+@pytest.mark.parametrize("room", [0, 1 << 30])
+@pytest.mark.parametrize(
+    ("behind", "rules", "count"),
+    [
+        ([], (), 1),
+        ([added("a", 3, "c"), *rows_of("a", 5, c="1")], (), 2),
+        ([], (RowRule("a", ("x",), {"b": "sha256"}, ("*",), "salt"),), 2),
+    ],
+    ids=["one lane", "both lanes", "a rule"],
+)
+def test_a_batch_with_statements_is_converted_once_unless_its_lanes_disagree(
+    spark: SparkSession, tmp_path: Path, behind: list[bytes], rules: tuple[RowRule, ...], count: int, room: int
+):
+    """Its rows are those of the local runner, where none of them was confirmed by evidence.
+
+    What a rule leaves out is in no evidence, which Spark may write to a disk.
+    """
+    lanes = [
+        [*rows_of("a", *range(1, 400)), added("a", 400), *rows_of("a", *range(401, 800), type="UPDATE", b="1")],
+        [*rows_of("b", *range(1, 300)), added("b", 300, "d"), *rows_of("b", 301, d="1"), *rows_of("a", 2), *behind],
+    ]
+    found = [batch_of([(None, one) for one in lane], partition=i) for i, lane in enumerate(lanes)]
+    frame = spark.createDataFrame(pa.Table.from_batches(found)).repartitionByRange(2, "partition")
+    settings = Settings(formats=Formats("canal"), rules=rules, rejects_raw="omit" if rules else "keep")
+    seen, listed = list[bool](), list[dict[str, Any]]()
+    batches = FrameBatch(frame.sortWithinPartitions("offset"), room), LocalBatch(lanes_with(lanes), tmp_path)
+    for batch in batches:
+
+        def run(knowledge: Knowledge, batch: Any = batch) -> Any:
+            seen.append(isinstance(batch, FrameBatch))
+            outcomes = batch.convert(knowledge)
+            assert not (seen[-1] and rules and outcomes.evidence)
+            return outcomes if seen[-1] else outcomes._replace(evidence=())
+
+        maker = TypedRows(settings.tables())
+        outcomes, _ = convert(run, maker, settings, is_reduced=False)
+        try:
+            listed.append(
+                {maker.tables.tables[number].schema.table.table: _listed(outcomes, number) for number in (0, 1)}
+            )
+        finally:
+            outcomes.store.free()
+        assert outcomes.counts["read"] == outcomes.counts["written"] + outcomes.counts["statements"]
+    assert seen.count(True) == count
+    assert listed[0] == listed[1]
+    assert {name: len(rows) for name, rows in listed[0].items()} == {"a": 799 + bool(behind), "b": 300}
+
+
+def _listed(outcomes: Any, number: int) -> list[str]:
+    rows = outcomes.store.rows(outcomes.names[number], sum(outcomes.tables[number]["ops"].values()))
+    read = (
+        rows.read().to_pylist()
+        if isinstance(rows, KeptRows)
+        else [_row(row.asDict() | {"number": ""}) for row in rows.collect()]
+    )
+    return sorted(repr(_row(row | {"number": ""}) if isinstance(row, dict) else row) for row in read)

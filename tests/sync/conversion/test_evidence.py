@@ -16,12 +16,11 @@ import pytest
 from cdcavro.engine.machine import COMPILED
 from cdcavro.lake import TypedRows
 from cdcavro.sync.conversion import evidence as of_tasks
-from cdcavro.sync.conversion import rounds
+from cdcavro.sync.conversion import rounds, task
 from cdcavro.sync.conversion.evidence import Evidence
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.rounds import Outcomes
 from cdcavro.sync.conversion.task import are_confirmed, converter
-from cdcavro.sync.local import local_runner
 from cdcavro.sync.local.local_runner import Lane, LocalBatch
 from cdcavro.sync.protection import Protection, RowRule
 from cdcavro.sync.settings import Formats, Settings
@@ -98,8 +97,7 @@ def count_rounds(
 
         with pytest.MonkeyPatch.context() as patch:
             if not is_kept:
-                # As on Spark, where a batch is converted again if tasks learn more than new tables.
-                patch.setattr(local_runner, "Evidence", lambda: None)
+                patch.setattr(task, "Evidence", lambda: None)
             maker = TypedRows(settings.tables())
             outcomes, _ = rounds.convert(run, maker, settings, is_reduced=False, has_states=has_states)
         found.append(facts(outcomes, maker.tables.tables))
@@ -217,8 +215,10 @@ def kept_of(messages: Sequence[bytes]) -> Evidence:
 
     rounds.convert(run, TypedRows(SETTINGS.tables()), SETTINGS, is_reduced=False)
     evidence = Evidence()
-    for _ in converter(knowledge[0], evidence=evidence)([batch_of([(None, one) for one in messages])]):
-        pass
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "Evidence", lambda: evidence)
+        for _ in converter(knowledge[0])([batch_of([(None, one) for one in messages])]):
+            pass
     return evidence
 
 
@@ -266,6 +266,15 @@ def test_evidence_that_is_too_much_is_given_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(of_tasks, "_MOST", size - 1)
     voided = kept_of(messages)
     assert (voided.is_void, voided.size, bytes_of(voided._placed, set())) == (True, 0, sys.getsizeof({}))
+
+
+def test_evidence_of_all_tasks_is_looked_at_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The driver has that of all tasks at once."""
+    lanes = [[*rows(name, *range(1, 9)), added(name, 9), *rows(name, 10, b="1")] for name in "ab"]
+    monkeypatch.setattr(of_tasks, "_MOST_OF_TASKS", 1 << 20)
+    assert count_rounds(lanes, tmp_path) == 1
+    monkeypatch.setattr(of_tasks, "_MOST_OF_TASKS", 1)
+    assert count_rounds(lanes, tmp_path) == 2
 
 
 @pytest.mark.parametrize(
@@ -320,7 +329,7 @@ def test_rows_behind_a_drop_have_a_place_wherever_pieces_end(
 ):
     """They are of a table of their own, which begins with the first of them, not with that of the next piece."""
     if not is_kept:
-        monkeypatch.setattr(local_runner, "Evidence", lambda: None)
+        monkeypatch.setattr(task, "Evidence", lambda: None)
     drop = canal("ERASE", [], id=count + 1, table="a", isDdl=True, sql="DROP TABLE a")
     lane = [*rows("a", *range(1, count + 1)), drop, *rows("a", *range(count + 2, count + 2 + behind))]
 

@@ -91,14 +91,8 @@ def test_a_task_that_knows_nothing_learns_what_it_asks():
     then = [canal("INSERT", [{"id": str(i)}], id=i, table=f"t{i % 3}") for i in range(31, 301)]
     more = [canal("INSERT", [{"id": str(i), "b": "1"}], id=i, table="t0") for i in range(301, 311)]
     rows, summary = converted(Knowledge(Tables(), [], Formats("canal"), None), *batches_of(first, then, more, then))
-    assert summary["counts"] == {
-        "read": 580,
-        "tombstones": 0,
-        "written": 300,
-        "left out": 0,
-        "unplaced": 10,
-        "given up": 1,
-    }
+    assert summary["counts"] == {"read": 580, "tombstones": 0, "written": 580, "left out": 0}
+    assert summary["is ahead"]
     assert sum(len(row["outlines"] or ()) for row in rows) == 4
     tables = Tables()
     Learner(tables).learn(Change.from_avro(outline) for row in rows for outline in row["outlines"] or ())
