@@ -25,8 +25,11 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # A password may have a slash. What looks like a port is one, except where stores of objects are addressed by a bucket.
 _PASSWORD: Final = re.compile(r"://[^/@]*:(?![0-9]{1,5}/)[^@]*@|(?:s3[an]?|oss|obs|cosn?|gs)://[^/@]*:[^@]*@")
 _IN_ADDRESS: Final = re.compile(r"://([^/@:]*):([^@]*)@")
-_ADDRESS: Final = re.compile("[/:]")
+# What has these is no name whose parts are used alone, but an address or a login.
+_NO_NAME: Final = re.compile("[/:=]")
 _QUOTED: Final = re.compile("[\"']([^\"']+)[\"']")
+# What a login states without quotes.
+_STATED: Final = re.compile(r"\s[\w.]+\s*=\s*([^\s;\"']+)")
 # What is shorter may be a word of any sentence: it is hidden where a value stands alone.
 _LONG: Final = 4
 _CUT: Final = "..."
@@ -180,12 +183,13 @@ def _from_variables(value: Any) -> Iterator[FromVariable]:
 def _pieces(value: str) -> list[str]:
     """Return a value, and what of it is used alone.
 
-    These are servers, the parts of a name, what is quoted in a login, and user, password and secret values of an address.
+    These are servers, the parts of a name, what a login states, and user, password and secret values of an address.
     """
     parts = [part for found in _IN_ADDRESS.findall(value) for part in found] + _IN_QUERY.findall(value)
     parts += [unquote(part) for part in parts]
-    names = [] if _ADDRESS.search(value) else value.split(".")
-    return [value, *value.split(","), *_QUOTED.findall(value), *parts, *names]
+    names = [] if _NO_NAME.search(value) else value.split(".")
+    stated = [one for one in _STATED.findall(value) if one.lower() not in _SWITCHES]
+    return [value, *value.split(","), *_QUOTED.findall(value), *stated, *parts, *names]
 
 
 def _forms(text: str) -> set[str]:
