@@ -24,6 +24,7 @@ from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.schema_changes import SchemaChanges
 from cdcavro.sync.outputs.sink_settings import (
     WITH_FORM,
+    WITHOUT_CURRENT,
     AvroFiles,
     Job,
     KafkaTopics,
@@ -384,7 +385,7 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     """Return the job of a folder, which is made if there is none; if `is_checked`, nothing is written.
 
     A state that was moved together with its sink belongs to this where it is now. Raises `FileError` if it writes to
-    another sink.
+    another sink, or has read what would be missing there.
     """
     path = folder / JOB
     if not path.exists():
@@ -398,8 +399,10 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
         known = frozenset(TableName(*name) for name in unmarked)
     except TypeError as error:
         raise FileError(str(path), "what tells a job", type(error).__name__) from error
-    is_moved = _is_moved(folder, stated.get(_FOLDER), other, sink)
-    if not is_moved and _resolved(other) != _resolved(sink):
+    was, now = _resolved(other), _resolved(sink)
+    # Current states may end, and as long as no table is known, they may begin.
+    is_other_kind = now == was + WITHOUT_CURRENT or (was == now + WITHOUT_CURRENT and not names)
+    if was != now and not is_other_kind and not _is_moved(folder, stated.get(_FOLDER), other, sink):
         expected, got = f"the state of a pipeline into {sink}", f"that of one into {other}"
         raise FileError(str(folder), expected, f"{got}{_hint(folder, other, sink)}")
     own = {**stated, "sink": sink, _UNMARKED: unmarked, _FOLDER: str(folder.resolve())}
@@ -410,12 +413,15 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
 
 
 def _hint(folder: Path, other: str, sink: str) -> str:
-    """Return what can be done where a state belongs to another sink, if it is known."""
+    """Return why a state of one sink cannot go on with another one, or what can be done, if it is known."""
+    lakes = {_resolved(one).removesuffix(WITHOUT_CURRENT).partition(WITH_FORM)[0] for one in (other, sink)}
+    if len(lakes) == 1:
+        if other.endswith(WITHOUT_CURRENT) and not sink.endswith(WITHOUT_CURRENT):
+            return ": current states would lack what was read since: leave it, or begin with another state and lake"
+        return ": a form cannot change: leave it, or begin with another state and lake"
     (was, form), (now, own_form) = _parts_of(other), _parts_of(sink)
     if was is None or now is None or other.partition(" /")[0] != sink.partition(" /")[0]:
         return ""
-    if was.resolve() == now.resolve():
-        return ": a form cannot change: leave it, or begin with another state and lake"
     if form != own_form or was.exists() or not now.is_dir():
         return ""
     lost = _lost_file(folder, was.parent)
@@ -466,10 +472,11 @@ def _resolved(sink: str) -> str:
 
 
 def _parts_of(sink: str) -> tuple[Path | None, str]:
-    """Return the folder in what names a sink, None if there is none, and what says its form."""
-    _, slash, folder = sink.partition(" /")
+    """Return the folder in what names a sink, None if there is none, and what says its form and kinds of tables."""
+    without = WITHOUT_CURRENT if sink.endswith(WITHOUT_CURRENT) else ""
+    _, slash, folder = sink.removesuffix(WITHOUT_CURRENT).partition(" /")
     folder, form, named = folder.partition(WITH_FORM)
-    return Path(f"/{folder}") if slash else None, f"{form}{named}"
+    return Path(f"/{folder}") if slash else None, f"{form}{named}{without}"
 
 
 def _stated_job(path: Path) -> tuple[str, str, dict[str, Any]]:

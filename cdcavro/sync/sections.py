@@ -50,7 +50,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `delta`: the folder or address of Delta Lake tables.
     * `iceberg`: the name of an Iceberg catalog.
     * `warehouse`: the folder of an Iceberg catalog of files.
-    * `current`: whether the current state of a table is kept.
+    * `current`: whether the current state of a table is kept. What was read without it is missing there, so a state that
+      was written without current states never gets them.
     * `changelog`: whether each change is appended to a second table.
     * `behavior`: how lake tables follow statements: `exception`, `evolve`, `try_evolve`, `lenient` or `ignore`.
     * `form`: the form of current states: `current`, `soft`, which keeps deleted rows, or `history`, which keeps all versions.

@@ -609,7 +609,9 @@ def test_a_login_from_a_variable_hides_no_words_of_its_module(tmp_path: Path, mo
     """Otherwise errors would speak of `sasl_${LOGIN}text`; the user and the password are hidden, also without quotes."""
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     monkeypatch.setenv("LOGIN", f'{module} username="canary.1" password=canary-2;')
-    text = SIMPLE.replace('files = "in"', 'kafka = "a:1"\ntopics = ["t"]\noptions = { "kafka.sasl.jaas.config" = "${LOGIN}" }')
+    text = SIMPLE.replace(
+        'files = "in"', 'kafka = "a:1"\ntopics = ["t"]\noptions = { "kafka.sasl.jaas.config" = "${LOGIN}" }'
+    )
     redaction = read_config(written(tmp_path, text)).redaction
     said = "sasl_plaintext://a:1: kafka.security.protocol of org.apache"
     assert redaction.of(said) == said

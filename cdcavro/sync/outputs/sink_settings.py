@@ -33,6 +33,8 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _REFUSED: Final = frozenset({"topic", "includeheaders", "kafka.bootstrap.servers"})
 # What stands between a lake and the form of its tables in what identifies a sink, where that is not the usual one.
 WITH_FORM: Final = ", form = "
+# What stands behind a lake of which only changelogs are written.
+WITHOUT_CURRENT: Final = ", current = false"
 BLOB: Final = "blob"
 TUPLE: Final = "tuple"
 STRATEGIES: Final = (BLOB, TUPLE)
@@ -201,6 +203,8 @@ class LakeSettings:
     @property
     def identity(self) -> str:
         """What identifies the lake, and the form of most tables, which cannot change: a state is bound to both."""
+        if not self.is_current:
+            return self.name + WITHOUT_CURRENT
         return self.name if self.form == CURRENT else f'{self.name}{WITH_FORM}"{self.form}"'
 
     @property

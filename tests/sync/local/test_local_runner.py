@@ -666,6 +666,30 @@ def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
     assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
 
 
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+def test_current_states_that_would_lack_what_was_read_without_them_are_refused(job, lake: str):
+    """Rows that came, changed or went meanwhile would be missing, old or still there, and nothing would say so."""
+    made = job(lake, is_changelog=True)
+    # As long as no table is known, nothing is missing.
+    for message, is_current in ((b"no message", False), (row(1, es=1000), True), (row(2, es=1000), False)):
+        made.lake["is_current"] = is_current
+        made.send(message)
+        made.run()
+    made.lake["is_current"] = True
+    made.send(row(3, es=2000))
+    said = (
+        "current = false: current states would lack what was read since: leave it, or begin with another state and lake"
+    )
+    for refused in (made.run, made.check):
+        with pytest.raises(FileError) as raised:
+            refused()
+        assert str(raised.value).endswith(said)
+    made.lake["is_current"] = False
+    made.run()
+    assert made.rows("d.t", "id") == [(1,)]
+    assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,), (3,)]
+
+
 def _keyed(format: str, id: int, names: tuple[str, ...]) -> bytes:
     """Return the insert of a row whose message states a key of columns."""
     row = {"id": id, "n": 1}
