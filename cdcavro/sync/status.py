@@ -17,7 +17,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, kept_tables, paused_tables
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, check_source_kind
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, check_source_kind
 from cdcavro.sync.reading.broker_answers import check_brokers
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.stored_state import LOCK, state_folder
@@ -128,12 +128,14 @@ def _read_patiently(folder: Path) -> Status:
 
 def _read(folder: Path) -> Status:
     batches = JobState(folder / BATCHES) if (folder / BATCHES).is_dir() else None
-    if batches is None or not batches.batches():
+    # Until the first batch is converted, there is a job, and no batch.
+    if batches is None or not (batches.batches() or (folder / JOB).exists()):
         raise FileError(str(folder), "the state of a pipeline", "none")
-    facts, account = batches.facts(batches.batches()[-1] + 1), read_account(folder)
+    number = max(batches.batches(), default=-1)
+    facts, account = batches.facts(number + 1), read_account(folder)
     last: Point | None = account.points[-1] if account.points else None
     planned, lanes = _positions(folder, facts)
-    is_done = last is not None and last.last >= batches.batches()[-1]
+    is_done = last is not None and last.last >= number
     return Status(
         is_running=_is_held(folder),
         batch=None if last is None else last.last,

@@ -91,6 +91,16 @@ def test_the_status_says_what_has_the_state_and_which_batch_is_begun(job):
     assert not status_of(made).is_running
 
 
+def test_the_first_batch_is_told_before_it_is_done(job):
+    """It may take hours: nothing is read so far, and a folder that has a pipeline is no other folder."""
+    made, found = job(), []
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1))
+    made.start(made.pipeline(), once=True, begin=lambda *_: found.append(status_of(made)))
+    (status,) = found
+    assert (status.is_running, status.batch, status.begun, status.ended) == (True, None, 0, None)
+    assert (status.counts, status.rows, status.lag, status.tables, status.lanes) == ({}, 0, None, [], [])
+
+
 @pytest.mark.jvm
 def test_kafka_is_asked_for_what_is_left(job, kafka: Broker):
     """By partition; a broker that does not answer is told, and what was left behind the last batch is known."""
