@@ -336,7 +336,10 @@ class KafkaReader:
             raise self._gone(gone) from error
 
     def _gone(self, partitions: Iterable[tuple[str, int]]) -> JobError:
-        gone = f"{self.name} does not have any more {_listed(partitions)}"
+        is_named = self._matches or self.topics.__contains__
+        unnamed = [one for one in partitions if not is_named(one[0])]
+        who = "the configuration does not name" if unnamed else f"{self.name} does not have"
+        gone = f"{who} any more {_listed(unnamed or partitions)}"
         return JobError(f"{gone}, of which messages may be unread. {GO_ON}")
 
     def _is_passing(self, error: Exception) -> bool:

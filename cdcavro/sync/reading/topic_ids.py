@@ -221,7 +221,8 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
     """Let a pipeline go on with topics that have lost messages which it had not read; return what is to be said.
 
     A topic that was deleted and created again is read from its beginning; one whose messages were removed, from the
-    first that there is; one that `reader` does not have is read no more. It may be repeated if it was cut off. Raises
+    first that there is; one that `reader` does not have is read no more; if no other one was read, those that it has take
+    its place, and are read from their beginning. It may be repeated if it was cut off. Raises
     `FileError` while a pipeline has the state, for one that reads files and for a topic that it does not read, and
     `JobError` if Kafka does not answer or there is no way on; then nothing is changed.
     """
@@ -236,7 +237,7 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
             both = known.get(topic, KnownTopic()).id, ids.get(topic)
             plans[topic] = _plan(topic, places, both, earliest.get(topic, {}), latest.get(topic, {}))
         if not {*places.start, *plans} - {topic for topic, plan in plans.items() if not plan.positions}:
-            raise JobError("no topic would be left to be read: begin with another state")
+            plans |= _first_plans(latest)
         over = {topic: plan for topic, plan in plans.items() if plan.is_over}
         state = JobState(folder / BATCHES)
         begun = state.facts(places.number + 1) if places.number in state.batches() else {}
@@ -286,6 +287,16 @@ def _plan(
     ]
     positions = {one: max(at, start.get(one, 0)) for one, at in earliest.items()}
     return _Plan(positions, False, said or [f"the topic {plain(topic)} has lost nothing that was not read"])  # noqa: FBT003
+
+
+def _first_plans(latest: Offsets) -> dict[str, _Plan]:
+    """Return how topics are begun that take the place of those which are read no more. Raises `JobError` without any."""
+    if not latest:
+        raise JobError("no topic would be left to be read: begin with another state")
+    return {
+        topic: _Plan(dict.fromkeys(own, 0), False, [f"the topic {plain(topic)} is read from its beginning"])  # noqa: FBT003
+        for topic, own in latest.items()
+    }
 
 
 def _check_can_move(begun: Mapping[str, Any], number: int, over: Mapping[str, _Plan]) -> None:

@@ -388,6 +388,32 @@ def test_a_topic_that_is_gone_is_read_no_more(kafka: Broker, job: Callable[..., 
 
 
 @pytest.mark.jvm
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_topic_takes_the_place_of_the_only_one(kafka: Broker, topic: Topic, *, is_interrupted: bool):
+    """As if the topic was renamed: the error says that it is no longer named, and the other one is read as a whole."""
+    topic.send(1, 2)
+    assert topic.run() == [2]
+    topic.send(2, a=2)
+    assert topic.run() == [1]
+    if is_interrupted:
+        for name in ("1", ".1.crc"):
+            (topic.state / "checkpoint" / "commits" / name).unlink(missing_ok=True)
+    renamed = f"{topic.name}.renamed"
+    kafka.create(renamed)
+    kafka.send([Record(renamed, 0, None, canal("INSERT", [{"id": str(id), "a": "9"}], id=id)) for id in (1, 7)])
+    topic.job.source = Kafka(kafka.servers, (renamed,))
+    if not is_interrupted:
+        topic.refuse(f"the configuration does not name any more topic {topic.name} partition 0, of which messages")
+    assert topic.accept()[:2] == [
+        f"the topic {topic.name} is read no more",
+        f"the topic {renamed} is read from its beginning",
+    ]
+    assert topic.run() == ([0, 2] if is_interrupted else [2])
+    assert topic.rows == [(1, 9), (2, 2), (7, 9), (5,)]
+    assert topic.run() == []
+
+
+@pytest.mark.jvm
 def test_a_loss_is_accepted_of_known_topics_only(topic: Topic):
     """Not of a pipeline that runs, either; and there must be something left to read."""
     topic.send(1)
