@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.errors import FileError, plain
+from cdcavro.errors import FileError, plain, shown
 from cdcavro.sync.reading.file_pattern import expand_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # The columns of messages as a runner reads them. `length` is that of the whole message, of which `raw` has the
 # beginning if it is longer than one may be. `line` and `clock` are those of a reject that is read again, whose lane was
@@ -22,6 +22,8 @@ COLUMNS: Final = ("raw", "length", "key", "topic", "partition", "offset", "file"
 STATED: Final = "stated"
 # Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
 _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
+# How options begin that have a point in their name: those of Kafka's client, and two kinds of Spark's own.
+_PREFIXES: Final = ("kafka.", "fetchoffset.", "kafkaconsumer.")
 # What Kafka's client says of a topic that there is not, which it does not name.
 _UNKNOWN_TOPIC: Final = ("UnknownTopicOrPartition", "does not host this topic")
 
@@ -50,6 +52,7 @@ class Kafka:
         refused = sorted(name for name in self.options if name.lower() in _REFUSED)
         if refused:
             raise ValueError(f"the options {', '.join(refused)} of Spark's source of Kafka cannot be set")
+        check_prefixes(self.options)
 
     @property
     def name(self) -> str:
@@ -127,6 +130,14 @@ def check_most(most: int | None) -> None:
     """Raise `ValueError` for a number of messages, or files, of which a batch has none."""
     if most is not None and most < 1:
         raise ValueError(f"most is how many messages, or files, a batch has at most: at least 1, not {most}")
+
+
+def check_prefixes(options: Iterable[str]) -> None:
+    """Raise `ValueError` for the name of an option of Kafka's client without what it begins with: Spark ignores it."""
+    for name in options:
+        if "." in name and not name.lower().startswith(_PREFIXES):
+            right = shown(f"{_PREFIXES[0]}{name}")
+            raise ValueError(f"options of Kafka's client begin with 'kafka.', such as {right}, not {shown(name)}")
 
 
 def check_stored(path: str) -> None:

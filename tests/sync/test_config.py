@@ -277,6 +277,14 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (KAFKA + 'shards = "hash"', "shards are those of blob or tuple, not 'hash'"),
         (KAFKA + 'topic = "{table}"', "a topic has letters"),
         (KAFKA + 'options = { topic = "t" }', "the options topic of Spark's sink of Kafka cannot be set"),
+        (
+            KAFKA + 'options = { "acks" = "1", "security.protocol" = "SSL" }',
+            "options of Kafka's client begin with 'kafka.', such as 'kafka.security.protocol', not 'security.protocol'",
+        ),
+        (
+            FRAMED.replace("framed = true", 'options = { "kafka.client.id" = "c", "sasl.mechanism" = "PLAIN" }'),
+            "options of Kafka's client begin with 'kafka.', such as 'kafka.sasl.mechanism', not 'sasl.mechanism'",
+        ),
         (KAFKA + '[registry]\nurl = "file:x"\ntopic = "t"', "the registry takes no topic of its own"),
         (KAFKA + 'topic = "t"\n[registry]\nurl = "file:x"\nstrategy = "topic"', "the versions of one table"),
         (SIMPLE + '[registry]\nurl = "ftp://x"', "expected a registry in [registry], got registry 'ftp://x'"),

@@ -19,6 +19,7 @@ from cdcavro.lake.lakes import CURRENT, IcebergLake, check_form_name
 from cdcavro.lake.sql_statements import HEADERS, check_change_columns
 from cdcavro.sync.outputs.routes import Routes
 from cdcavro.sync.secrets import hide_secrets
+from cdcavro.sync.sources import check_prefixes
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.table_names import fits_caseless
 
@@ -264,6 +265,7 @@ class KafkaTopics:
         refused = sorted(name for name in self.options if name.lower() in _REFUSED)
         if refused:
             raise ValueError(f"the options {', '.join(refused)} of Spark's sink of Kafka cannot be set")
+        check_prefixes(self.options)
 
     @property
     def name(self) -> str:

@@ -239,9 +239,9 @@ class KafkaReader:
         return found
 
     def left(self, end: Offsets, latest: Offsets) -> int:
-        """Return how many messages there are behind a batch, as far as offsets tell."""
+        """Return how many messages there are behind a batch, as far as offsets tell; new partitions begin at 0."""
         behind = _flat(end)
-        return sum(max(0, at - behind.get(one, at)) for one, at in _flat(latest).items())
+        return sum(max(0, at - behind.get(one, 0)) for one, at in _flat(latest).items())
 
     def batches(self, lane: KafkaLane) -> Iterator[pa.RecordBatch]:
         """Yield the messages of a lane in batches of `SCHEMA`, in memory for some 100 MiB, or the largest message.

@@ -201,6 +201,12 @@ def test_messages_that_are_gone(kafka: Broker):
     assert values(rows_of(source, {"gone": {"0": 4}}, end)) == [b"%d" % i for i in range(4, 10)]
 
 
+def test_messages_of_new_partitions_and_topics_are_left_to_read_as_others():
+    """They begin at 0, and a batch that has them says how many it reads."""
+    source = KafkaReader("127.0.0.1:1", pattern="t.*")
+    assert source.left({"t": {"0": 3}}, {"t": {"0": 5, "1": 4}, "t.new": {"0": 2}}) == 8
+
+
 def test_partitions_that_are_not_what_they_were(kafka: Broker):
     """Partitions that are not what they were."""
     kafka.create("changed")
