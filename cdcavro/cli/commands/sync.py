@@ -356,7 +356,7 @@ def _account(config: Config, pipeline: Pipeline, progress: BatchLines) -> Iterat
 
 
 def _check_topics(config: Config, pipeline: Pipeline) -> None:
-    """Raise `JobError` if the run would refuse a topic that was created again or has lost messages."""
+    """Raise `JobError` if the run would refuse a topic, created again or with lost messages; say so if none is there."""
     if config.source.kafka is None:
         return
     from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415  only pipelines need it
@@ -372,6 +372,8 @@ def _check_topics(config: Config, pipeline: Pipeline) -> None:
     try:
         with state_folder(config.state) as folder:
             check_topics(folder, reader)
+        if config.source.pattern is not None and not reader.latest():
+            say(config.redaction.of(f"no topic matches {plain(config.source.pattern)} so far"))
     finally:
         reader.close()
 
