@@ -289,6 +289,17 @@ def shown(value: object) -> str:
     return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
+def shown_name(name: str) -> str:
+    r"""Return a name as `shown` does, but with letters of any script as they are, unless something in it is hidden.
+
+    >>> shown_name("订单"), shown_name("a\u202eb")
+    ("'订单'", "'a\\u202eb'")
+    """
+    text = name if len(name) <= _SHOWN else name[:_SHOWN] + "..."
+    is_plain = visible(text) == text and not {"'", "\\"} & {*text}
+    return f"'{text}'" if is_plain else shown(name)
+
+
 def shorten(text: str, most: int) -> str:
     """Return a text as it is if it has at most `most` characters, else its first words with dots behind them.
 

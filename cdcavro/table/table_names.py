@@ -13,7 +13,7 @@ from msgspec import structs
 from cdcavro.avro.types import PRIMITIVES
 from cdcavro.change.model import DML
 from cdcavro.change.operations import check_operation
-from cdcavro.errors import StructureError, shown
+from cdcavro.errors import StructureError, shown, shown_name
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ def mangle(name: str) -> str:
     ('customer_id', 'we_x20_ird', '_x31_st', '_x73_tring')
     """
     if len(name) > MAX_LENGTH:
-        raise StructureError(f"a name of at most {MAX_LENGTH} characters", f"{shown(name)} of {len(name)}")
+        raise StructureError(f"a name of at most {MAX_LENGTH} characters", f"{shown_name(name)} of {len(name)}")
     if name in _RESERVED:
         return _group_of(name[0]) + name[1:]
     return _UNFIT.sub(_group, name) or _EMPTY

@@ -100,6 +100,8 @@ def test_a_folder_is_never_above_or_beside_the_lake(table: TableName):
 
 def test_a_name_that_no_folder_can_have_is_refused():
     """It is not cut."""
+    with pytest.raises(SchemaError, match=f"'{'订' * 67}' is longer than 200 bytes, and no name in a lake"):
+        folder_names(TableName("shop", None, "订" * 67))
     with pytest.raises(SchemaError, match="is longer than 200 bytes, and no name in a lake"):
         folder_names(TableName("d", None, "é" * 101))
 
