@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 from cdcavro import to_changes
 from cdcavro.errors import FileError, SchemaError
 from cdcavro.lake import TypedRows
+from cdcavro.lake.lakes import CURRENT, HISTORY
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.spark.lake import spark_tables
@@ -29,11 +31,12 @@ from cdcavro.spark.pipeline import LakeSettings, lake_tables
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.sync.outputs.sink_settings import Job as PipelineId
 from cdcavro.sync.outputs.writer import BatchRows
-from cdcavro.sync.settings import Chosen
+from cdcavro.sync.settings import Chosen, Formats
 from cdcavro.table import TableName
 from cdcavro.table.table_names import parse_table_name
 from cdcavro.table.tables import Tables
-from support.jobs import ICEBERG
+from support import shuffled_streams
+from support.jobs import ICEBERG, local_job
 from support.messages import canal
 from support.pipelines import Job
 from support.shop_lake import frame_of
@@ -325,3 +328,34 @@ def test_delta_lake_has_names_in_a_metastore(tmp_path: Path):
     assert "TABLES ['order_x20_s', 'order_x20_s_x_changes', 'taken']" in done.stdout
     assert "ROWS [0, 1]" in done.stdout
     assert "CHANGES 2 TAKEN 0" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("seed", [31])
+@pytest.mark.parametrize(
+    ("is_native", "tables", "streams"),
+    [(True, {CURRENT: 4, HISTORY: 4}, 125), (False, {CURRENT: 2}, 250)],
+    ids=["by the driver", "merged by Spark"],
+)
+def test_500_streams_leave_what_all_changes_make_in_order(
+    job: Callable[..., Job], tables: dict[str, int], streams: int, seed: int, *, is_native: bool
+):
+    """Each stream is shuffled, sent again and cut in its own way, with late rows of a full load and a late TRUNCATE.
+
+    The second of three batches is run again, as if it had been killed before its commit.
+    """
+    batches = shuffled_streams.batches_of(shuffled_streams.names_of(tables), seed, streams, 3)
+    forms = tuple((f"{form}.*", form) for form in tables if form != CURRENT)
+    made, settings = job(is_native=is_native, table_forms=forms), {"formats": Formats("debezium")}
+    for batch in batches[:2]:
+        made.send(*batch)
+    reports = made.run(**settings) + made.run_again(**settings)
+    made.send(*batches[2])
+    reports += made.run(**settings)
+    assert [(one.counts["rejected"], one.waiting) for one in reports] == [(0, {})] * 4
+    reader, wrong = local_job(made.folder), []
+    for name, wanted in shuffled_streams.wanted(batches).items():
+        rows = sorted(reader.rows(name, *shuffled_streams.COLUMNS[shuffled_streams.form_of(name)]), key=repr)
+        wrong += [(name, seed, pair) for pair in zip_longest(rows, wanted) if pair[0] != pair[1]][:1]
+    assert wrong == []
