@@ -131,8 +131,6 @@ class Pipeline:
             raise ValueError(f'{what}, none of which may take a column from others: behavior in [lake] is "{LENIENT}"')
         if sink.is_adopting:
             raise ValueError(f"{what}, and lake tables of other pipelines are not adopted as tables of shards")
-        if self.registry is not None and self.registry.topic is not None:
-            raise ValueError(f"{what}, whose schemas would have one subject: leave topic out of [registry]")
 
     @cached_property
     def stored(self) -> StoredState | None:

@@ -498,7 +498,7 @@ class ShardWriter:
         if state is not own.state or known != count or schema is None or payloads is None:
             schema, payloads = own.schema, own.payloads(table, shard, self._known)
             self._ready[table.number] = own.state, count, schema, payloads
-        parts = [part._replace(kept=self._kept(part, payloads)) for part in waiting]
+        parts = [part._replace(kept=self._kept(part, payloads), shard=None) for part in waiting]
         return Table(table.number, versions=[schema]), name, parts
 
     def _kept(self, part: BatchRows, payloads: ShardPayloads) -> KeptRows:

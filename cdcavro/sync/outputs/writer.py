@@ -14,6 +14,7 @@ from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
 from cdcavro.sync.outputs.connect_payloads import ConnectSchemas, connect_schemas
+from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.registry import Registry
     from cdcavro.sync.settings import RegistrySettings
-    from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 
     Waiting = Sequence["BatchRows"]
@@ -191,8 +191,9 @@ class PublishingWriter:
         steps: dict[int, list[str]] = {}
         for table, name, waiting in tables:
             try:
+                subject = _subject_name(name, waiting)
                 for version in self._new_versions(table, waiting):
-                    steps.setdefault(table.number, []).extend(self.publisher.publish(table, name, version))
+                    steps.setdefault(table.number, []).extend(self.publisher.publish(table, subject, version))
             except (ValueError, RegistryError) as error:
                 if not _is_of_a_schema(error):
                     raise
@@ -208,6 +209,16 @@ class PublishingWriter:
             return []
         found = {version for part in waiting for version in self.versions_of(part.rows)}
         return sorted(found - known.keys())
+
+
+def _subject_name(name: TableName, waiting: Waiting) -> TableName:
+    """Return what the subjects of a table are named after: what it is called, of a shard what tells it from the others."""
+    shard = waiting[0].shard if waiting else None
+    if shard is None:
+        return name
+    *outer, table = shard.split(".", 2)
+    database, schema = (*outer, None, None)[:2]
+    return TableName(database, schema, table)
 
 
 def _is_of_a_schema(error: Exception) -> bool:

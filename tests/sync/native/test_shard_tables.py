@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -457,22 +458,43 @@ def test_a_table_that_is_there_is_not_written_by_shards(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("more", "lake", "said"),
+    ("lake", "said"),
     [
-        ({}, {"behavior": "evolve"}, 'none of which may take a column from others: behavior in [lake] is "lenient"'),
-        ({}, {"adopt": True}, "and lake tables of other pipelines are not adopted as tables of shards"),
-        ({"registry": {"url": "file:folder", "topic": "{name}"}}, {}, "leave topic out of [registry]"),
+        ({"behavior": "evolve"}, 'none of which may take a column from others: behavior in [lake] is "lenient"'),
+        ({"adopt": True}, "and lake tables of other pipelines are not adopted as tables of shards"),
     ],
 )
 def test_where_there_can_be_no_shards_they_are_refused_before_anything_starts(
-    tmp_path: Path, more: dict[str, Any], lake: dict[str, Any], said: str
+    tmp_path: Path, lake: dict[str, Any], said: str
 ):
     """With what to say instead."""
-    made = Shards(tmp_path, DELTA, lake, more)
+    made = Shards(tmp_path, DELTA, lake)
     with pytest.raises(FileError) as raised:
         made.job.pipeline()
     assert "[[route]] to 'shop.orders' has shards, " in str(raised.value)
     assert said in str(raised.value)
+
+
+@pytest.mark.slow
+def test_each_shard_has_subjects_of_its_own_in_a_registry(tmp_path: Path):
+    """Under the name that it has in the lake table: one that is renamed keeps its own, and another may get it."""
+    registry = {"url": f"file:{tmp_path / 'schemas'}", "topic": "cdc.{name}", "compatibility": "FULL"}
+    made = Shards(tmp_path, DELTA, more={"registry": registry})
+    made.types["b"] = "text"
+    said = made.run(made.row(ONE, id="1", a="1"), made.row(TWO, id="1", b="x"), made.row("shop.others", id="1"))
+    said += made.run(
+        made.sql(ONE, "ALTER TABLE orders ADD b text"),
+        made.row(ONE, id="2", a="1", b="x"),
+        made.sql(ONE, "RENAME TABLE orders TO old"),
+        made.row(ONE, id="3", b="x"),
+    )
+    published = re.findall(r": version ([0-9]+) of subject cdc\.(\S+)-(key|value) is", "\n".join(said))
+    first = ("shop.others", "shop_1.orders", "shop_1.orders_x7e_2", "shop_2.orders")
+    assert {one for one in published if one[2] == "key"} == {("1", name, "key") for name in first}
+    assert sorted(one[:2] for one in published if one[2] == "value") == sorted(
+        [*(("1", name) for name in first), ("2", "shop_1.orders")]
+    )
+    assert made.rows("id") == [(ONE, 1), (ONE, 2), (f"{ONE}~2", 3), (TWO, 1)]
 
 
 @pytest.mark.slow
