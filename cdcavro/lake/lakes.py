@@ -54,6 +54,8 @@ SUFFIXES: Final = ("", "deletes", "changes")
 CHANGE: Final = (ORDER, OPERATION, KEY)
 # The beginning of an address, which is no path of a folder.
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# What Hadoop calls S3.
+_HADOOP_S3: Final = re.compile("s3[an](?=://)")
 # What Delta Lake takes in the name of a column only if the column has another name in its files.
 _SPECIAL: Final = re.compile(r"[ ,;{}()\n\t=]")
 _MODE: Final = "delta.columnMapping.mode"
@@ -96,6 +98,16 @@ def is_lake(name: str) -> bool:
     (True, False)
     """
     return name.startswith((_DELTA, _ICEBERG))
+
+
+def one_address(address: str) -> str:
+    """Return the same address for all those of one place: Hadoop calls S3 otherwise than everybody else does.
+
+    >>> one_address("s3a://bucket/lake/"), one_address("s3://bucket/lake")
+    ('s3://bucket/lake', 's3://bucket/lake')
+    """
+    scheme = _HADOOP_S3.match(address)
+    return (address if scheme is None else f"s3{address[scheme.end() :]}").rstrip("/")
 
 
 @dataclass(frozen=True)

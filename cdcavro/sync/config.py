@@ -198,7 +198,6 @@ class Config(Struct, forbid_unknown_fields=True):
 
     def _pipeline(self, file: str, kind: type[P]) -> P:
         source, sink = self.source.source(file), self._sink(file)
-        self._check_state(file)
         registry = None if self.registry is None else self.registry.settings(file, "registry")
         try:
             settings = Settings(
@@ -207,7 +206,7 @@ class Config(Struct, forbid_unknown_fields=True):
                 self.tables.options(file),
                 self.tables.unavailable or None,
                 self.rejects,
-                None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects)),
+                self._max_rejects,
                 self.merge_every,
                 self._registry_of_source(file),
                 self.rejects_table,
@@ -228,15 +227,12 @@ class Config(Struct, forbid_unknown_fields=True):
         except (ValueError, LookupError) as error:
             raise FileError(file, "a configuration", str(error)) from error
 
-    def _check_state(self, file: str) -> None:
-        """Raise `FileError` if the state is in the folder of the tables, where its files would look like theirs."""
-        for section, name, folder in (
-            ("lake", "delta", self.lake and self.lake.delta),
-            ("avro", "folder", self.avro and self.avro.folder),
-        ):
-            places = [str(Path(one).resolve()) if one and "://" not in one else one for one in (folder, self.state)]
-            if folder is not None and len({(place or "").rstrip("/") for place in places}) == 1:
-                raise FileError(file, f"another folder as state than {name} in [{section}] is", "the same")
+    @property
+    def _max_rejects(self) -> MaxRejects | None:
+        try:
+            return None if self.max_rejects is None else MaxRejects.of(str(self.max_rejects))
+        except ValueError as error:
+            raise ValueError(f"max_rejects: {error}") from error
 
     def _registry_of_source(self, file: str) -> RegistrySettings | None:
         own = self.source.registry

@@ -16,10 +16,10 @@ from uuid import uuid4
 
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import FileError, plain, shown
-from cdcavro.files.streams import plain_path
+from cdcavro.files.streams import local_folder, plain_path
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
-from cdcavro.lake.lakes import is_lake
+from cdcavro.lake.lakes import SCHEME, DeltaLake, is_lake, one_address
 from cdcavro.sync.outputs.reject_places import RejectPlaces
 from cdcavro.sync.outputs.schema_changes import SchemaChanges
 from cdcavro.sync.outputs.sink_settings import (
@@ -104,6 +104,7 @@ class Pipeline:
             raise ValueError("rejects go to where the state is, if that is an object store: leave rejects out")
         if self.settings.framed is not None and isinstance(self.source, Files):
             raise ValueError("framed payloads are read from Kafka: files hold lines of text")
+        self._check_folders()
         self._check_routes()
         if self.registry is None:
             if self.sink.topic is not None:
@@ -113,9 +114,34 @@ class Pipeline:
             raise ValueError("subjects are named after the topics of Kafka: the registry takes no topic of its own")
         self.registry.strategy_for(self.sink.topic or self.registry.topic)
 
+    def _check_folders(self) -> None:
+        """Raise `ValueError` for a state that is no folder, and for one folder in which two kinds of things would be."""
+        sink, lake = self.sink, getattr(self.sink, "sink", None)
+        if SCHEME.match(self.state) and not is_stored(self.state):
+            raise ValueError(f"the state is in a folder, or in a store such as s3://bucket/state, not at {self.state}")
+        places = {
+            "state": self.state,
+            "rejects": self.settings.rejects,
+            "the lake": lake.folder if isinstance(lake, DeltaLake) else getattr(sink, "warehouse", None),
+            "folder in [avro]": sink.root if isinstance(sink, AvroFiles) else None,
+        }
+        found: dict[str, str] = {}
+        for name, place in places.items():
+            if place is not None:
+                local = local_folder(place)
+                other = found.setdefault(one_address(place) if local is None else str(local.resolve()), name)
+                if other != name:
+                    raise ValueError(f"{other} and {name} are one folder, {shown(place)}: each has its own")
+
     def _check_routes(self) -> None:
         """Raise `ValueError` for routes that write several tables into one by mistake, or where that is not possible."""
-        merging, shards = self.settings.routes.merging, self.settings.routes.of_shards
+        merging, shards, twice = (
+            self.settings.routes.merging,
+            self.settings.routes.of_shards,
+            self.settings.routes.repeated,
+        )
+        if twice is not None:
+            raise ValueError(f"[[route]] from {shown(twice.pattern)} stands twice, and the second would never count")
         if merging is not None:
             raise ValueError(
                 f"[[route]] from {shown(merging.pattern)} to {shown(merging.to)} writes several tables into one: say in to"

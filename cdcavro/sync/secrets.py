@@ -208,10 +208,10 @@ def _pattern(form: str) -> str:
 
 
 def check_addresses(addresses: Mapping[str, str | None]) -> None:
-    """Raise `ValueError`, without showing it, for an address with user and password, which would be written; for none, too."""
+    """Raise `ValueError` for an empty address, and, without showing it, for one with user and password: it is written."""
     for name, address in addresses.items():
-        if address == "":
-            raise ValueError(f"{name} is a folder or an address, not an empty text")
+        if address is not None and not address.strip():
+            raise ValueError(f"{name} is empty: it names a place, or is left out")
         if address is not None and (_PASSWORD.search(address) or (name == "kafka" and "@" in address)):
             raise ValueError(f"an address without user and password as {name}, which belong in options or [spark]")
 

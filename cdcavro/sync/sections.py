@@ -44,6 +44,20 @@ if TYPE_CHECKING:
 _ALL: Final = "all"
 
 
+def check_at_least_one(**settings: int | None) -> None:
+    """Raise `ValueError` for a setting below 1."""
+    for name, value in settings.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is at least 1, not {value}")
+
+
+def check_words(**settings: Sequence[str]) -> None:
+    """Raise `ValueError` for a setting with an empty text among others."""
+    for name, words in settings.items():
+        if not all(words):
+            raise ValueError(f"{name} has an empty text: leave it out")
+
+
 class LakeConfig(Struct, forbid_unknown_fields=True):
     """Lake tables, one or two for each table of the database. Either `delta` or `iceberg` is stated.
 
@@ -101,7 +115,8 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
         _ = self.excluded
         if self.readers not in (None, _ALL):
             raise ValueError(f'readers is "{_ALL}", or not stated, not {shown(self.readers)}')
-        check_addresses({"delta": self.delta, "warehouse": self.warehouse})
+        check_addresses({"delta": self.delta, "iceberg": self.iceberg, "warehouse": self.warehouse})
+        check_at_least_one(parallel=self.parallel)
         if self.catalog:
             self.catalog = hide_secrets(self.catalog, "lake.catalog")
             (check_metastore if self.delta is not None and self.iceberg is None else check_catalog)(self.catalog)
@@ -149,7 +164,7 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
             is_changelog=self.changelog,
             behavior=self.behavior,
             guard=guard,
-            parallel=max(1, self.parallel),
+            parallel=self.parallel,
             is_adopting=self.adopt,
             warehouse=self.warehouse,
             is_native=self.native,
@@ -194,8 +209,9 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
     headers: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address with a password."""
+        """Raise `ValueError` for an address with a password, and for numbers below 1."""
         check_addresses({"kafka": self.servers})
+        check_at_least_one(parallel=self.parallel, partitions=self.partitions, replication=self.replication)
 
     def __repr__(self) -> str:
         return safe_repr(self, "options")
@@ -205,7 +221,7 @@ class KafkaConfig(Struct, forbid_unknown_fields=True):
         flags = {"connect": "is_connect", "headers": "has_headers"}
         settings = {flags.get(name, name): getattr(self, name) for name in self.__struct_fields__}
         try:
-            return KafkaTopics(**{**settings, "parallel": max(1, self.parallel)})
+            return KafkaTopics(**settings)
         except ValueError as error:
             raise FileError(file, "topics in [kafka]", str(error)) from error
 
@@ -227,13 +243,14 @@ class AvroConfig(Struct, forbid_unknown_fields=True):
     headers: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an address with a password."""
+        """Raise `ValueError` for an address with a password, and for a number below 1."""
         check_addresses({"folder": self.folder})
+        check_at_least_one(parallel=self.parallel)
 
     def sink(self, file: str) -> AvroFiles:
         """Return the files that are configured. Raises `FileError`, which names the file."""
         try:
-            return AvroFiles(self.folder, self.codec, max(1, self.parallel), self.plain, self.headers)
+            return AvroFiles(self.folder, self.codec, self.parallel, self.plain, self.headers)
         except ValueError as error:
             raise FileError(file, "Avro files in [avro]", str(error)) from error
 
@@ -309,6 +326,7 @@ class SourceConfig(Struct, forbid_unknown_fields=True):
         """Raise `ValueError` for an address with a password, and for a batch without messages."""
         check_most(self.most)
         check_addresses({"kafka": self.kafka, "files": self.files})
+        check_words(topics=self.topics)
 
     def __repr__(self) -> str:
         return safe_repr(self, "options")
@@ -359,7 +377,8 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
     unavailable: str = PLACEHOLDER
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for a mode of a connector that is not known."""
+        """Raise `ValueError` for a mode of a connector that is not known, and for a pattern that fits nothing."""
+        check_words(include=self.include, exclude=self.exclude)
         usual = USUAL_MODES
         check_modes(self.decimals or usual.decimals, self.times or usual.times, self.binaries or usual.binaries)
 

@@ -264,7 +264,7 @@ class Settings:
         """Raise `ValueError` for options that `Tables` refuses, and for an impossible word for unavailable values."""
         if self.merge_every < 1:
             raise ValueError(
-                f"rows are written with every batch, every second one and so on, not every {self.merge_every}"
+                f"merge_every is 1 for rows that are written with every batch, 2 with every second one, not {self.merge_every}"
             )
         check_word(self.unavailable)
         if self.rejects_raw not in (None, *REJECTS_RAW):
@@ -375,6 +375,9 @@ class RegistrySettings:
         """Check the settings."""
         if self.strategy is not None and self.strategy not in STRATEGIES:
             raise ValueError(f"the strategies are {', '.join(STRATEGIES)}, not {self.strategy!r:.80}")
+        for name in ("timeout", "patience"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is a number of seconds above 0, not {getattr(self, name)}")
         if self.framing not in FRAMINGS:
             raise ValueError(f"values are framed by {', '.join(FRAMINGS)}, not {self.framing!r:.80}")
         if self.compatibility is not None:

@@ -27,6 +27,8 @@ from support.roundtrip import error_of
 SIMPLE = 'state = "s"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
 KAFKA = SIMPLE.partition("[lake]")[0] + '[kafka]\nservers = "a:1"\n'
 FRAMED = SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = ["t"]\nframed = true\n[source.registry]\nurl = "file:x"')
+ICEBERG = SIMPLE.partition("[lake]")[0] + '[lake]\niceberg = "ice"\n'
+ROUTE = '[[route]]\nfrom = "a"\nto = "b"\n'
 PUBLISHED = SIMPLE.partition("[lake]")[0] + '[registry]\nurl = "file:x"\n[kafka]\nservers = "a:1"\n'
 
 
@@ -258,6 +260,41 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
             SIMPLE + 'form = "soft"\ncurrent = false\nchangelog = true',
             "expected current = true in [lake] for form = 'soft', got false",
         ),
+        (SIMPLE.replace('"lake"', '""'), "line 5: delta is empty: it names a place, or is left out, in [lake]"),
+        (ICEBERG.replace('"ice"', '" "'), "line 5: iceberg is empty"),
+        (ICEBERG + 'warehouse = ""', "line 6: warehouse is empty"),
+        (SIMPLE.replace('"s"', '""'), "got state is empty: it names a place, or is left out"),
+        ('rejects = ""\n' + SIMPLE, "line 1: rejects is empty"),
+        (SIMPLE.replace('"in"', '""'), "line 3: files is empty"),
+        (SIMPLE.replace('files = "in"', 'kafka = ""\ntopics = ["t"]'), "line 3: kafka is empty"),
+        (
+            SIMPLE.replace('files = "in"', 'kafka = "a"\ntopics = [""]'),
+            "line 4: topics has an empty text: leave it out",
+        ),
+        (SIMPLE + '[tables]\ninclude = ["shop.*", ""]', "line 7: include has an empty text"),
+        (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = ""', "line 4: folder is empty"),
+        (SIMPLE + "parallel = 0", "line 6: parallel is at least 1, not 0, in [lake]"),
+        (KAFKA + "parallel = -1", "parallel is at least 1, not -1, in [kafka]"),
+        (KAFKA + "partitions = 0", "partitions is at least 1, not 0, in [kafka]"),
+        (KAFKA + "replication = -1", "replication is at least 1, not -1, in [kafka]"),
+        (SIMPLE + '[registry]\nurl = "file:x"\ntimeout = 0', "timeout is a number of seconds above 0, not 0"),
+        (SIMPLE + '[registry]\nurl = "file:x"\npatience = nan', "patience is a number of seconds above 0, not nan"),
+        (SIMPLE.replace('"s"', '"lake/../lake"'), "state and the lake are one folder"),
+        (
+            SIMPLE.replace('"s"', '"file:///s"'),
+            "the state is in a folder, or in a store such as s3://bucket/state, not at file",
+        ),
+        (
+            SIMPLE.replace('"s"', '"hdfs:///s"'),
+            "the state is in a folder, or in a store such as s3://bucket/state, not at hdfs",
+        ),
+        ('rejects = "lake/"\n' + SIMPLE, "rejects and the lake are one folder, "),
+        (ICEBERG + 'warehouse = "s"', "state and the lake are one folder"),
+        (SIMPLE.replace('"s"', '"s3://b/x"').replace('"lake"', '"s3a://b/x/"'), "state and the lake are one folder"),
+        (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "s"', "state and folder in [avro] are one folder"),
+        (SIMPLE + ROUTE + ROUTE.replace("b", "c"), "[[route]] from 'a' stands twice, and the second would never count"),
+        ("merge_every = 0\n" + SIMPLE, "merge_every is 1 for rows that are written with every batch"),
+        ('max_rejects = "few"\n' + SIMPLE, "max_rejects: expected a number such as 5 or a share such as 2%, got 'few'"),
         (SIMPLE + 'catalog = { type = "x" }', "names in catalogs of type hive only, not 'x'"),
         (SIMPLE + "current = false", "expected current or changelog in [lake], got neither"),
         (SIMPLE + '[avro]\nfolder = "f"', "expected one of [lake], [kafka] and [avro], got several"),
@@ -498,27 +535,6 @@ def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path: Path, old
         read_config(written(tmp_path, SIMPLE.replace(old, new)))
     assert f"an address without user and password as {name}" in str(caught.value)
     assert "canary" not in str(caught.value) + repr(caught.value)
-
-
-@pytest.mark.parametrize(("old", "name"), [('"in"', "files"), ('"lake"', "delta"), ('"s"', "state")])
-def test_an_empty_folder_is_refused(tmp_path: Path, old: str, name: str):
-    """It would be the one that the process is in."""
-    with pytest.raises(FileError, match=f"{name} is a folder or an address, not an empty text"):
-        read_config(written(tmp_path, SIMPLE.replace(old, '""')))
-
-
-@pytest.mark.parametrize("state", ["lake", "./lake/", "other/../lake", "s3://shop/lake/"])
-def test_a_state_in_the_folder_of_the_tables_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str):
-    """By whatever path; one below it, or beside it, is none of theirs."""
-    monkeypatch.chdir(tmp_path)
-    text = SIMPLE.replace('"s"', f'"{state}"').replace('"lake"', '"s3://shop/lake"' if "s3" in state else '"lake"')
-    with pytest.raises(FileError, match=r"another folder as state than delta in \[lake\] is, got the same"):
-        read_config(written(tmp_path, text)).pipeline("sync.toml")
-    avro = text.partition("[lake]")[0] + f'[avro]\nfolder = "{state}"\n'
-    if "s3" not in state:
-        with pytest.raises(FileError, match=r"another folder as state than folder in \[avro\] is, got the same"):
-            read_config(written(tmp_path, avro)).pipeline("sync.toml")
-        read_config(written(tmp_path, SIMPLE.replace('"s"', '"lake/_state"'))).pipeline("sync.toml")
 
 
 def test_a_byte_order_mark_before_a_configuration_is_passed_over(tmp_path: Path):

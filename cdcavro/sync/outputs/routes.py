@@ -106,6 +106,12 @@ class Routes:
         return next((route for route in merging if not route.shards), None)
 
     @property
+    def repeated(self) -> Route | None:
+        """The first route whose pattern one before it has, too; None if there is none."""
+        patterns = [route.pattern for route in self._routes]
+        return next((route for i, route in enumerate(self._routes) if route.pattern in patterns[:i]), None)
+
+    @property
     def of_shards(self) -> Route | None:
         """The first route of shards; None if there is none."""
         return next((route for route in self._routes if route.shards), None)

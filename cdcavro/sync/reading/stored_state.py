@@ -490,8 +490,8 @@ def _mode_of(written: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    """Return why a store has failed, on one line."""
-    return hide_credentials(" ".join(str(error).split()))[:_LONGEST]
+    """Return why a store has failed, on one line, without what is of use to the library's authors only."""
+    return hide_credentials(" ".join(str(error).partition("\n\nDebug source:")[0].split()))[:_LONGEST]
 
 
 def _is_reject(path: str) -> bool:
