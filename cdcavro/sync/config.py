@@ -120,6 +120,8 @@ class Config(Struct, forbid_unknown_fields=True):
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
     * `every`: how often a batch begins.
     * `merge_every`: every how many batches tables are written; until then their rows are pending in the state.
+    * `maintain_every`: how often lake tables are compacted and cleaned behind a batch, as `cdcavro maintain` does it; by
+      default never.
     * `run`: the runner of the pipeline: `spark`, or `local`, which is this process.
     * `memory`: how many MiB of a batch's rows a local run holds before they go to files; the process takes more.
     * `openlineage`: the name of the job for which OpenLineage events are sent, as configured by variables
@@ -153,6 +155,7 @@ class Config(Struct, forbid_unknown_fields=True):
     max_rejects: str | int | None = None
     every: str = "10 seconds"
     merge_every: int = 1
+    maintain_every: str | None = None
     run: str = "spark"
     memory: int = 256
     openlineage: str | None = None
@@ -171,8 +174,10 @@ class Config(Struct, forbid_unknown_fields=True):
             )
         if self.openlineage is not None and not self.openlineage.strip():
             raise ValueError("openlineage is the name of a job, which is not empty")
-        if _EVERY.fullmatch(self.every) is None or not _IS_LONG.search(self.every):
-            raise ValueError(f'every is a time such as "10 seconds", not {shown(self.every)}')
+        for name, example in (("every", "10 seconds"), ("maintain_every", "1 day")):
+            stated = getattr(self, name)
+            if stated is not None and (_EVERY.fullmatch(stated) is None or not _IS_LONG.search(stated)):
+                raise ValueError(f'{name} is a time such as "{example}", not {shown(stated)}')
 
     def __repr__(self) -> str:
         return safe_repr(self, "spark")
@@ -253,6 +258,8 @@ class Config(Struct, forbid_unknown_fields=True):
             raise FileError(file, "one of [lake], [kafka] and [avro]", "several" if stated else "none")
         if self.lake is not None:
             return self.lake.sink(file, self.table)
+        if self.maintain_every is not None:
+            raise FileError(file, "[lake] for maintain_every", "another sink")
         if any(one.is_about_statements for one in self.table):
             raise FileError(file, "[lake] for include_statements and exclude_statements of [[table]]", "another sink")
         if any(one.form is not None for one in self.table):

@@ -436,6 +436,4 @@ def maintain(*, config: str, keep: int) -> None:
     read = read_config(Path(config))
     with read.redaction.errors():
         for one in maintain_tables(read.pipeline(config), timedelta(days=keep)):
-            done = f"{number_of(one.fewer, 'file')} fewer, {number_of(one.removed, 'old file')} removed"
-            left = "" if one.left is None else f"; {one.left}"
-            click.echo(plain(read.redaction.of(f"{one.table}: {done}{left}")))
+            click.echo(plain(read.redaction.of(str(one))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -300,6 +301,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
+        _maintain(config, pipeline, progress)
         with _account(config, pipeline, progress):
             room = config.memory << 20
             run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see, idle=progress.idle)
@@ -331,11 +333,31 @@ def _run_on_spark(
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
+        _maintain(config, pipeline, progress)
         with _account(config, pipeline, progress):
             run = partial(pipeline.run, spark, say=progress.add, begin=progress.begin, idle=progress.idle)
             with _lineage(config, pipeline, progress, is_once=once):
                 in_thread(partial(run, once=once, every=config.every))
     return pipeline
+
+
+def _maintain(config: Config, pipeline: Pipeline, progress: BatchLines) -> None:
+    """Let lake tables be maintained behind batches, if that is configured. Raises `SetupError` if it is not possible."""
+    if config.maintain_every is None:
+        return
+    try:
+        from cdcavro.sync.local.local_runner import seconds_of  # noqa: PLC0415  only pipelines need it
+        from cdcavro.sync.local.local_sinks import Maintenance  # noqa: PLC0415  as above
+
+        every = timedelta(seconds=seconds_of(config.maintain_every))
+        note = partial(_note, config, progress)
+        progress.listeners.append(Maintenance(pipeline, every, note).add)
+    except ModuleNotFoundError as error:
+        raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
+
+
+def _note(config: Config, progress: BatchLines, sentence: str) -> None:
+    progress.note(plain(config.redaction.of(sentence)))
 
 
 @contextmanager

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.errors import FileError, JobError, SchemaError, SetupError, shown
+from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, SetupError, number_of, shown
 from cdcavro.lake.catalogs import NESSIE
+from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lake_columns import arrow_type
 from cdcavro.lake.lakes import NAME, OWNER, SUFFIXES, DeltaLake, foreign_table_error
 from cdcavro.lake.sql_statements import HEADERS
@@ -35,10 +36,10 @@ from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from cdcavro.lake.lakes import Attempt
+    from cdcavro.sync.batches import BatchReport
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
     from cdcavro.sync.outputs.sink_settings import Job
@@ -323,6 +324,11 @@ class Maintained(NamedTuple):
     # What could not be done, and why; None if all was.
     left: str | None
 
+    def __str__(self) -> str:
+        """Return a sentence."""
+        done = f"{number_of(self.fewer, 'file')} fewer, {number_of(self.removed, 'old file')} removed"
+        return f"{self.table}: {done}{'' if self.left is None else f'; {self.left}'}"
+
 
 def maintain(pipeline: Pipeline, keep: timedelta = KEEP) -> Iterator[Maintained]:
     """Yield what was done to each lake table of a pipeline, as it is done.
@@ -350,6 +356,53 @@ def maintain(pipeline: Pipeline, keep: timedelta = KEEP) -> Iterator[Maintained]
         for table in owned:
             yield _maintain(table, keep, left)
             left = []
+
+
+MAINTAINED: Final = "maintained.json"
+
+
+class Maintenance:
+    """Maintains the lake tables of a pipeline from time to time, as long as batches come; whichever runner runs them.
+
+    * `pipeline` (Pipeline)
+    * `every` (timedelta): how long after the last time. The state has that, for later runs.
+    * `say`: takes a sentence on each table with which something was done, or for the first time could not be done.
+
+    Raises `SetupError` without a lake or its library, and for a lake that only Spark reaches.
+    """
+
+    def __init__(self, pipeline: Pipeline, every: timedelta, say: Callable[[str], None]) -> None:
+        if not isinstance(pipeline.sink, LakeSettings):
+            raise SetupError(f"{pipeline.sink.name}: only lake tables are maintained")
+        native_lake(pipeline.sink)
+        self._pipeline, self._every, self._say = pipeline, every, say
+        self._left: set[tuple[str, str | None]] = set()
+
+    def add(self, _: BatchReport) -> None:
+        """Maintain the tables behind a batch, if it is time; what fails is said, and tried again when it is time again."""
+        path = self._pipeline.folder / MAINTAINED
+        now = datetime.now(UTC)
+        if not timedelta() <= now - _time_of(path) < self._every:
+            try:
+                for one in maintain(self._pipeline):
+                    self._tell(one)
+            except CdcAvroError as error:
+                self._say(f"lake tables are not maintained: {error}")
+            replace_file(path, json.dumps({"at": now.isoformat()}))
+
+    def _tell(self, done: Maintained) -> None:
+        reason = (done.table, done.left)
+        if done.fewer or done.removed or (done.left is not None and reason not in self._left):
+            self._say(str(done))
+        self._left.add(reason)
+
+
+def _time_of(path: Path) -> datetime:
+    """Return when tables were last maintained; a time long ago if that is not known."""
+    try:
+        return datetime.fromisoformat(json.loads(path.read_bytes())["at"]).astimezone(UTC)
+    except (OSError, ValueError, KeyError, TypeError):
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _owner(table: NativeTable) -> str | None:

@@ -36,6 +36,7 @@ halves_minutes = 30
 max_rejects = "1%"
 every = "30 seconds"
 merge_every = 10
+maintain_every = "1 day"
 run = "local"
 memory = 512
 openlineage = "shop"

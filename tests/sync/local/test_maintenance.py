@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import threading
 import time
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
 
+from cdcavro.cli import main
 from cdcavro.errors import CdcAvroError, FileError, SetupError
 from cdcavro.lake.sql_statements import AT
 from cdcavro.lake.table_shape import TableShape
-from cdcavro.sync.local.local_sinks import maintain
+from cdcavro.sync.local.local_sinks import MAINTAINED, maintain
 from cdcavro.sync.native import delta_lake
 from cdcavro.sync.outputs.sink_settings import AvroFiles
 from cdcavro.table import TableName
 from support.jobs import ICEBERG, LocalJob
+from support.local_pipelines import DELTA, lake_section
+from support.local_pipelines import LocalJob as ConfiguredJob
 from support.messages import canal
 
 COLUMNS = ("id", "a")
@@ -34,7 +39,7 @@ def send(made: LocalJob, start: int, *others: bytes) -> None:
     made.send(canal("INSERT", [{"id": str(start), "a": "1"}], id=10 * start), *others)
 
 
-def files_of(made: LocalJob, name: str) -> int:
+def files_of(made: LocalJob | ConfiguredJob, name: str) -> int:
     """Return how many files a table of `d` has in its newest version."""
     return len(DeltaTable(made.folder / "lake" / "d" / name).file_uris())
 
@@ -347,3 +352,57 @@ def test_a_table_for_all_readers_is_clustered_by_its_own_names(job):
             made.run(shapes=(TableShape("d.t", cluster=(name,)),))
         (one,) = maintain(made.pipeline())
         assert (one.fewer > 0, one.left) == (True, None)
+
+
+def run_as_configured(made: ConfiguredJob) -> str:
+    """Run a pipeline by the command, and return what it said."""
+    done = CliRunner().invoke(main, ["sync", "--config", str(made.config()), "--once"], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.slow
+def test_a_pipeline_maintains_its_tables_when_it_is_time(tmp_path: Path):
+    """Behind a batch, as often as `maintain_every` says, whichever run had the last time; no row changes."""
+    made = ConfiguredJob(tmp_path, lake_section(DELTA, tmp_path), {"maintain_every": "1 day"})
+    for i in range(4):
+        made.send(canal("INSERT", [{"id": str(i)}], id=i + 1))
+    assert "fewer" not in run_as_configured(made)
+    assert files_of(made, "t") == 4
+    path, now = tmp_path / "state" / MAINTAINED, datetime.now(UTC)
+    for hours, files in ((23, 5), (25, 1), (0, 2), (-1, 1)):
+        if hours:
+            path.write_text(json.dumps({"at": (now - timedelta(hours=hours)).isoformat()}))
+        made.send(canal("INSERT", [{"id": str(made.files)}], id=made.files + 1))
+        said = run_as_configured(made)
+        assert files_of(made, "t") == files
+        assert ("/lake/d/t`: " in said and "fewer, 0 old files removed" in said) == (files == 1)
+    assert made.rows("d.t", "id") == [(one,) for one in range(made.files)]
+
+
+@pytest.mark.slow
+def test_what_a_pipeline_cannot_maintain_is_said_once_in_a_run(tmp_path: Path):
+    """It stops nothing."""
+    made = ConfiguredJob(tmp_path, lake_section(ICEBERG, tmp_path), {"maintain_every": "1 microsecond"})
+    for i in range(3):
+        made.send(canal("INSERT", [{"id": str(i)}], id=i + 1))
+    assert run_as_configured(made).count("rewrite_data_files") == 1
+    assert made.rows("d.t", "id") == [(0,), (1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"maintain_every": "1 dya"}, "maintain_every is a time such as \"1 day\", not '1 dya'"),
+        (
+            {"maintain_every": "1 day", "avro": {"folder": "out"}},
+            "expected [lake] for maintain_every, got another sink",
+        ),
+    ],
+)
+def test_a_time_between_maintenances_that_is_none_is_an_error(tmp_path: Path, sections: dict[str, Any], said: str):
+    """As is one where nothing is maintained."""
+    lake = {} if "avro" in sections else lake_section(DELTA, tmp_path)
+    with pytest.raises(FileError) as raised:
+        ConfiguredJob(tmp_path, lake, sections).pipeline()
+    assert said in str(raised.value)
