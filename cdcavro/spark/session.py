@@ -155,6 +155,12 @@ def classic(spark: SparkSession, what: str) -> Any:
     return spark
 
 
+def reach_s3(spark: SparkSession) -> None:
+    """Let a session reach `s3://` as it does `s3a://`, which is all that Hadoop knows of S3 by itself."""
+    hadoop = classic(spark, "S3")._jsc.hadoopConfiguration()  # noqa: SLF001  it has no Python interface
+    hadoop.setIfUnset("fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
+
+
 def first_line(error: Exception) -> str:
     """Return the sentence of an error of this project in a worker, or the first line of Java's message.
 

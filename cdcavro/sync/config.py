@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 import tomllib
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, overload
 
 import msgspec
@@ -57,6 +56,7 @@ from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
     from cdcavro.sync.settings import RegistrySettings

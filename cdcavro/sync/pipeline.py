@@ -490,17 +490,21 @@ def _move_replayed(folder: Path, before: Path) -> None:
 
 
 def _resolved(sink: str) -> str:
-    """Return what names a sink with the folder in it, if there is one, as it is without `..` and links."""
+    """Return what names a sink, with a folder in it as it is without `..` and links, and with one address of a place."""
     folder, form = _parts_of(sink)
-    return sink if folder is None else f"{sink.partition(' /')[0]} {folder.resolve()}{form}"
+    place = sink.removesuffix(form)
+    if folder is not None:
+        return f"{place.partition(' /')[0]} {folder.resolve()}{form}"
+    kind, at, address = place.partition(" at ")
+    return f"{kind}{at}{one_address(address)}{form}"
 
 
 def _parts_of(sink: str) -> tuple[Path | None, str]:
     """Return the folder in what names a sink, None if there is none, and what says its form and kinds of tables."""
-    without = WITHOUT_CURRENT if sink.endswith(WITHOUT_CURRENT) else ""
-    _, slash, folder = sink.removesuffix(WITHOUT_CURRENT).partition(" /")
-    folder, form, named = folder.partition(WITH_FORM)
-    return Path(f"/{folder}") if slash else None, f"{form}{named}{without}"
+    lake = sink.removesuffix(WITHOUT_CURRENT)
+    place, form, named = lake.partition(WITH_FORM)
+    _, slash, folder = place.partition(" /")
+    return Path(f"/{folder}") if slash else None, f"{form}{named}{sink.removeprefix(lake)}"
 
 
 def _stated_job(path: Path) -> tuple[str, str, dict[str, Any]]:

@@ -58,6 +58,15 @@ def test_the_state_of_a_pipeline_is_not_that_of_one_into_another_lake(tmp_path: 
     assert error_of(job_of, tmp_path, "Delta Lake at /b") == expected
 
 
+def test_hadoops_name_of_s3_is_that_of_the_same_lake(tmp_path: Path):
+    """So that one runner goes on with what the other has begun, whichever of them each is told."""
+    job = job_of(tmp_path, 'Delta Lake at s3a://b/l, form = "soft"')
+    assert job_of(tmp_path, 'Delta Lake at s3://b/l/, form = "soft"') == job
+    for other in ("s3://b/m", "s3://c/l", "gs://b/l"):
+        with pytest.raises(FileError, match=f"a pipeline into Delta Lake at {other}, form"):
+            job_of(tmp_path, f'Delta Lake at {other}, form = "soft"')
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("producer", "sink", "size"), [("canal", "delta", 188), ("debezium", "iceberg", 80)])
 def test_the_tables_of_the_shop_are_those_of_the_server(job, producer: str, sink: str, size: int):

@@ -36,7 +36,7 @@ from cdcavro.lake.evolution import (
     steps_to,
 )
 from cdcavro.lake.lake_columns import dropped_columns, wanted_columns, with_former_names
-from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look
+from cdcavro.lake.lakes import CHANGE, DEPTH, SCHEME, SUFFIXES, DeltaLake, IcebergLake, Look, one_address
 from cdcavro.lake.sql_statements import (
     ADOPTED,
     alter_table,
@@ -192,13 +192,14 @@ class Delta(DeltaLake):
         """Return the folders in which the tables are, if they are known."""
         return [self.folder]
 
-    def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of Iceberg
-        """Check that the root can be written to, if it is a local folder. Raises `FileError`."""
+    def check(self, spark: SparkSession) -> None:
+        """Check that the root can be reached, or written to if it is a local folder. Raises `FileError`, and what Java raises."""
         root = Path(self.root).absolute()
-        if not SCHEME.match(self.root):
-            there = next(path for path in (root, *root.parents) if path.exists())
-            if not (there.is_dir() and os.access(there, os.W_OK)):
-                raise FileError(self.root, "a folder that can be written to", "none")
+        there = next(path for path in (root, *root.parents) if path.exists())
+        if SCHEME.match(self.root):
+            _has_log(spark, self.root)
+        elif not (there.is_dir() and os.access(there, os.W_OK)):
+            raise FileError(self.root, "a folder that can be written to", "none")
 
     def append(
         self,
@@ -249,7 +250,7 @@ def register(spark: SparkSession, sink: Delta, table: TableName, suffix: str) ->
     if spark.catalog.tableExists(name):
         files, path = _files(spark, folder)
         held = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]
-        if held != files.makeQualified(path).toString():
+        if one_address(held) != one_address(files.makeQualified(path).toString()):
             raise SchemaError(
                 table.table, f"in the metastore, {name} is a table at {held}: drop it there, or say another name"
             )

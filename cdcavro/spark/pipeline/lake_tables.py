@@ -58,7 +58,7 @@ from cdcavro.spark.lake.sinks import (
     retry,
 )
 from cdcavro.spark.lake.spark_tables import COLLECTED, SparkLake, pieces_of_bytes
-from cdcavro.spark.session import classic, first_line, session_of
+from cdcavro.spark.session import classic, first_line, reach_s3, session_of
 from cdcavro.sync.local.local_outcomes import ROWS
 from cdcavro.sync.local.local_sinks import native_tables
 from cdcavro.sync.native.native_state import NativeCache, NativeState
@@ -137,6 +137,7 @@ class LakeSink:
         Raises `SetupError`, which shows no value, for a session that has others, as its tables may be elsewhere.
         """
         own, lake = self.settings, self.settings.lake
+        reach_s3(spark)
         if isinstance(lake, DeltaLake):
             for name, value in (metastore_settings(own.catalog) if own.catalog else {}).items():
                 if spark.conf.get(name, None) != value:

@@ -164,7 +164,7 @@ class NativeDelta(DeltaLake):
     def _inner(self, folder: str) -> list[str]:
         """Return the folders in a folder. Raises `JobError` for an object store that Arrow does not reach."""
         try:
-            system, path = fs.FileSystem.from_uri(_local(folder) or re.sub("^s3[an]:", "s3:", folder))
+            system, path = fs.FileSystem.from_uri(_local(folder) or lakes.one_address(folder))
             found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
         except (OSError, pa.ArrowException) as error:
             raise JobError(f"{folder}: {error}") from error

@@ -385,6 +385,29 @@ def test_a_bucket_that_is_not_there_is_told(s3: ObjectStore, tmp_path: Path):
     assert done.stderr == f"Error: s3://{BUCKET}/none: expected the state of a pipeline, got none\n"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("schemes", [("s3a", "s3"), ("s3", "s3a")])
+def test_lake_and_state_are_where_they_were_whatever_s3_is_called(
+    s3: ObjectStore, tmp_path: Path, schemes: tuple[str, str]
+):
+    """As Hadoop calls it, or as everybody else does: `--check`, run, `status` and `maintain`."""
+    place = f"{BUCKET}/called-{schemes[0]}"
+    for number, scheme in enumerate(schemes):
+        lake, state = f"{scheme}://{place}/lake", f"{scheme}://{place}/state"
+        made = LocalJob(tmp_path, {"delta": lake, "changelog": True}, {"state": state}, files=number)
+        made.send(row(number))
+        config = f"--config {made.config()}"
+        sync, maintain = f"-m cdcavro sync {config}", f"-m cdcavro maintain {config}"
+        for command in (f"{sync} --check", f"{sync} --once", f"-m cdcavro sync status --state {state}", maintain):
+            # The server is in this process, and deltalake lets no other thread of it run.
+            done = subprocess.run([sys.executable, *command.split()], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+        for suffix in ("", "~~changes"):
+            code = f"from deltalake import DeltaTable as D; print(D('{lake}/d/t{suffix}').to_pyarrow_table()['id'].to_pylist())"
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            assert sorted(json.loads(done.stdout)) == [*range(number + 1)]
+
+
 def test_what_is_wrong_with_a_place_is_told(memory: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Rejects that are elsewhere, and the package that is missing."""
     with pytest.raises(FileError, match="rejects go to where the state is"):
