@@ -294,6 +294,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
     with signals_wait():
         pipeline.check_libraries()
     pipeline.check_free()
+    _maintain(config, pipeline, progress)
     _check_brokers(config, progress)
     with redaction.errors():
         if check:
@@ -301,7 +302,6 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
-        _maintain(config, pipeline, progress)
         with _account(config, pipeline, progress):
             room = config.memory << 20
             run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see, idle=progress.idle)
@@ -325,6 +325,7 @@ def _run_on_spark(
     pipeline, redaction = config.pipeline(file, SparkPipeline), config.redaction
     progress.folder = pipeline.folder
     pipeline.check_free()
+    _maintain(config, pipeline, progress)
     settings = {"spark.driver.memory": "2g", **session_settings(config)}
     with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.start) as spark:
         progress.wait(_LOOKING)
@@ -333,7 +334,6 @@ def _run_on_spark(
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
-        _maintain(config, pipeline, progress)
         with _account(config, pipeline, progress):
             run = partial(pipeline.run, spark, say=progress.add, begin=progress.begin, idle=progress.idle)
             with _lineage(config, pipeline, progress, is_once=once):

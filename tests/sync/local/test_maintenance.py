@@ -22,7 +22,7 @@ from cdcavro.cli import main
 from cdcavro.errors import CdcAvroError, FileError, SetupError
 from cdcavro.lake.sql_statements import AT
 from cdcavro.lake.table_shape import TableShape
-from cdcavro.sync.local.local_sinks import MAINTAINED, maintain
+from cdcavro.sync.local.local_sinks import MAINTAINED, Maintenance, maintain
 from cdcavro.sync.native import delta_lake
 from cdcavro.sync.outputs.sink_settings import AvroFiles
 from cdcavro.table import TableName
@@ -406,3 +406,13 @@ def test_a_time_between_maintenances_that_is_none_is_an_error(tmp_path: Path, se
     with pytest.raises(FileError) as raised:
         ConfiguredJob(tmp_path, lake, sections).pipeline()
     assert said in str(raised.value)
+
+
+def test_a_lake_that_only_spark_reaches_is_refused_before_anything_starts(tmp_path: Path):
+    """Its tables are maintained without it. So is one that has no lake tables."""
+    lake = lake_section(DELTA, tmp_path, catalog={"type": "hive", "uri": "thrift://127.0.0.1:1"})
+    made = ConfiguredJob(tmp_path, lake, {"maintain_every": "1 day"}).pipeline()
+    with pytest.raises(SetupError, match="tables get names in Hive's metastore on Spark only"):
+        Maintenance(made, timedelta(days=1), print)
+    with pytest.raises(SetupError, match="only lake tables are maintained"):
+        Maintenance(replace(made, sink=AvroFiles(str(tmp_path / "out"))), timedelta(days=1), print)
