@@ -6,15 +6,21 @@ import os
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
-from cdcavro.lake.lakes import IcebergLake
+from cdcavro.errors import JobError
+from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.spark.pipeline.runner import Pipeline, session_settings
 from cdcavro.sync.config import read_config
+from cdcavro.sync.local.local_sinks import Maintenance
 from cdcavro.sync.outputs.sink_settings import LakeSettings
 from cdcavro.sync.sources import Files
+from support.messages import canal, put_messages
 
 CANARY = re.compile("canary-password")
 SECRETS = """
@@ -113,6 +119,7 @@ from cdcavro.spark.pipeline.runner import session_settings
 from cdcavro.spark.pipeline.runner import check_source, sink_of
 from cdcavro.spark.session import session
 from cdcavro.sync.config import read_config
+from cdcavro.sync.local.local_sinks import Maintenance
 config = read_config(Path(sys.argv[1]))
 pipeline = config.pipeline("sync.toml")
 spark = session(master="local[1]", config={**session_settings(config), "spark.ui.port": "0", "spark.ui.showConsoleProgress": "false"})
@@ -163,3 +170,27 @@ def test_no_secret_is_on_the_pages_of_spark_nor_in_logs(tmp_path: Path):
         text[max(0, at.start() - 200) : at.end()] for text in (done.stdout, done.stderr) for at in CANARY.finditer(text)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_lake_in_s3_is_read_as_hadoop_reads_s3a_and_one_that_is_not_reached_is_told(
+    spark: SparkSession, tmp_path: Path, scheme: str
+):
+    """The session lacks the library for both; `s3` would be no file system at all."""
+    made = Pipeline(Files(str(tmp_path)), LakeSettings(DeltaLake(f"{scheme}://bucket/lake")), str(tmp_path / "state"))
+    with pytest.raises(JobError) as raised:
+        made.check(spark)
+    assert str(raised.value).startswith(f"Delta Lake at {scheme}://bucket/lake cannot be reached: ")
+    assert str(raised.value).endswith("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found")
+
+
+def test_tables_are_maintained_behind_batches(spark: SparkSession, tmp_path: Path):
+    """As without Spark, by the library that writes them there."""
+    for number in range(3):
+        put_messages(tmp_path / "in", number, [canal("INSERT", [{"id": str(number)}], id=number + 1)])
+    lake = LakeSettings(DeltaLake(str(tmp_path / "lake")))
+    made, said = Pipeline(Files(str(tmp_path / "in"), 1), lake, str(tmp_path / "state")), list[str]()
+    made.run(spark, once=True, say=Maintenance(made, timedelta(microseconds=1), said.append).add)
+    table = DeltaTable(tmp_path / "lake/d/t")
+    assert (len(table.file_uris()), sorted(table.to_pyarrow_table()["id"].to_pylist())) == (1, [0, 1, 2])
+    assert [one for one in said if "lake/d/t`: " in one and "fewer, 0 old files removed" in one]
