@@ -225,11 +225,17 @@ class TableCatalog:
         return table if is_dropped and start is not None and _is_same_time(start, time) else None
 
     def has_rows(self, name: TableName, start: Key | None) -> bool:
-        """Return whether rows have come of the table that bears a name, or that was renamed away from it at this very time."""
+        """Return whether rows come of the table that bears a name, or was renamed away from it at this very time.
+
+        They have come, or will, if they are in other partitions: the table was created in the stream.
+        """
         if name in self._moves and _is_same_time(start, self._moves[name][0]):
             return self._moves[name][3]
         own = name if name in self._bearers else self.other_spelling(name)
-        return own is not None and (own in self._seen or self._bearers[own].is_written)
+        return own is not None and self._has_rows(own, self._bearers[own])
+
+    def _has_rows(self, name: TableName, table: Table) -> bool:
+        return table.is_from_birth or table.is_written or name in self._seen
 
     def move(self, old: TableName, new: TableName, start: Key | None, snapshot: Any = None) -> None:
         """Rename a table. A table that still bears the new name must have been dropped unseen, and is dropped.
@@ -242,7 +248,7 @@ class TableCatalog:
             if self._moves and not _is_same_time(start, next(iter(self._moves.values()))[0]):
                 self._moves.clear()
             if snapshot is not None and new not in self._bearers and len(self._moves) < _MOVES:
-                self._moves[old] = start, new, snapshot, old in self._seen or table.is_written
+                self._moves[old] = start, new, snapshot, self._has_rows(old, table)
             self.drop(new, start, f"{shown(old.table)} was renamed to {shown(new.table)}")
             self._name(old, None, start)
             self._name(new, table, start)

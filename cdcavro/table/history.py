@@ -68,6 +68,8 @@ class Table:
     is_gone: bool = False
     # Whether a statement or a list of columns has declared which columns it has.
     is_stated: bool = False
+    # Whether a statement that is no snapshot's created it, so that all its rows come behind that.
+    is_from_birth: bool = False
     # Whether payloads of it exist.
     is_written: bool = False
     # Whether data is being written with the newest version.

@@ -185,7 +185,7 @@ class StatementFollower:
         self._tables.drop(name, start, "it was created again")
         if columns is not None:
             table = self._tables.create(name, columns, key, source, start)
-            table.is_stated = True
+            table.is_stated, table.is_from_birth = True, not change.snapshot
             self.keys.note_unused(table)
 
     def _created_columns(self, step: ddl.CreateTable, change: Change, start: Key | None) -> _Created:
@@ -297,8 +297,9 @@ class StatementFollower:
             table.take_columns(change.columns, change.source, self._given, start, change.key)
 
     def _begin_like(self, copy: Table, name: ddl.TableName, change: Change, start: Key | None) -> Table:
-        schema, source = copy.schema, _plain_source(change)
-        table = self._tables.create(name, columns_of_version(schema), schema.key_names, source, start)
+        schema = copy.version_with((), start)
+        columns, source = columns_of_version(schema), _plain_source(change)
+        table = self._tables.create(name, columns, schema.key_names, source, start)
         table.is_stated = copy.is_stated
         self.keys.note_unused(table)
         table.add_finding(
@@ -308,7 +309,7 @@ class StatementFollower:
 
     def _take_alterations(self, table: Table, copy: Table, change: Change, start: Key | None) -> None:
         """Do to a table what statements did to a copy that has taken its place."""
-        first, last, names = copy.versions[0], copy.schema, table.schema.names
+        first, last, names = copy.versions[0], copy.version_with((), start), table.schema.names
         actions = actions_between(first, last, names)
         step = ddl.AlterTable(table.schema.table, actions)
         if names == last.names != first.names or not self._apply_actions(table, step, change, start):

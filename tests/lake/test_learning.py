@@ -160,11 +160,44 @@ def test_a_table_that_is_left_out_and_takes_a_wanted_name_that_no_table_has_begi
     assert made.tables.tables[1].findings == ["was 'u', whose rows are not here: what came under that name is missing"]
 
 
-def test_a_copy_of_a_table_of_which_no_row_has_come_is_the_table():
-    """It has all rows that there are."""
-    assert names(learned(statement(1, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"), *swap("_t_gho"))) == [
-        ("_t_old", ["id", "a"], False),
-        ("t", ["id", "a", "b"], False),
+@pytest.mark.parametrize("is_of_snapshot", [True, False])
+def test_a_copy_of_a_table_that_a_snapshot_has_declared_and_of_which_no_row_has_come_is_the_table(is_of_snapshot: bool):
+    """It has rows that come nowhere else. All rows of a table come that the stream itself has created."""
+    (created,) = said(statement(1, "CREATE TABLE t (id INT PRIMARY KEY, a INT)"))
+    learner = Learner(Tables())
+    learner.learn([replace(created, snapshot=is_of_snapshot), *said(*swap("_t_gho"))])
+    both = [("_t_old", ["id", "a"], False), ("t", ["id", "a", "b"], False)]
+    taken = [("t", ["id", "a", "b"], False), ("_t_gho", ["id", "a", "b"], True)]
+    assert names(learner) == (both if is_of_snapshot else taken)
+
+
+def test_a_swap_may_come_as_two_statements_of_one_time():
+    """As Debezium sends it. What comes under the older name later is another table."""
+    position = (1, 5)
+    first, then = (
+        replace(said(statement(5, sql))[0], position=position, event_time=None)
+        for sql in ("RENAME TABLE t TO _t_old", "RENAME TABLE _t_gho TO t")
+    )
+    learner = Learner(Tables())
+    learner.learn(said(ROW, *swap("_t_gho")[:3]))
+    for change in (first, then):
+        learner.learn([change])
+    assert names(learner) == [("t", ["id", "a", "b"], False), ("_t_gho", ["id", "a", "b"], True)]
+
+
+def test_a_table_gets_the_columns_that_its_copy_had_when_it_was_swapped():
+    """Those that rows of the next copy have come later, wherever they stand; a table that is like another has its of then, too."""
+    wide = canal("INSERT", [{"id": "1", "a": "1", "b": "5", "c": "1"}], id=9, table="_t_gho")
+    learner = Learner(Tables())
+    learner.learn(said(ROW, *swap("_t_gho")[:3]))
+    learner.learn(said(wide))
+    learner.learn(said(*swap("_t_gho")[3:], statement(6, "CREATE TABLE u LIKE t")))
+    learner.learn(said(canal("INSERT", [{"id": "1", "a": "1", "b": "5", "d": "1"}], id=9, table="t")))
+    learner.learn(said(statement(7, "CREATE TABLE w LIKE t")))
+    assert names(learner) == [
+        ("t", ["id", "a", "b", "d"], False),
+        ("_t_gho", ["id", "a", "b", "c"], True),
+        *[(name, ["id", "a", "b"], False) for name in "uw"],
     ]
 
 
@@ -193,3 +226,53 @@ def test_a_copy_that_is_swapped_is_dropped_where_its_statement_stands_and_again_
     again = [replace(change, position=(*(change.position or ())[:1], 99)) for change in sent[3:]]
     assert learner.learn(again).dropped == {identity_of(again[-1]): (1,)}
     assert names(learner) == [("t", ["id", "a", "b"], False), ("_t_gho", ["id", "a", "b"], True)]
+
+
+ALTERATIONS = [
+    "ADD COLUMN b INT",
+    "ADD COLUMN b INT NOT NULL",
+    "ADD COLUMN b VARCHAR(9) DEFAULT 'it''s' FIRST",
+    "ADD COLUMN b DECIMAL(9,2) DEFAULT 1.50 AFTER id, ADD COLUMN c INT DEFAULT NULL AFTER b",
+    "ADD COLUMN b DATETIME DEFAULT CURRENT_TIMESTAMP",
+    "ADD COLUMN b INT DEFAULT 5, ALTER COLUMN b SET DEFAULT 6",
+    "ADD COLUMN b DATE NOT NULL",
+    "DROP COLUMN a",
+    "DROP COLUMN a, ADD COLUMN a VARCHAR(9) DEFAULT 'x'",
+    "CHANGE COLUMN a b INT",
+    "CHANGE COLUMN a b BIGINT",
+    "CHANGE COLUMN a id2 INT, CHANGE COLUMN id a INT, ADD COLUMN id INT",
+    "MODIFY COLUMN a BIGINT",
+    "MODIFY COLUMN a INT DEFAULT 3",
+    "ALTER COLUMN a SET DEFAULT 4, ADD COLUMN b INT DEFAULT 1",
+    "ADD COLUMN b INT DEFAULT 5, ALTER COLUMN b DROP DEFAULT",
+    "MODIFY COLUMN a VARCHAR(9)",
+    "DROP PRIMARY KEY, ADD PRIMARY KEY (id, a)",
+    "DROP PRIMARY KEY",
+    "CHANGE COLUMN id key_id INT",
+]
+
+
+@pytest.mark.parametrize("alteration", ALTERATIONS)
+@pytest.mark.parametrize("how", ["LIKE t", "(id INT NOT NULL, a INT, PRIMARY KEY (id))"])
+def test_a_swap_does_to_a_table_what_the_statement_would_have_done(alteration: str, how: str):
+    """Its fields, with aliases and defaults, its key and its version are those of a table that was altered in place."""
+    created = statement(1, "CREATE TABLE t (id INT NOT NULL, a INT, PRIMARY KEY (id))")
+    swapped = learned(
+        created,
+        ROW,
+        statement(2, f"CREATE TABLE _t_gho {how}"),
+        statement(3, f"ALTER TABLE _t_gho {alteration}"),
+        statement(5, "RENAME TABLE t TO _t_del, _t_gho TO t"),
+    )
+    altered = learned(created, ROW, statement(5, f"ALTER TABLE t {alteration}"))
+    assert swapped.tables.tables[0].schema.record == altered.tables.tables[0].schema.record
+
+
+def test_of_a_copy_that_was_never_like_its_table_the_names_of_columns_count():
+    """As where a pipeline begins when a tool is at work: what the copy lacks is dropped, what it has besides is added."""
+    made = learned(
+        ROW,
+        canal("INSERT", [{"c": "1", "id": "1", "b": "5"}], id=4, table="_t_gho"),
+        statement(5, "RENAME TABLE t TO _t_del, _t_gho TO t"),
+    )
+    assert names(made) == [("t", ["c", "id", "b"], False), ("_t_gho", ["c", "id", "b"], True)]

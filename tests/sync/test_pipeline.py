@@ -45,6 +45,7 @@ from support.messages import canal
 from support.moved_keys import moving
 from support.roundtrip import error_of
 from support.shop_tables import MESSAGES
+from support.swap_streams import SwapStream
 from sync.outputs.test_reject_cipher import PRIVATE, PUBLIC
 
 
@@ -1092,6 +1093,19 @@ def test_tables_are_chosen_by_patterns(job):
     assert (report.counts["written"], report.counts["left out"]) == (1, 2)
     assert list(report.operations) == ["d.t"]
     assert sorted(path.name for path in (made.folder / "lake" / "d").iterdir()) == ["t"]
+
+
+@pytest.mark.parametrize("exclude", [(), ("*._*",)])
+def test_a_table_that_a_tool_swaps_for_its_copy_goes_on_with_the_columns_of_the_copy(job, exclude: tuple[str, ...]):
+    """In three batches, whether the copy is read or left out; of its rows nothing is left."""
+    made, stream = job(), SwapStream(35, "canal", "gh-ost")
+    third = len(stream.messages) // 3
+    for start in (0, third, 2 * third):
+        made.send(*stream.messages[start : start + third if start < 2 * third else None])
+    reports = made.run(formats=Formats("canal"), chosen=Chosen(exclude=exclude))
+    assert [(one.counts["rejected"], one.waiting) for one in reports] == [(0, {})] * 3
+    assert sorted(made.rows("d.orders", *stream.columns), key=repr) == stream.held
+    assert exclude or made.rows("d._orders_gho", "id") == []
 
 
 def test_a_truncate_in_a_batch_that_says_nothing_new_empties_its_table(job):

@@ -239,16 +239,40 @@ def actions_between(first: TableSchema, last: TableSchema, names: frozenset[str]
         known, origins = dict.fromkeys(sorted(names)), {name: name for name in names & last.names}
     actions: list[Action] = [DropColumn(name) for name in known if name not in origins.values()]
     actions += [RenameColumn(old, new) for new, old in origins.items() if old != new]
+    fields, others = _written_fields(last), _written_fields(first)
     for column, before in zip(last.columns, (None, *last.columns), strict=False):
-        old = known.get(origins.get(column.name, ""))
-        if column.name not in origins:
-            after = None if before is None else before.name
-            actions.append(AddColumn(_definition(last, column.name), first=before is None, after=after))
+        name, stated = column.name, attributes_of(fields[column.name])
+        old = known.get(origins.get(name, ""))
+        default = stated.get("default") if old is None else attributes_of(others[old.name]).get("default")
+        if name not in origins:
+            definition, default = _definition(fields[name])
+            actions.append(AddColumn(definition, first=before is None, after=None if before is None else before.name))
         elif old is not None and column.type and (old.avro, old.type) != (column.avro, column.type):
-            actions.append(ModifyColumn(ColumnDef(column.name, column.type)))
+            actions.append(ModifyColumn(ColumnDef(name, column.type)))
+        if default != stated.get("default"):
+            actions.append(SetDefault(name, _constant(stated["default"])) if "default" in stated else DropDefault(name))
     if {*last.key_names} != {name for name, old in origins.items() if old in first.key_names}:
         actions.append(AddKey(last.key_names) if last.key_names else DropKey())
     return tuple(actions)
+
+
+def _written_fields(schema: TableSchema) -> dict[str, dict[str, Any]]:
+    """Return the fields of the columns that a version writes, by their names."""
+    return {column_name(field): field for field in column_fields(schema.record) if "until" not in attributes_of(field)}
+
+
+def _definition(field: dict[str, Any]) -> tuple[ColumnDef, str | None]:
+    """Return how a column was added, as far as its field shows it, and its default then, which is that of older rows."""
+    stated = attributes_of(field)
+    # What has no default is null in older rows, or what its type implies.
+    is_implied = "default" not in stated and field.get("default") is None and OLDER in stated
+    default = None if is_implied else stated.get(OLDER, stated.get("default"))
+    nullable, value = False if is_implied else None, None if default is None else _constant(default)
+    return ColumnDef(column_name(field), stated.get("type"), nullable, value), default
+
+
+def _constant(text: str) -> Constant | Expression:
+    return constant_of(text) or Expression(text)
 
 
 def _descents(first: TableSchema, last: TableSchema) -> dict[str, str]:
@@ -260,17 +284,6 @@ def _descents(first: TableSchema, last: TableSchema) -> dict[str, str]:
     }
     found = {column.name: names.get(column.field) for column in first.columns}
     return {old: new for old, new in found.items() if new in last.names and new is not None}
-
-
-def _definition(schema: TableSchema, name: str) -> ColumnDef:
-    """Return how a column of a version was added, as far as the version shows it."""
-    field = next(field for field in column_fields(schema.record) if column_name(field) == name)
-    stated = attributes_of(field)
-    older, default = stated.get(OLDER), stated.get("default")
-    text = default if older is None or default is None else older
-    value = None if text is None else constant_of(text) or Expression(text)
-    nullable = False if default is None and older is not None else None
-    return ColumnDef(name, stated.get("type"), nullable, value)
 
 
 def column_of(declared: ColumnDef, dialect: Dialect) -> Column:

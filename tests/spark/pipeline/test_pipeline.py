@@ -35,6 +35,7 @@ from sync.test_pipeline import (  # noqa: F401
     test_a_reset_keeps_rows_until_they_are_read_again_or_it_is_finished,
     test_a_run_goes_on_where_the_one_before_stopped,
     test_a_table_that_a_key_change_stopped_begins_again_behind_its_reset,
+    test_a_table_that_a_tool_swaps_for_its_copy_goes_on_with_the_columns_of_the_copy,
     test_encrypted_rejects_are_read_again_with_the_key,
     test_packed_files_and_byte_order_marks_are_read_as_elsewhere,
     test_rejects_are_read_again_once_at_their_place_in_the_order,
