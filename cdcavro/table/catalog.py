@@ -70,7 +70,7 @@ class TableCatalog:
         # The names in each database and schema, by its spelling in lower case and its own.
         self._within: dict[_Place, dict[_Place, dict[TableName, None]]] = {}
         # Of each name that a table lost in the last renaming, its time, the new name, the table's state before, and whether
-        # rows had come.
+        # rows had spelled it.
         self._moves: dict[TableName, tuple[Key | None, TableName, Any, bool]] = {}
         # The tables that statements of the last such time dropped, by name, with that time.
         self._dropped: dict[TableName, tuple[Key | None, Table]] = {}
@@ -229,13 +229,12 @@ class TableCatalog:
 
         They have come, or will, if they are in other partitions: the table was created in the stream.
         """
-        if name in self._moves and _is_same_time(start, self._moves[name][0]):
-            return self._moves[name][3]
-        own = name if name in self._bearers else self.other_spelling(name)
-        return own is not None and self._has_rows(own, self._bearers[own])
-
-    def _has_rows(self, name: TableName, table: Table) -> bool:
-        return table.is_from_birth or table.is_written or name in self._seen
+        time, new, _, is_seen = self._moves.get(name, (None, name, None, False))
+        is_moved = name in self._moves and _is_same_time(start, time)
+        own = new if is_moved else name if name in self._bearers else self.other_spelling(name)
+        table = None if own is None else self._bearers.get(own)
+        is_known = own in self._seen or (is_moved and is_seen)
+        return table is not None and (table.is_from_birth or table.is_written or is_known)
 
     def move(self, old: TableName, new: TableName, start: Key | None, snapshot: Any = None) -> None:
         """Rename a table. A table that still bears the new name must have been dropped unseen, and is dropped.
@@ -248,7 +247,7 @@ class TableCatalog:
             if self._moves and not _is_same_time(start, next(iter(self._moves.values()))[0]):
                 self._moves.clear()
             if snapshot is not None and new not in self._bearers and len(self._moves) < _MOVES:
-                self._moves[old] = start, new, snapshot, self._has_rows(old, table)
+                self._moves[old] = start, new, snapshot, old in self._seen
             self.drop(new, start, f"{shown(old.table)} was renamed to {shown(new.table)}")
             self._name(old, None, start)
             self._name(new, table, start)
