@@ -239,7 +239,7 @@ def actions_between(first: TableSchema, last: TableSchema, names: frozenset[str]
         known, origins = dict.fromkeys(sorted(names)), {name: name for name in names & last.names}
     actions: list[Action] = [DropColumn(name) for name in known if name not in origins.values()]
     actions += [RenameColumn(old, new) for new, old in origins.items() if old != new]
-    fields, others = _written_fields(last), _written_fields(first)
+    fields, others = newest_fields(last), newest_fields(first)
     for column, before in zip(last.columns, (None, *last.columns), strict=False):
         name, stated = column.name, attributes_of(fields[column.name])
         old = known.get(origins.get(name, ""))
@@ -256,7 +256,7 @@ def actions_between(first: TableSchema, last: TableSchema, names: frozenset[str]
     return tuple(actions)
 
 
-def _written_fields(schema: TableSchema) -> dict[str, dict[str, Any]]:
+def newest_fields(schema: TableSchema) -> dict[str, dict[str, Any]]:
     """Return the fields of the columns that a version writes, by their names."""
     return {column_name(field): field for field in column_fields(schema.record) if "until" not in attributes_of(field)}
 

@@ -26,7 +26,7 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
 )
 from cdcavro.table.ddl.tokens import dialect_of
-from cdcavro.table.evolution.actions import AlterContext, column_of
+from cdcavro.table.evolution.actions import AlterContext, column_of, newest_fields
 from cdcavro.table.evolution.column_defaults import avro_default, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit, is_promotion, promote_default
 from cdcavro.table.table_schema import (
@@ -94,8 +94,8 @@ class UnexplainedColumns:
 
     def with_differences(self, old: TableSchema | None, new: TableSchema) -> UnexplainedColumns:
         """Return these columns and those that differ between two versions, of which a list has made the second."""
-        before = {} if old is None else _newest_fields(old)
-        after, found = _newest_fields(new), UnexplainedColumns()
+        before = {} if old is None else newest_fields(old)
+        after, found = newest_fields(new), UnexplainedColumns()
         found.added = self.added | (after.keys() - before.keys())
         dropped, lost = self._dropped or {}, _pack({name: field for name, field in before.items() if name not in after})
         back = {name: dropped[name] for name in (*after, *lost) if name in dropped}
@@ -163,10 +163,6 @@ def explain_columns(
     if "gone" in attributes:
         record[ATTRIBUTE] = attributes | {"gone": [name for name in attributes["gone"] if name not in held]}
     return TableSchema(as_schema(record)), context.edit.steps
-
-
-def _newest_fields(schema: TableSchema) -> dict[str, dict[str, Any]]:
-    return {column_name(field): field for field in column_fields(schema.record) if "until" not in attributes_of(field)}
 
 
 def _add(
