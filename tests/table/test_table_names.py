@@ -94,8 +94,9 @@ def test_a_name_of_more_than_255_characters_is_refused(length):
     """No database has one."""
     with pytest.raises(StructureError) as caught:
         mangle("日" * length)
-    text = "\\u65e5" * 80
-    assert str(caught.value) == f"message: $: expected a name of at most 255 characters, got '{text}...' of {length}"
+    assert (
+        str(caught.value) == f"message: $: expected a name of at most 255 characters, got '{'日' * 80}...' of {length}"
+    )
 
 
 def test_a_table_with_hostile_columns_is_read_by_fastavro_under_their_true_names():

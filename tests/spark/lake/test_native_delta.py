@@ -195,6 +195,7 @@ def test_a_batch_that_either_appended_is_not_appended_again(spark: SparkSession,
     assert spark.table(table.identifier).count() == table.read([KEY]).num_rows == 4
 
 
+@pytest.mark.every_spark
 def test_steps_and_merges_of_both_in_turn(spark: SparkSession, tmp_path: Path):
     """Renamed, widened, added and dropped by one, merged by the other, and again."""
     sink, lake, table = both(tmp_path)
@@ -210,19 +211,27 @@ def test_steps_and_merges_of_both_in_turn(spark: SparkSession, tmp_path: Path):
     spark_merge(spark, place, {KEY: bytearray(b"b"), ORDER: bytearray(b"\x02"), "s": 2**40, "id": "y"})
     put = {KEY: b"a", ORDER: b"\x03", "s": 3, "id": "z", "g h": datetime(2026, 1, 1)}  # noqa: DTZ001  a local time
     table.merge(merged_rows(table.schema(), put, {KEY: b"c", ORDER: b"\x01"}), plain_names(table.schema()))
-    spark.sql(sql.set_properties(place, {"delta.enableTypeWidening": "true"}))
-    spark.sql(sql.alter_table(place, Step(WIDEN, "f", LakeColumn("f", "f", "double"))))
+    # Delta Lake on Spark 3.5 widens integers only, as a preview, which `deltalake` refuses.
+    is_wide = spark.version >= "4"
+    if is_wide:
+        spark.sql(sql.set_properties(place, {"delta.enableTypeWidening": "true"}))
+        spark.sql(sql.alter_table(place, Step(WIDEN, "f", LakeColumn("f", "f", "double"))))
     spark.sql(sql.alter_table(place, Step(DROP, "id", LakeColumn("id", "s", "string"))))
     spark.sql(sql.alter_table(place, Step(RENAME, "s", LakeColumn("n", "id", "bigint"))))
-    spark_merge(spark, place, {KEY: bytearray(b"d"), ORDER: bytearray(b"\x01"), "n": 4, "f": 0.1})
-    expected = {b"a": (3, None), b"b": (2**40, None), b"c": (None, None), b"d": (4, 0.1)}
+    spark_merge(spark, place, {KEY: bytearray(b"d"), ORDER: bytearray(b"\x01"), "n": 4, "f": 0.1 if is_wide else 0.25})
+    expected = {b"a": (3, None), b"b": (2**40, None), b"c": (None, None), b"d": (4, 0.1 if is_wide else 0.25)}
     found = {key: (row["n"], row["f"]) for key, row in by_key(table.read(table.schema().names)).items()}
     assert found == expected
     table.merge(merged_rows(table.schema(), {KEY: b"d", ORDER: b"\x05", "n": 5}), ["n"])
     table.delete_up_to(ORDER, b"\x01")
     rows = spark.table(place).select(KEY, "n", "f").collect()
-    assert {bytes(key): (n, f) for key, n, f in rows} == {b"a": (3, None), b"b": (2**40, None), b"d": (5, 0.1)}
-    spark.sql(sql.set_properties(place, {"delta.enableTypeWidening": "true"}))
+    assert {bytes(key): (n, f) for key, n, f in rows} == {
+        b"a": (3, None),
+        b"b": (2**40, None),
+        b"d": (5, 0.1 if is_wide else 0.25),
+    }
+    if is_wide:
+        spark.sql(sql.set_properties(place, {"delta.enableTypeWidening": "true"}))
     assert present_columns(spark.table(place)) == table.columns()
 
 

@@ -32,6 +32,8 @@ from cdcavro.lake.sql_statements import (
 )
 from cdcavro.spark.lake import Changelog, CurrentState, Iceberg
 from cdcavro.spark.lake.sinks import is_appended, present_columns, properties_of, put_properties, with_view
+from cdcavro.spark.lake.spark_tables import collect_arrow
+from cdcavro.spark.lake.spark_tables import frame_of as arrow_frame
 from cdcavro.sync.native.iceberg_lake import NativeIceberg, NativeIcebergTable
 from cdcavro.sync.native.native_table import Mark
 from cdcavro.table import TableName
@@ -83,7 +85,7 @@ def check_same(spark: SparkSession, table: NativeIcebergTable) -> list[str]:
     assert {name: value for name, value in found.items() if name != "owner"}.items() <= properties.items()
     rows = shown(table.read(frame.columns))
     # Spark gives instants in the session's time zone.
-    assert shown(frame.toArrow().cast(table.schema())) == rows
+    assert shown(collect_arrow(frame).cast(table.schema())) == rows
     return rows
 
 
@@ -153,6 +155,7 @@ def test_tables_of_both_are_created_and_changed_alike(spark: SparkSession, nativ
     assert {name.replace("`", "") for name in listed} == {name.replace("`", "") for name in sink.tables(spark)}
 
 
+@pytest.mark.every_spark
 def test_merges_of_both_in_turn(spark: SparkSession, native: NativeIceberg):
     """The same batches by SQL, natively, and by both in turn give the same rows; Spark's deletes of rows are honoured."""
     names = ("sql", "native", "turn", "turn2")
@@ -183,8 +186,10 @@ def test_merges_of_both_in_turn(spark: SparkSession, native: NativeIceberg):
         for i, table in enumerate(tables):
             batch = rows_of(table, rows, DELETED)
             if i == 0 or (i > 1 and (i + number) % 2 == 0):
-                source = spark.createDataFrame(batch)
-                with_view(source, lambda view, table=table: merge_state(table.identifier, view, {"v": ("v",)}))
+                with_view(
+                    arrow_frame(spark, batch),
+                    lambda view, table=table: merge_state(table.identifier, view, {"v": ("v",)}),
+                )
             else:
                 table.merge(batch, ["v"])
     found = [check_same(spark, table) for table in tables]
