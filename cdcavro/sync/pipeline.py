@@ -121,7 +121,7 @@ class Pipeline:
             raise ValueError(f"the state is in a folder, or in a store such as s3://bucket/state, not at {self.state}")
         places = {
             "state": self.state,
-            "rejects": self.settings.rejects,
+            "rejects": self.rejects,
             "the lake": lake.folder if isinstance(lake, DeltaLake) else getattr(sink, "warehouse", None),
             "folder in [avro]": sink.root if isinstance(sink, AvroFiles) else None,
         }

@@ -29,7 +29,7 @@ _IN_ADDRESS: Final = re.compile(r"://([^/@:]*):([^@]*)@")
 _NO_NAME: Final = re.compile("[/:=]")
 _QUOTED: Final = re.compile("[\"']([^\"']+)[\"']")
 # What a login states without quotes.
-_STATED: Final = re.compile(r"\s[\w.]+\s*=\s*([^\s;\"']+)")
+_STATED: Final = re.compile(r"(?:^|\s)[\w.]+\s*=\s*([^\s;\"']+)")
 # What is shorter may be a word of any sentence: it is hidden where a value stands alone.
 _LONG: Final = 4
 _CUT: Final = "..."

@@ -375,9 +375,10 @@ class RegistrySettings:
         """Check the settings."""
         if self.strategy is not None and self.strategy not in STRATEGIES:
             raise ValueError(f"the strategies are {', '.join(STRATEGIES)}, not {self.strategy!r:.80}")
-        for name in ("timeout", "patience"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is a number of seconds above 0, not {getattr(self, name)}")
+        if not self.timeout > 0:
+            raise ValueError(f"timeout is a number of seconds above 0, not {self.timeout}")
+        if not self.patience >= 0:
+            raise ValueError(f"patience is a number of seconds, at least 0, not {self.patience}")
         if self.framing not in FRAMINGS:
             raise ValueError(f"values are framed by {', '.join(FRAMINGS)}, not {self.framing!r:.80}")
         if self.compatibility is not None:

@@ -23,7 +23,7 @@ STATED: Final = "stated"
 # Options of Spark's source of Kafka under which one task has no whole topic partition, or messages are passed over.
 _REFUSED: Final = frozenset({"minpartitions", "maxrecordsperpartition", "failondataloss", "includeheaders"})
 # How options begin that have a point in their name: those of Kafka's client, and two kinds of Spark's own.
-_PREFIXES: Final = ("kafka.", "fetchoffset.", "kafkaconsumer.")
+_PREFIXES: Final = ("kafka.", "fetchoffset.", "kafkaconsumer.", "databricks.")
 # What Kafka's client says of a topic that there is not, which it does not name.
 _UNKNOWN_TOPIC: Final = ("UnknownTopicOrPartition", "does not host this topic")
 

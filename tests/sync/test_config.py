@@ -278,7 +278,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (KAFKA + "partitions = 0", "partitions is at least 1, not 0, in [kafka]"),
         (KAFKA + "replication = -1", "replication is at least 1, not -1, in [kafka]"),
         (SIMPLE + '[registry]\nurl = "file:x"\ntimeout = 0', "timeout is a number of seconds above 0, not 0"),
-        (SIMPLE + '[registry]\nurl = "file:x"\npatience = nan', "patience is a number of seconds above 0, not nan"),
+        (SIMPLE + '[registry]\nurl = "file:x"\npatience = nan', "patience is a number of seconds, at least 0, not nan"),
         (SIMPLE.replace('"s"', '"lake/../lake"'), "state and the lake are one folder"),
         (
             SIMPLE.replace('"s"', '"file:///s"'),
@@ -292,6 +292,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (ICEBERG + 'warehouse = "s"', "state and the lake are one folder"),
         (SIMPLE.replace('"s"', '"s3://b/x"').replace('"lake"', '"s3a://b/x/"'), "state and the lake are one folder"),
         (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "s"', "state and folder in [avro] are one folder"),
+        (SIMPLE.partition("[lake]")[0] + '[avro]\nfolder = "s/rejects"', "rejects and folder in [avro] are one folder"),
         (SIMPLE + ROUTE + ROUTE.replace("b", "c"), "[[route]] from 'a' stands twice, and the second would never count"),
         ("merge_every = 0\n" + SIMPLE, "merge_every is 1 for rows that are written with every batch"),
         ('max_rejects = "few"\n' + SIMPLE, "max_rejects: expected a number such as 5 or a share such as 2%, got 'few'"),
@@ -639,6 +640,9 @@ def test_a_login_from_a_variable_hides_no_words_of_its_module(tmp_path: Path, mo
     redaction = read_config(written(tmp_path, text)).redaction
     said = "sasl_plaintext://a:1: kafka.security.protocol of org.apache"
     assert redaction.of(said) == said
+    assert redaction.of("canary.1 and canary-2 are refused") == "${LOGIN} and ${LOGIN} are refused"
+    monkeypatch.setenv("LOGIN", "password=canary-2 username=canary.1")
+    redaction = read_config(written(tmp_path, text.replace("${LOGIN}", f"{module} ${{LOGIN}};"))).redaction
     assert redaction.of("canary.1 and canary-2 are refused") == "${LOGIN} and ${LOGIN} are refused"
 
 

@@ -82,7 +82,9 @@ def _show(asked: Asked) -> int:
         folder = own / "batches"
         batches = JobState(folder).batches() if folder.is_dir() else []
         if not batches:
-            raise FileError(state, "the state of a pipeline", "none")
+            is_begun = (own / "job.json").exists()
+            expected = "a batch that is converted" if is_begun else "the state of a pipeline"
+            raise FileError(state, expected, "none so far" if is_begun else "none")
         if asked.page is not None:
             write_report(own, asked.page, called=asked.of(state))
         facts = JobState(folder).facts(batches[-1] + 1)

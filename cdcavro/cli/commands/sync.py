@@ -325,7 +325,8 @@ def _run_on_spark(
     pipeline, redaction = config.pipeline(file, SparkPipeline), config.redaction
     progress.folder = pipeline.folder
     pipeline.check_free()
-    _maintain(config, pipeline, progress)
+    with redaction.errors():
+        _maintain(config, pipeline, progress)
     settings = {"spark.driver.memory": "2g", **session_settings(config)}
     with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.start) as spark:
         progress.wait(_LOOKING)

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from cdcavro.cli import main
 from cdcavro.cli.commands.pipeline_state import _lines
 from cdcavro.lake.evolution import EXCEPTION
-from cdcavro.sync.pipeline import lock_state
+from cdcavro.sync.pipeline import job_of, lock_state
 from cdcavro.sync.status import Status, TableStatus
 from support.jobs import LocalJob, local_job
 from support.messages import canal
@@ -236,6 +236,14 @@ def test_a_secret_of_the_configuration_is_in_neither(made: LocalJob, monkeypatch
         assert done.exit_code == 0
         assert "${FOLDER}/in/0000.jsonl" in done.stdout
         assert str(made.folder) not in done.stdout
+
+
+def test_a_state_without_a_converted_batch_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its first batch may take hours."""
+    monkeypatch.chdir(tmp_path)
+    job_of(tmp_path, "Delta Lake at /a")
+    done = cdcavro("sync", "show", "--state", ".")
+    assert (done.exit_code, done.stderr) == (2, "Error: .: expected a batch that is converted, got none so far\n")
 
 
 @pytest.mark.parametrize(
