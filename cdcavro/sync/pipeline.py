@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -426,12 +428,15 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     was, now = _resolved(other), _resolved(sink)
     # Current states may end, and as long as no table is known, they may begin.
     is_other_kind = now == was + WITHOUT_CURRENT or (was == now + WITHOUT_CURRENT and not names)
-    if was != now and not is_other_kind and not _is_moved(folder, stated.get(_FOLDER), other, sink):
+    before = stated.get(_FOLDER)
+    if type(before) not in (str, NoneType):
+        raise FileError(str(path), "what tells a job", type(before).__name__)
+    if was != now and not is_other_kind and not _is_moved(folder, before, other, sink):
         expected, got = f"the state of a pipeline into {sink}", f"that of one into {other}"
         raise FileError(str(folder), expected, f"{got}{_hint(folder, other, sink)}")
     own = {**stated, "sink": sink, _UNMARKED: unmarked, _FOLDER: str(folder.resolve())}
     if own != stated and not is_checked:
-        _move_replayed(folder, Path(stated.get(_FOLDER, folder)))
+        _move_replayed(folder, Path(before or folder))
         replace_file(path, json.dumps(own))
     return Job(job, known)
 
@@ -446,22 +451,22 @@ def _hint(folder: Path, other: str, sink: str) -> str:
     (was, form), (now, own_form) = _parts_of(other), _parts_of(sink)
     if was is None or now is None or other.partition(" /")[0] != sink.partition(" /")[0]:
         return ""
-    if form != own_form or was.exists() or not now.is_dir():
+    if form != own_form or _is_there(was) or not now.is_dir():
         return ""
     lost = _lost_file(folder, was.parent)
     if lost is not None:
         return f": files that were read, such as {plain(lost)}, are ordered by their paths: mount all where it was"
-    return f": if that was moved here, make a link for one run, ln -s {plain(str(now))} {plain(str(was))}"
+    return f": if that was moved here, make a link for one run, ln -s {plain(quote(str(now)))} {plain(quote(str(was)))}"
 
 
-def _is_moved(folder: Path, before: Any, other: str, sink: str) -> bool:
+def _is_moved(folder: Path, before: str | None, other: str, sink: str) -> bool:
     """Return whether a state, in the folder `before` by its last run, and its sink, a folder, were moved together.
 
     Then the way from one to the other is the same, and nothing is where the sink was. If files that were read are no
     longer beside it, they were moved, too, and those to come would be ordered by other paths.
     """
     (was, form), (now, own_form) = _parts_of(other), _parts_of(sink)
-    if was is None or now is None or type(before) is not str or form != own_form or was.exists():
+    if was is None or now is None or before is None or form != own_form or _is_there(was):
         return False
     is_alike = other.partition(" /")[0] == sink.partition(" /")[0]
     ways = os.path.relpath(was, before), os.path.relpath(now.resolve(), folder.resolve())
@@ -469,12 +474,20 @@ def _is_moved(folder: Path, before: Any, other: str, sink: str) -> bool:
     return is_there and _lost_file(folder, Path(os.path.commonpath([before, was]))) is None
 
 
+def _is_there(path: Path) -> bool:
+    """Return whether something is at a path; what is below a folder that nobody may look into is not there."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _lost_file(folder: Path, root: Path) -> str | None:
     """Return a file that a pipeline has read below a folder, and that is no longer there; None if there is none."""
     if not reads_files(folder / CHECKPOINT):
         return None
     paths = (Path(plain_path(one.uri)) for one in Checkpoint(folder / CHECKPOINT).files(0).every())
-    return next((str(path) for path in paths if path.is_relative_to(root) and not path.exists()), None)
+    return next((str(path) for path in paths if path.is_relative_to(root) and not _is_there(path)), None)
 
 
 def _move_replayed(folder: Path, before: Path) -> None:

@@ -59,6 +59,14 @@ def test_the_state_of_a_pipeline_is_not_that_of_one_into_another_lake(tmp_path: 
     assert error_of(job_of, tmp_path, "Delta Lake at /b") == expected
 
 
+def test_a_damaged_folder_of_a_job_is_told(tmp_path: Path):
+    """As all else that is damaged there."""
+    job_of(tmp_path, "Delta Lake at /a")
+    stated = json.loads((tmp_path / "job.json").read_text())
+    (tmp_path / "job.json").write_text(json.dumps({**stated, "folder": 5}))
+    assert error_of(job_of, tmp_path, "Delta Lake at /a") == f"{tmp_path}/job.json: expected what tells a job, got int"
+
+
 def test_hadoops_name_of_s3_is_that_of_the_same_lake(tmp_path: Path):
     """So that one runner goes on with what the other has begun, whichever of them each is told."""
     job = job_of(tmp_path, 'Delta Lake at s3a://b/l, form = "soft"')

@@ -145,11 +145,12 @@ class Publisher:
         """
         schema = next(one for one in table.versions if one.version == version)
         steps: list[str] = []
-        # A table that is renamed keeps its topic, and so the name of its keys' schema: what compacts a log compares ids.
+        # A table that is renamed keeps its topic, and its first name in its keys' schema: what compacts a log compares ids.
+        first = table.versions[0].table
         own = (
-            connect_schemas(schema, name)
+            connect_schemas(schema, first)
             if self._is_connect
-            else ConnectSchemas(schema.envelope, schema.key_named(name))
+            else ConnectSchemas(schema.envelope, schema.key_named(first))
         )
         value = self._publish(own.envelope, name, steps, is_key=False)
         key = None if own.key is None else self._publish(own.key, name, steps, is_key=True)

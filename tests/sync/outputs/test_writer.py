@@ -15,6 +15,7 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.sync.outputs.sink_settings import AvroFiles
 from cdcavro.sync.outputs.writer import Publisher, _is_of_a_schema
 from cdcavro.sync.settings import Formats, RegistrySettings
+from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.tables import Tables
 from support.jobs import PipelineJob
 from support.messages import canal
@@ -90,6 +91,19 @@ def test_keys_of_a_table_have_one_id_across_statements_that_leave_them(tmp_path:
     assert ids[-1] != ids[0]
     subject = "d.t-key" if topic == "{name}" else "all-d.t.Key"
     assert registry.connect(f"file:{tmp_path}/schemas").versions(subject) == [1, 2]
+
+
+@pytest.mark.parametrize("is_connect", [False, True])
+def test_a_key_is_called_after_its_table_wherever_routes_lead_it(tmp_path: Path, is_connect: bool):
+    """As the envelope is: subjects by records would have other names."""
+    tables = Tables()
+    for change in cdcavro.to_changes(canal("INSERT", [{"id": "1"}], id=1), "canal"):
+        tables.add(change)
+    (table,) = tables.tables
+    publisher = Publisher(RegistrySettings(f"file:{tmp_path}/schemas", "record"), is_connect=is_connect)
+    steps = publisher.publish(table, TableName("lake", None, "d_t"), table.schema.version)
+    subjects = [step.split()[4] for step in steps]
+    assert subjects == ["d.t.Envelope", "d.t.Key"]
 
 
 def test_schemas_are_published_as_they_evolve_and_a_batch_that_is_run_again_publishes_nothing(job):
