@@ -33,6 +33,7 @@ _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", 
 _MOST: Final = 200
 _REASONS: Final = 20
 _WIDTH: Final = 60
+_MAINTAINING: Final = "maintaining lake tables"
 _GOT: Final = ", got "
 # Where a message of a file is.
 _LINE: Final = " line "
@@ -69,7 +70,8 @@ class BatchLines:
         self._is_live = not is_quiet and not is_json and sys.stderr is not None and sys.stderr.isatty()
         self._lock = threading.Lock()
         self._is_over = self._is_interrupted = False
-        self._progress = ProgressLine(is_quiet=is_quiet or is_json)
+        # And what stands on the line of a terminal about a batch, beneath what is shown there of progress.
+        self._progress, self._shown = ProgressLine(is_quiet=is_quiet or is_json), ""
         # The batch that runs, or what is done before it: its name, what it reads, and when it began; how many messages are
         # converted.
         self._running: tuple[str, Lag | None, float] | None = None
@@ -119,6 +121,8 @@ class BatchLines:
                 self._waiting = report.waiting
                 self._write_page()
                 return
+            self._show(self._line(report))
+            lines = [] if self._is_quiet or self._is_live else [self._line(report)]
             notes = [] if self._is_quiet else [*report.notes, *report.steps]
             waits = [
                 f"the rows of {name} are pending: {reason}"
@@ -126,16 +130,7 @@ class BatchLines:
                 if self._waiting.get(name) != reason
             ]
             self._waiting = report.waiting
-            if self._is_live:
-                sys.stderr.write(ERASE)
-            elif not self._is_quiet:
-                say(self._line(report))
-            for note in (*notes, *waits):
-                say(plain(note))
-            if self._is_live:
-                # The last column stays free: a line that reaches it is two.
-                sys.stderr.write(self._line(report)[: shutil.get_terminal_size().columns - 1])
-                sys.stderr.flush()
+            self._print(*lines, *map(plain, (*notes, *waits)))
             self._write_page()
 
     def begin(self, number: int, lag: Lag | None) -> None:
@@ -146,12 +141,8 @@ class BatchLines:
             return
         what = "" if lag is None else f": {number_of(lag.left, lag.unit.removesuffix('s'))}"
         with self._lock:
-            if self._is_live:
-                sys.stderr.write(f"{ERASE}batch {number}{what}")
-                sys.stderr.flush()
-            else:
-                say(f"batch {number}{what}")
-            self._seen, self._is_converted, self._is_again = 0, False, False
+            self._show(f"batch {number}{what}")
+            self._print(*([] if self._is_live else [f"batch {number}{what}"]))
             self._is_before = False
             self._run(f"batch {number}", lag)
 
@@ -170,11 +161,30 @@ class BatchLines:
         """Say no more of what takes long."""
         with self._lock:
             self._running = None
-            self._progress.clear()
+            self._print()
+
+    def maintain(self, run: Callable[[], None] | None) -> None:
+        """Let lake tables be maintained by `run`, if there is any, unless the pipeline was interrupted or is over."""
+        if run is None or self._is_interrupted or self._is_over:
+            return
+        run()
+        with self._lock:
+            # On Spark, the next batch may have begun meanwhile.
+            if self._running is not None and self._running[0] == _MAINTAINING:
+                self._running = None
+                self._print()
+
+    def keep_on(self) -> None:
+        """Take note that lake tables are being maintained, and go on to be; it is said if it takes long."""
+        if self.metrics is not None:
+            self.metrics.begin()
+        if self._running is None:
+            self.wait(_MAINTAINING)
 
     def _run(self, name: str, lag: Lag | None) -> None:
         """Say from now on how far something is."""
         self._progress.clear()
+        self._seen, self._is_converted, self._is_again = 0, False, False
         self._running = name, lag, time.monotonic()
         threading.Thread(target=self._beat, args=(self._running,), daemon=True).start()
 
@@ -189,7 +199,36 @@ class BatchLines:
     def note(self, sentence: str) -> None:
         """Say something that is of no batch."""
         if not (self._is_quiet or self._is_json):
+            self.warn(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Say something that is of no batch, whatever else is wanted."""
+        with self._lock:
+            self._print(sentence)
+
+    def _show(self, line: str) -> None:
+        """Note what the line of a terminal is to show from the next `_print` on."""
+        # The last column stays free: a line that reaches it is two.
+        self._shown = line[: shutil.get_terminal_size().columns - 1] if self._is_live else ""
+
+    def _print(self, *sentences: str) -> None:
+        """Print sentences above the line of a terminal, which shows then what is noted, and nothing of progress."""
+        self._progress.clear()
+        if self._shown:
+            sys.stderr.write(ERASE)
+        for sentence in sentences:
             say(sentence)
+        if self._shown:
+            sys.stderr.write(self._shown)
+            sys.stderr.flush()
+
+    def _end_line(self) -> None:
+        """Let what is printed next stand beneath the line of a terminal."""
+        if self._shown:
+            sys.stderr.write("\n")
+            self._shown = ""
+        else:
+            self._progress.clear()
 
     def see(self, count: int, *, is_all: bool) -> None:
         """Take note of how many messages of a batch are converted, and whether these are all."""
@@ -226,10 +265,7 @@ class BatchLines:
             if self._is_interrupted:
                 return
             self._is_interrupted, self._running = True, None
-            if self._is_live and (self._counts or self._seen):
-                sys.stderr.write("\n")
-            else:
-                self._progress.clear()
+            self._end_line()
             done = (
                 "no batch of this run was done"
                 if self._last is None
@@ -244,10 +280,7 @@ class BatchLines:
         """
         with self._lock:
             self._is_over = True
-            if self._is_live and self._counts and not self._is_interrupted:
-                sys.stderr.write("\n")
-            elif not self._counts:
-                self._progress.clear()
+            self._end_line()
             if not (is_whole or self._counts):
                 return
             self._tables()

@@ -50,7 +50,8 @@ class MetricsConfig(Struct, forbid_unknown_fields=True):
     * `listen`: `host:port` where they are served, `/metrics` and `/healthz`; whoever reaches it reads names of tables.
     * `opentelemetry`: whether OpenTelemetry sends metrics, and a span for each batch, as configured by `OTEL_*`.
     * `tables`: how many tables have metrics of their own; the others are counted together.
-    * `patience`: how many seconds a batch may take, or no batch be looked for, before the pipeline is not healthy.
+    * `patience`: how many seconds a batch or the maintenance of a table may take, or no batch be looked for, before the
+      pipeline is not healthy.
     """
 
     listen: str | None = None

@@ -294,7 +294,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
     with signals_wait():
         pipeline.check_libraries()
     pipeline.check_free()
-    _maintain(config, pipeline, progress)
+    maintenance = _maintenance(config, pipeline, progress)
     _check_brokers(config, progress)
     with redaction.errors():
         if check:
@@ -304,7 +304,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
             return None
         with _account(config, pipeline, progress):
             room = config.memory << 20
-            run = partial(pipeline.run, say=progress.add, begin=progress.begin, seen=progress.see, idle=progress.idle)
+            run = partial(pipeline.run, seen=progress.see, **_listeners(progress, maintenance))
             progress.wait(_LOOKING)
             with _lineage(config, pipeline, progress, is_once=once):
                 run(once=once, every=config.every, room=room)
@@ -326,7 +326,7 @@ def _run_on_spark(
     progress.folder = pipeline.folder
     pipeline.check_free()
     with redaction.errors():
-        _maintain(config, pipeline, progress)
+        maintenance = _maintenance(config, pipeline, progress)
     settings = {"spark.driver.memory": "2g", **session_settings(config)}
     with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.start) as spark:
         progress.wait(_LOOKING)
@@ -336,29 +336,35 @@ def _run_on_spark(
             _say_checked(config, pipeline)
             return None
         with _account(config, pipeline, progress):
-            run = partial(pipeline.run, spark, say=progress.add, begin=progress.begin, idle=progress.idle)
+            run = partial(pipeline.run, spark, **_listeners(progress, maintenance))
             with _lineage(config, pipeline, progress, is_once=once):
                 in_thread(partial(run, once=once, every=config.every))
     return pipeline
 
 
-def _maintain(config: Config, pipeline: Pipeline, progress: BatchLines) -> None:
-    """Let lake tables be maintained behind batches, if that is configured. Raises `SetupError` if it is not possible."""
+def _listeners(progress: BatchLines, maintenance: Callable[[], None] | None) -> dict[str, Any]:
+    """Return what either runner calls."""
+    maintain = partial(progress.maintain, maintenance)
+    return {"say": progress.add, "begin": progress.begin, "idle": progress.idle, "maintain": maintain}
+
+
+def _maintenance(config: Config, pipeline: Pipeline, progress: BatchLines) -> Callable[[], None] | None:
+    """Return what maintains lake tables; None if that is not configured. Raises `SetupError` if it is not possible."""
     if config.maintain_every is None:
-        return
+        return None
     try:
         from cdcavro.sync.local.local_runner import seconds_of  # noqa: PLC0415  only pipelines need it
         from cdcavro.sync.local.local_sinks import Maintenance  # noqa: PLC0415  as above
 
         every = timedelta(seconds=seconds_of(config.maintain_every))
-        note = partial(_note, config, progress)
-        progress.listeners.append(Maintenance(pipeline, every, note).add)
+        note, warn = (partial(_say_by, say, config) for say in (progress.note, progress.warn))
+        return Maintenance(pipeline, every, note, warn, progress.keep_on).run
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'cdcavro[local]'") from error
 
 
-def _note(config: Config, progress: BatchLines, sentence: str) -> None:
-    progress.note(plain(config.redaction.of(sentence)))
+def _say_by(say: Callable[[str], None], config: Config, sentence: str) -> None:
+    say(plain(config.redaction.of(sentence)))
 
 
 @contextmanager

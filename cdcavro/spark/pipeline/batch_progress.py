@@ -51,7 +51,8 @@ _MILLISECOND: Final = 1_000_000
 class Reports:
     """Takes the report of each batch in Spark's thread, and passes it on in the thread that calls `tell`.
 
-    `say` is called with each report; `account` notes the lag, which `lag` returns for Spark's progress.
+    `say` is called with each report; `account` notes the lag, which `lag` returns for Spark's progress; `maintain` lets
+    tables be maintained.
     """
 
     def __init__(
@@ -59,8 +60,11 @@ class Reports:
         say: Callable[[BatchReport], None],
         account: AccountFile,
         lag: Callable[[Mapping[str, Any]], Lag | None],
+        maintain: Callable[[], None],
     ) -> None:
-        self._say, self._account, self._lag = say, account, lag
+        self._say, self._account, self._lag, self._maintain = say, account, lag, maintain
+        # Whether a report was passed on and tables were not maintained behind it.
+        self._is_due = False
         self._arrivals = Arrivals()
         self._queue: deque[BatchReport] = deque()
 
@@ -91,6 +95,13 @@ class Reports:
             if report.lag is not None:
                 self._account.note_lag(report.number, *report.lag)
             self._say(report)
+            self._is_due = True
+
+    def maintain(self) -> None:
+        """Let tables be maintained, if a report was passed on since the last time."""
+        if self._is_due:
+            self._is_due = False
+            self._maintain()
 
 
 def is_idle(query: StreamingQuery) -> bool:

@@ -158,11 +158,13 @@ class Pipeline(pipeline.Pipeline):
         say: Callable[[BatchReport], None] = lambda _: None,
         begin: Callable[[int, Lag | None], None] = lambda _, __: None,
         idle: Callable[[], None] = lambda: None,
+        maintain: Callable[[], None] = lambda: None,
     ) -> None:
         """Run until the stream ends: with `once`, when all that is there now is read, else when the process ends.
 
         `every` is how often a batch begins, in Spark's words; `begin` is called with the number of each batch, and with
-        None, as Spark does not say how much it reads; `say` with its report; `idle` while Spark waits for the next one.
+        None, as Spark does not say how much it reads; `say` with its report; `idle` while Spark waits for the next one;
+        `maintain` behind batches that are done, once all is said of them, and not behind the error that ends a run.
         A run resumes where the previous one stopped or was killed. Raises `JobError` for faults other than a message's,
         `FileError` for a folder of another job or one that not all machines of Spark share, and `SetupError` over Spark
         Connect.
@@ -193,7 +195,10 @@ class Pipeline(pipeline.Pipeline):
             writer = SeparatingWriter(writer, self.places, self.sink.topic)
             account = AccountFile(folder, self.redaction.of)
             reports = Reports(
-                lambda report: say(self.redaction.of(report)), account, lag_of(self.source, folder / CHECKPOINT)
+                lambda report: say(self.redaction.of(report)),
+                account,
+                lag_of(self.source, folder / CHECKPOINT),
+                maintain,
             )
             decided = self.schema_changes(schema_change_output(self.places, job.id, spark))
             to = writer, account, reports.add, outputs, self.sink.template, decided
@@ -251,6 +256,7 @@ class Pipeline(pipeline.Pipeline):
                     batches.finish(FrameFiles(spark, self._is_shared))
                 finally:
                     reports.tell(query, is_over=True)
+                reports.maintain()
             finally:
                 query.stop()
 
@@ -273,6 +279,8 @@ class Pipeline(pipeline.Pipeline):
                 check_unchanged(spark, self.source, self.folder.resolve() / CHECKPOINT)
                 # However many files there are, looking at them is a small part of the work.
                 look = time.monotonic() + max(_LOOK, _SHARE * (time.monotonic() - began))
+            if not is_over:
+                reports.maintain()
 
     def _connect(self, spark: SparkSession) -> LakeSink | TopicSink | FileSink:
         """Return what writes to the sink, once the session knows the catalog. Raises `SetupError` for another catalog."""

@@ -224,6 +224,7 @@ class Pipeline(pipeline.Pipeline):
         begin: Callable[[int, Lag | None], None] = lambda _, __: None,
         seen: Seen = lambda _, *, is_all: None,  # noqa: ARG005
         idle: Callable[[], None] = lambda: None,
+        maintain: Callable[[], None] = lambda: None,
         stop: threading.Event | None = None,
         room: int = ROOM,
     ) -> None:
@@ -233,6 +234,7 @@ class Pipeline(pipeline.Pipeline):
         * `say` is called with the report of each batch, `begin` with the number of each before it is read, and with what it
           reads, and `seen` meanwhile with how many of its messages are converted, and whether these are all.
         * `idle` is called whenever everything available has been read.
+        * `maintain` is called behind each batch that is done, once all is said of it.
         * `room` is how many bytes of a batch's rows are held in memory.
 
         A run resumes where the previous one, on either runner, stopped or was killed. Raises `JobError` for faults
@@ -248,7 +250,7 @@ class Pipeline(pipeline.Pipeline):
             if not isinstance(sink, LocalLakeSink):
                 writer = ShardWriter(writer, self.folder / SHARDS, LocalFiles(), self.save)
             writer = SeparatingWriter(writer, self.places, self.sink.topic)
-            run = _Run(self, job, writer, say, begin, seen, room)
+            run = _Run(self, job, writer, say, begin, seen, maintain, room)
             run.all_batches(once=once, every=seconds_of(every), idle=idle, stop=stop or threading.Event())
 
 
@@ -263,6 +265,7 @@ class _Run:
         say: Callable[[BatchReport], None],
         begin: Callable[[int, Lag | None], None],
         seen: Seen,
+        maintain: Callable[[], None],
         room: int,
     ) -> None:
         folder = own.folder
@@ -274,7 +277,7 @@ class _Run:
         self._source = source_of(own.source, own.places, self._checkpoint, folder, **own.headers)
         self._replay = replay_source(folder / REPLAY, self._checkpoint)
         self._account = AccountFile(folder, own.redaction.of)
-        self._say = say
+        self._say, self._maintain = say, maintain
         self._reports: list[BatchReport] = []
         outputs = reject_outputs(own.places, job.id)
         # What a batch reads and learned is saved before anything of it is written.
@@ -336,13 +339,15 @@ class _Run:
         self._tell(self._source.left(end[0]), self._source.since(end[0]))
 
     def _tell(self, lag: Lag | None, since: float | None = None) -> None:
-        """Pass on the reports of batches that are done."""
+        """Pass on the reports of batches that are done, and let tables be maintained behind them."""
         reports, self._reports[:] = list(self._reports), []
         for report in reports:
             report.lag, report.lag_since = lag, since
             if lag is not None:
                 self._account.note_lag(report.number, *lag)
             self._say(self._pipeline.redaction.of(report))
+        if reports:
+            self._maintain()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, ca
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, SetupError, number_of, shown
+from cdcavro.errors import CdcAvroError, FileError, JobError, SchemaError, SetupError, number_of, shorten, shown
 from cdcavro.lake.catalogs import NESSIE
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lake_columns import arrow_type
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdcavro.lake.lakes import Attempt
-    from cdcavro.sync.batches import BatchReport
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
     from cdcavro.sync.outputs.sink_settings import Job
@@ -359,6 +358,8 @@ def maintain(pipeline: Pipeline, keep: timedelta = KEEP) -> Iterator[Maintained]
 
 
 MAINTAINED: Final = "maintained.json"
+# How much is said of an error, in characters.
+_MOST: Final = 1_000
 
 
 class Maintenance:
@@ -366,35 +367,62 @@ class Maintenance:
 
     * `pipeline` (Pipeline)
     * `every` (timedelta): how long after the last time. The state has that, for later runs.
-    * `say`: takes a sentence on each table with which something was done, or for the first time could not be done.
+    * `note`: takes a sentence on each table with which something was done.
+    * `warn`: takes a sentence on what could not be done, for the first time.
+    * `keep_on`: is called when it begins, and behind each table.
 
     Raises `SetupError` without a lake or its library, and for a lake that only Spark reaches.
     """
 
-    def __init__(self, pipeline: Pipeline, every: timedelta, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        every: timedelta,
+        note: Callable[[str], None],
+        warn: Callable[[str], None],
+        keep_on: Callable[[], None] = lambda: None,
+    ) -> None:
         if not isinstance(pipeline.sink, LakeSettings):
             raise SetupError(f"{pipeline.sink.name}: only lake tables are maintained")
         native_lake(pipeline.sink)
-        self._pipeline, self._every, self._say = pipeline, every, say
-        self._left: set[tuple[str, str | None]] = set()
+        self._pipeline, self._every = pipeline, every
+        self._note, self._warn, self._keep_on = note, warn, keep_on
+        self._last: datetime | None = None
+        # What was said of what could not be done, by the table.
+        self._left: set[tuple[str, str]] = set()
 
-    def add(self, _: BatchReport) -> None:
-        """Maintain the tables behind a batch, if it is time; what fails is said, and tried again when it is time again."""
-        path = self._pipeline.folder / MAINTAINED
-        now = datetime.now(UTC)
-        if not timedelta() <= now - _time_of(path) < self._every:
-            try:
-                for one in maintain(self._pipeline):
-                    self._tell(one)
-            except CdcAvroError as error:
-                self._say(f"lake tables are not maintained: {error}")
+    def run(self) -> None:
+        """Maintain the tables, if it is time; what fails is said, whatever it is, and tried when it is time again."""
+        path, now = self._pipeline.folder / MAINTAINED, datetime.now(UTC)
+        last = _time_of(path) if self._last is None else self._last
+        if timedelta() <= now - last < self._every:
+            return
+        self._last = now
+        self._keep_on()
+        try:
+            for one in maintain(self._pipeline):
+                self._tell(one)
+                self._keep_on()
+        except Exception as error:  # noqa: BLE001  whatever a library raises, the batches are done and go on
+            self._fail("lake tables are not maintained", error)
+        try:
             replace_file(path, json.dumps({"at": now.isoformat()}))
+        except (CdcAvroError, OSError) as error:
+            self._fail("when lake tables were maintained is not written", error)
 
     def _tell(self, done: Maintained) -> None:
-        reason = (done.table, done.left)
-        if done.fewer or done.removed or (done.left is not None and reason not in self._left):
-            self._say(str(done))
-        self._left.add(reason)
+        if done.left is not None and (done.table, done.left) not in self._left:
+            self._left.add((done.table, done.left))
+            self._warn(str(done))
+        elif done.fewer or done.removed:
+            self._note(str(done))
+
+    def _fail(self, what: str, error: Exception) -> None:
+        reason = str(error) if isinstance(error, CdcAvroError | OSError) else f"{type(error).__name__}: {error}"
+        reason = shorten(reason.split("\n", 1)[0], _MOST)
+        if (what, reason) not in self._left:
+            self._left.add((what, reason))
+            self._warn(f"{what}: {reason}")
 
 
 def _time_of(path: Path) -> datetime:

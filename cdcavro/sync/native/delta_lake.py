@@ -193,10 +193,9 @@ class NativeDeltaTable:
 
     def properties(self) -> dict[str, str] | None:
         """Return the properties that the newest version of the table has; None if there is no table."""
-        if not self.lake._has_log(self.folder):  # noqa: SLF001  its own module
-            return None
         with self._errors():
-            return dict(self._open().metadata().configuration)
+            is_there = self.lake._has_log(self.folder)  # noqa: SLF001  its own module
+            return dict(self._open().metadata().configuration) if is_there else None
 
     def size(self) -> int:
         """Return how many bytes the files of the newest version have."""
@@ -222,10 +221,10 @@ class NativeDeltaTable:
         partition: Sequence[Partition] = (),
     ) -> None:
         """Create the table unless there is one."""
-        if self.lake._has_log(self.folder):  # noqa: SLF001
-            return
-        made, local = new_schema(columns, own, properties, partition), _local(self.folder)
         with self._errors():
+            if self.lake._has_log(self.folder):  # noqa: SLF001
+                return
+            made, local = new_schema(columns, own, properties, partition), _local(self.folder)
             if local is None:
                 facts: dict[str, Any] = {"configuration": made.properties, "partition_by": list(made.partition)}
                 facts |= {"storage_options": dict(self.lake.storage_options), "raise_if_key_not_exists": False}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -23,6 +25,7 @@ from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.errors import JobError
 from cdcavro.lake.account import RejectReason
 from cdcavro.sync.batches import COUNTS, BatchReport, Lag
+from cdcavro.sync.metrics import Metrics, MetricsConfig
 from cdcavro.sync.pipeline import lock_state
 from cdcavro.sync.settings import RegistrySettings, awaited
 from support.messages import SAMPLES, canal, sample_files, shipped
@@ -291,6 +294,78 @@ def test_what_takes_long_before_the_first_batch_is_said(
     capsys.readouterr()
     time.sleep(0.1)
     assert capsys.readouterr().err == ""
+
+
+def test_maintenance_that_takes_long_says_so_and_is_a_sign_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Under a name of its own, with no messages of the batch before it; none begins once a run is interrupted."""
+    monkeypatch.setattr(console, "_SLOW", 0.0)
+    monkeypatch.setattr(sys.modules["cdcavro.cli.batch_lines"], "_BEAT", 0.01)
+    lines, healths = BatchLines(str(tmp_path), None, is_quiet=False, called="state"), list[str | None]()
+    lines.metrics = metrics = Metrics(MetricsConfig("127.0.0.1:0", patience=1))
+
+    def maintain() -> None:
+        time.sleep(1.1)
+        healths.append(metrics.health())
+        lines.keep_on()
+        healths.append(metrics.health())
+        wait_for("\nmaintaining lake tables: after ", capsys)
+        lines.note("one is done")
+        lines.keep_on()
+
+    lines.begin(7, None)
+    lines.see(5, is_all=True)
+    lines.add(BatchReport(7, dict.fromkeys(COUNTS, 0)))
+    lines.maintain(maintain)
+    assert healths[0] is not None
+    assert healths[1] is None
+    capsys.readouterr()
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+    lines.interrupt("state")
+    assert capsys.readouterr().err.startswith("interrupted: batch 7 was the last that was done. ")
+    lines.maintain(maintain)
+    assert len(healths) == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only Linux is sure to have terminals")
+def test_sentences_stand_above_the_line_of_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Which shows then what it showed, and a batch that begins shows it at once."""
+    monkeypatch.setattr(console, "_LIVE", 0.0)
+    monkeypatch.setattr(sys.modules["cdcavro.cli.batch_lines"], "_BEAT", 0.01)
+    main_end, other_end = os.openpty()
+    said = ""
+
+    def screen() -> list[str]:
+        nonlocal said
+        for _ in range(20):
+            if not select.select([main_end], [], [], 0.05)[0]:
+                break
+            said += os.read(main_end, 1 << 16).decode()
+        return [line.rpartition(console.ERASE)[2] for line in said.split("\r\n")]
+
+    with open(main_end, "rb"), open(other_end, "w", buffering=1) as terminal:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stderr", terminal)
+        lines = BatchLines(str(tmp_path), None, is_quiet=False, called="state")
+        lines.start("starting Spark")
+        while "starting Spark: after 0 s" not in said:
+            screen()
+        monkeypatch.setattr(console, "_LIVE", 60.0)
+        lines.start("fetching jars")
+        assert screen() == ["starting Spark", "fetching jars", ""]
+        lines.begin(0, Lag(5, "messages"))
+        assert screen()[2:] == ["batch 0: 5 messages"]
+        lines.note("a: 3 files fewer")
+        assert screen()[2:] == ["a: 3 files fewer", "batch 0: 5 messages"]
+        lines.add(BatchReport(0, dict.fromkeys(COUNTS, 0)))
+        whole = "batch 0: read 0; so far 0, 0 tables, rejected 0"
+        assert screen()[3:] == [whole]
+        lines.warn("b: not maintained")
+        assert screen()[3:] == ["b: not maintained", whole]
+        lines.interrupt("state")
+        assert screen()[4] == whole
+        assert screen()[5].startswith("interrupted: batch 0 was the last ")
 
 
 @pytest.mark.slow

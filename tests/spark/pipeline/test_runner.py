@@ -190,7 +190,7 @@ def test_tables_are_maintained_behind_batches(spark: SparkSession, tmp_path: Pat
         put_messages(tmp_path / "in", number, [canal("INSERT", [{"id": str(number)}], id=number + 1)])
     lake = LakeSettings(DeltaLake(str(tmp_path / "lake")))
     made, said = Pipeline(Files(str(tmp_path / "in"), 1), lake, str(tmp_path / "state")), list[str]()
-    made.run(spark, once=True, say=Maintenance(made, timedelta(microseconds=1), said.append).add)
+    made.run(spark, once=True, maintain=Maintenance(made, timedelta(microseconds=1), said.append, said.append).run)
     table = DeltaTable(tmp_path / "lake/d/t")
     assert (len(table.file_uris()), sorted(table.to_pyarrow_table()["id"].to_pylist())) == (1, [0, 1, 2])
     assert [one for one in said if "lake/d/t`: " in one and "fewer, 0 old files removed" in one]

@@ -354,9 +354,10 @@ def test_a_table_for_all_readers_is_clustered_by_its_own_names(job):
         assert (one.fewer > 0, one.left) == (True, None)
 
 
-def run_as_configured(made: ConfiguredJob) -> str:
+def run_as_configured(made: ConfiguredJob, *options: str) -> str:
     """Run a pipeline by the command, and return what it said."""
-    done = CliRunner().invoke(main, ["sync", "--config", str(made.config()), "--once"], catch_exceptions=False)
+    arguments = ["sync", "--config", str(made.config()), "--once", *options]
+    done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     return done.stderr
 
@@ -390,6 +391,61 @@ def test_what_a_pipeline_cannot_maintain_is_said_once_in_a_run(tmp_path: Path):
     assert made.rows("d.t", "id") == [(0,), (1,), (2,)]
 
 
+@pytest.mark.slow
+def test_a_batch_is_reported_before_tables_are_maintained_behind_it(tmp_path: Path):
+    """Whoever ends the run meanwhile has its line."""
+    made = ConfiguredJob(tmp_path, lake_section(DELTA, tmp_path), {"maintain_every": "1 microsecond"})
+    for i in range(2):
+        made.send(canal("INSERT", [{"id": str(i)}], id=i + 1))
+    said = run_as_configured(made).splitlines()
+    (at,) = [i for i, line in enumerate(said) if "fewer, 0 old files removed" in line]
+    assert said[at - 1].startswith("batch 1: read 1 ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--quiet",), ("--log", "json")])
+@pytest.mark.parametrize("error", [OSError("Generic S3 error: no answer\nat all"), ValueError("no answer\nat all")])
+def test_whatever_fails_in_maintenance_stops_no_pipeline_and_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, options: tuple[str, ...]
+):
+    """Once in a run, whatever else is wanted of it; and the time is noted, so that the next run does not begin with it."""
+
+    def fail(*_: Any) -> int:
+        raise error
+
+    made = ConfiguredJob(tmp_path, lake_section(DELTA, tmp_path), {"maintain_every": "1 microsecond"})
+    monkeypatch.setattr(delta_lake.NativeDeltaTable, "vacuum", fail)
+    for i in range(2):
+        made.send(canal("INSERT", [{"id": str(i)}], id=i + 1))
+    said = run_as_configured(made, *options).splitlines()
+    name = "" if isinstance(error, OSError) else "ValueError: "
+    reason = f"lake tables are not maintained: {name}{str(error).splitlines()[0]}"
+    assert said.count(reason) == 1
+    if options[:1] == ("--log",):
+        assert [json.loads(line)["batch"] for line in said if line != reason] == [0, 1]
+    assert made.rows("d.t", "id") == [(0,), (1,)]
+    assert (
+        timedelta()
+        <= datetime.now(UTC) - datetime.fromisoformat(json.loads((tmp_path / "state" / MAINTAINED).read_text())["at"])
+        < timedelta(hours=1)
+    )
+
+
+@pytest.mark.slow
+def test_a_time_of_maintenance_that_cannot_be_noted_is_said_and_stops_nothing(tmp_path: Path):
+    """The run itself knows it: its next batch waits for no maintenance."""
+    made = ConfiguredJob(tmp_path, lake_section(DELTA, tmp_path), {"maintain_every": "1 day"})
+    made.send(canal("INSERT", [{"id": "0"}], id=1))
+    run_as_configured(made)
+    (tmp_path / "state" / MAINTAINED).unlink()
+    (tmp_path / "state" / MAINTAINED).mkdir()
+    for i in (1, 2):
+        made.send(canal("INSERT", [{"id": str(i)}], id=i + 1))
+    said = run_as_configured(made)
+    assert said.count("when lake tables were maintained is not written: ") == 1
+    assert (made.rows("d.t", "id"), files_of(made, "t")) == ([(0,), (1,), (2,)], 2)
+
+
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
@@ -413,6 +469,6 @@ def test_a_lake_that_only_spark_reaches_is_refused_before_anything_starts(tmp_pa
     lake = lake_section(DELTA, tmp_path, catalog={"type": "hive", "uri": "thrift://127.0.0.1:1"})
     made = ConfiguredJob(tmp_path, lake, {"maintain_every": "1 day"}).pipeline()
     with pytest.raises(SetupError, match="tables get names in Hive's metastore on Spark only"):
-        Maintenance(made, timedelta(days=1), print)
+        Maintenance(made, timedelta(days=1), print, print)
     with pytest.raises(SetupError, match="only lake tables are maintained"):
-        Maintenance(replace(made, sink=AvroFiles(str(tmp_path / "out"))), timedelta(days=1), print)
+        Maintenance(replace(made, sink=AvroFiles(str(tmp_path / "out"))), timedelta(days=1), print, print)
