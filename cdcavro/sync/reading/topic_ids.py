@@ -5,7 +5,8 @@ is another one. Ids are compared before a batch is planned, and once more when i
 is written: an id that was given up never comes back. Brokers before 2.8 have no ids, and then offsets alone decide.
 
 For messages of another topic to come behind those of the old one, the old one's places are moved out of the way: the
-clock of a topic goes on above all its times, and what was learned from it has partitions below zero.
+clock of a topic goes on above all its times, and what was learned from it has partitions below zero. A topic of another
+name may have taken the place of the old one: the clock of one that was not read before begins above those times, too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, held_state, lake_names
 from cdcavro.sync.reading.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from cdcavro.sync.batches import BatchMessages
@@ -236,13 +237,18 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
                 raise FileError(plain(topic), "the name of a topic that the pipeline reads", "none")
             both = known.get(topic, KnownTopic()).id, ids.get(topic)
             plans[topic] = _plan(topic, places, both, earliest.get(topic, {}), latest.get(topic, {}))
-        if not {*places.start, *plans} - {topic for topic, plan in plans.items() if not plan.positions}:
+        gone = {topic for topic, plan in plans.items() if not plan.positions}
+        if not {*places.start, *plans} - gone:
             plans |= _first_plans(latest)
         over = {topic: plan for topic, plan in plans.items() if plan.is_over}
         state = JobState(folder / BATCHES)
         begun = state.facts(places.number + 1) if places.number in state.batches() else {}
         _check_can_move(begun, places.number, over)
         state.rewrite(places.number, lambda own: _move_away(own, over, known, begun.get("clock", ())))
+        if gone:
+            # Topics that come as others go may be these under other names.
+            read = {*places.start, *over} - gone
+            state.rewrite(places.number, lambda own: _begin_behind(own, latest, read))
         places.put(checkpoint, plans)
         for topic in names:
             one = known.get(topic, KnownTopic())
@@ -320,7 +326,8 @@ def _move_away(
     """
     for topic, plan in over.items():
         kept = {int(one) for one in plan.positions}
-        state["clock"] = _clock_behind(state["clock"], topic, kept, begun)
+        before = [one for one in (*state["clock"], *begun) if one[0][0] == topic]
+        _put_behind(state, before, topic, kept or {one[0][1] for one in before})
         if "reached" in state:
             # A partition that is gone would hold back the marks of its tables.
             state["reached"] = [one for one in state["reached"] if one[0] != topic or one[1] in kept]
@@ -331,15 +338,24 @@ def _move_away(
                 place["partition"] = first - place["partition"]
 
 
-def _clock_behind(clock: list[Any], topic: str, partitions: set[int], begun: Sequence[Any]) -> list[Any]:
-    """Return a clock whose lanes of a topic begin again, behind all that there was in any of them, also as `begun` has it."""
-    own = [one for one in (*clock, *begun) if one[0][0] == topic]
-    if not own:
-        return clock
-    rank, numbers, moves = max(one[2:] for one in own)
-    lanes = sorted(partitions or {one[0][1] for one in own})
-    again = [[[topic, one, ""], [topic, one, -1, "", 0], rank, numbers, moves + 1] for one in lanes]
-    return sorted([*(one for one in clock if one[0][0] != topic), *again])
+def _begin_behind(state: dict[str, Any], topics: Offsets, read: Container[str]) -> None:
+    """Change what the file of a batch says so that messages of new topics come behind those of all that are not read on.
+
+    `topics` are all that there are, and `read` those that are read on.
+    """
+    before = [one for one in state["clock"] if one[0][0] not in read]
+    for topic, own in topics.items():
+        if topic not in read:
+            _put_behind(state, before, topic, {int(one) for one in own})
+
+
+def _put_behind(state: dict[str, Any], before: Sequence[Any], topic: str, partitions: Iterable[int]) -> None:
+    """Let the lanes of a topic begin behind all that the clock of a batch has, or had, in other lanes, if there are any."""
+    if not before:
+        return
+    rank, numbers, moves = max(one[2:] for one in before)
+    again = [[[topic, one, ""], [topic, one, -1, "", 0], rank, numbers, moves + 1] for one in partitions]
+    state["clock"] = sorted([*(one for one in state["clock"] if one[0][0] != topic), *again])
 
 
 def _tables_of(over: Mapping[str, _Plan], folder: Path, facts: Mapping[str, Any]) -> list[str]:

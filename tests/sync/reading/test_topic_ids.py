@@ -413,6 +413,102 @@ def test_a_topic_takes_the_place_of_the_only_one(kafka: Broker, topic: Topic, *,
     assert topic.run() == []
 
 
+# Names of a topic, before and behind that of the one whose place it takes.
+OTHER_NAMES = pytest.mark.parametrize("name", ["a.{}", "{}.renamed"])
+
+
+def take_place(topic: Topic, name: str, *messages: bytes) -> None:
+    """Let a topic of another name, which has messages, take the place of the only one, and read it."""
+    topic.kafka.create(name)
+    topic.kafka.send([Record(name, 0, None, message) for message in messages])
+    topic.job.source = Kafka(topic.kafka.servers, (name,))
+    topic.accept()
+    assert sum(topic.run()) == len(messages)
+
+
+def update(es: int, a: int = 9) -> bytes:
+    """Return a message that updates the first row."""
+    return canal("UPDATE", [{"id": "1", "a": str(a)}], id=1, es=es, old=[{"a": "1"}])
+
+
+@pytest.mark.jvm
+@OTHER_NAMES
+@pytest.mark.parametrize("es", [1_000, 2_000])
+def test_what_comes_of_a_topic_that_takes_the_place_of_another_one_comes_behind(topic: Topic, name: str, es: int):
+    """Whichever of the names comes first, and also if its times are earlier."""
+    topic.send(1, 2, es=2_000)
+    topic.run()
+    take_place(topic, name.format(topic.name), update(es))
+    assert topic.job.rows("d.t", "id", "a") == [(1, 9), (2, 1)]
+
+
+@pytest.mark.jvm
+@OTHER_NAMES
+def test_changes_without_numbers_come_behind_those_of_the_topic_before(topic: Topic, name: str):
+    """Their lanes have no times, only how many messages moved keys."""
+
+    def row(id: int, **columns: Any) -> list[bytes]:
+        key, marks = {"id": id}, {"__db": "d", "__table": "t", "__op": "u"}
+        return [json.dumps({"topic": "d.t", "key": key, "value": {"id": id, **columns, **marks}}).encode()]
+
+    topic.kafka.send([Record(topic.name, 0, None, one) for one in row(1, a=1) + row(2, a=1)])
+    topic.run()
+    take_place(topic, name.format(topic.name), *row(1, a=9))
+    assert topic.job.rows("d.t", "id", "a") == [("1", "9"), ("2", "1")]
+
+
+@pytest.mark.jvm
+@OTHER_NAMES
+def test_a_topic_that_takes_a_place_comes_behind_a_batch_that_was_killed(
+    topic: Topic, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """What tables have of messages that no batch counts is overruled, too."""
+    topic.send(9, es=1_000)
+    topic.run()
+    send_two_tables(topic, es=9_000_000, a=5)
+    cut_off_behind_the_first_table(topic, monkeypatch)
+    take_place(topic, name.format(topic.name), update(2_000, a=6))
+    assert topic.job.rows("d.t", "id", "a") == [(1, 6), (9, 1)]
+
+
+@pytest.mark.jvm
+@OTHER_NAMES
+@pytest.mark.parametrize("is_last_kept", [False, True])
+def test_a_topic_is_renamed_among_others(topic: Topic, name: str, *, is_last_kept: bool):
+    """The new one comes behind all that are given up, also if they are one after the other; one that stays goes on."""
+    new, other = name.format(topic.name), f"{topic.name}.other"
+    for one in (new, other):
+        topic.kafka.create(one)
+    topic.job.source = Kafka(topic.kafka.servers, (topic.name, other))
+    topic.send(1, es=5_000)
+    topic.kafka.send([Record(other, 0, None, canal("INSERT", [{"id": "2", "a": "1"}], id=2, es=1_000))])
+    assert sum(topic.run()) == 2
+    topic.job.source = Kafka(topic.kafka.servers, (new, other) if is_last_kept else (new,))
+    topic.accept()
+    if not is_last_kept:
+        topic.name = other
+        topic.accept()
+    topic.kafka.send([Record(new, 0, None, update(2_000))])
+    changed = canal("UPDATE", [{"id": "2", "a": "7"}], id=3, es=1_000, old=[{"a": "1"}])
+    topic.kafka.send([Record(other if is_last_kept else new, 0, None, changed)])
+    assert sum(topic.run()) == 2
+    assert topic.job.rows("d.t", "id", "a") == [(1, 9), (2, 7)]
+
+
+@pytest.mark.jvm
+def test_a_topic_that_is_renamed_back_comes_behind_itself(topic: Topic):
+    """It has been read, given up and deleted before."""
+    first = topic.name
+    topic.send(1, es=9_000)
+    topic.run()
+    topic.kafka.delete(first)
+    take_place(topic, f"a.{first}", update(5_000, a=2))
+    assert topic.job.rows("d.t", "id", "a") == [(1, 2)]
+    topic.name = f"a.{first}"
+    take_place(topic, first, update(1_000, a=3))
+    assert topic.job.rows("d.t", "id", "a") == [(1, 3)]
+
+
 @pytest.mark.jvm
 def test_a_loss_is_accepted_of_known_topics_only(topic: Topic):
     """Not of a pipeline that runs, either; and there must be something left to read."""
