@@ -328,13 +328,17 @@ class StatementFollower:
             return
         table, columns, named = self._tables.bearer(name), change.columns, table_name_of(change.source)
         actions = complete_actions(step.actions, change.source)
+        news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
+        if table is None and news:
+            self._alter_and_take_over(name, step, change, start)
+            return
         if table is not None:
-            news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
             is_late = table.is_late(start) or any(self._is_taken(new, start) for new in news)
+            snapshot = table.snapshot() if news else None
             self._tables.save(table)
             if is_late or not self._apply_actions(table, ddl.AlterTable(name, actions), change, start):
                 self._explain(table, actions, change, start)
-            self._tables.move(name, table.schema.table, start)
+            self._tables.move(name, table.schema.table, start, snapshot)
             columns = None if is_late else columns
         if columns is None or named not in (name, table and table.schema.table):
             return
@@ -344,6 +348,19 @@ class StatementFollower:
             # What the statement did is in its columns only, and rows of the version before it may come yet.
             table.mark_used(table.schema)
         table.take_columns(columns, change.source, self._given, start, change.key)
+
+    def _alter_and_take_over(
+        self, name: ddl.TableName, step: ddl.AlterTable, change: Change, start: Key | None
+    ) -> None:
+        """Do to a copy what a statement does that then gives it the name of another table."""
+        new = [self._own_name(action.new, change) for action in step.actions if isinstance(action, ddl.RenameTo)][-1]
+        if not self._is_old(new, change, start):
+            copy = self._tables.dropped_now(name, start)
+            if copy is not None:
+                others = tuple(action for action in step.actions if not isinstance(action, ddl.RenameTo))
+                self._tables.save(copy)
+                self._apply_actions(copy, ddl.AlterTable(name, others), change, start)
+            self._take_over(name, new, change, start)
 
     def _apply_actions(self, table: Table, step: ddl.AlterTable, change: Change, start: Key | None) -> bool:
         """Apply actions and return True, or return False if rows have done already what they do."""

@@ -160,6 +160,32 @@ def test_a_table_that_is_left_out_and_takes_a_wanted_name_that_no_table_has_begi
     assert made.tables.tables[1].findings == ["was 'u', whose rows are not here: what came under that name is missing"]
 
 
+def test_a_table_that_is_left_out_and_altered_to_a_wanted_name_begins_with_its_types_and_key():
+    """As with RENAME TABLE, whatever else the statement does."""
+    made = learned(
+        statement(2, "CREATE TABLE u (id BIGINT UNSIGNED PRIMARY KEY, p DECIMAL(10,2))"),
+        statement(3, "ALTER TABLE u ADD COLUMN at DATETIME(6), RENAME TO t"),
+        exclude="u",
+    )
+    (copy, table) = made.tables.tables
+    types = [("id", "BIGINT UNSIGNED"), ("p", "DECIMAL(10,2)"), ("at", "DATETIME(6)")]
+    assert [(one.name, one.type) for one in table.schema.columns] == types
+    assert (table.schema.table.table, table.schema.key_names, copy.is_gone) == ("t", ("id",), True)
+    assert table.findings == ["was 'u', whose rows are not here: what came under that name is missing"]
+
+
+@pytest.mark.parametrize("away", ["RENAME TABLE t TO _t_old", "ALTER TABLE t RENAME TO _t_old"])
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_copy_may_take_the_name_of_its_table_by_an_alteration(away: str, is_read: bool):
+    """Within the text that takes the name from the table; and so may one that the source does not send."""
+    swapped = statement(5, f"{away}; ALTER TABLE _t_new RENAME TO t, ALTER COLUMN a SET DEFAULT 3")
+    made = learned(ROW, *(swap("_t_new")[:3] if is_read else []), swapped)
+    table = made.tables.tables[0]
+    assert [name for name in names(made) if not name[2]] == [("t", ["id", "a", *"b" * is_read], False)]
+    what = "a copy" if is_read else "which is not known"
+    assert table.findings == [f"'_t_new', {what}, was renamed to 't': taken for this table"]
+
+
 @pytest.mark.parametrize("is_of_snapshot", [True, False])
 def test_a_copy_of_a_table_that_a_snapshot_has_declared_and_of_which_no_row_has_come_is_the_table(is_of_snapshot: bool):
     """It has rows that come nowhere else. All rows of a table come that the stream itself has created."""

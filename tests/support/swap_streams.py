@@ -139,8 +139,11 @@ class SwapStream:
                     self._copied.add(key)
                 left.remove(key)
             self._changes(self._draw.randrange(3))
-        renamed = f"`d`.`orders` TO `d`.`{self._old}`, `d`.`{self._copy}` TO `d`.`orders`"
-        self._ddl(f"RENAME TABLE {renamed}", "orders", self._copy)
+        pairs = [("`d`.`orders`", f"`d`.`{self._old}`"), (f"`d`.`{self._copy}`", "`d`.`orders`")]
+        old, copy = (f"RENAME TABLE {before} TO {after}" for before, after in pairs)
+        altered = [f"ALTER TABLE {before} RENAME TO {after}" for before, after in pairs]
+        forms = (old + copy.replace("RENAME TABLE", ","), f"{old}; {altered[1]}", "; ".join(altered))
+        self._ddl(self._draw.choice(forms), "orders", self._copy)
         assert self._new is not None
         self._columns, self.rows = self._new, {key: self._convert(row) for key, row in self.rows.items()}
         self._new, self._copied = None, set()
