@@ -224,6 +224,12 @@ class TableCatalog:
         is_dropped = table is not None and table.is_gone and name not in self._bearers
         return table if is_dropped and start is not None and _is_same_time(start, time) else None
 
+    def lost_spelling(self, name: TableName, start: Key | None) -> TableName:
+        """Return the only name that a table lost at this very time and that differs from this one in case, or this one."""
+        lost = [(one, facts[0]) for names in (self._moves, self._dropped) for one, facts in names.items()]
+        alike = {one for one, time in lost if fold_case(one) == fold_case(name) and _is_same_time(start, time)}
+        return next(iter(alike)) if start is not None and len(alike) == 1 else name
+
     def has_rows(self, name: TableName, start: Key | None) -> bool:
         """Return whether rows come of the table that bears a name, or was renamed away from it at this very time.
 
@@ -231,8 +237,8 @@ class TableCatalog:
         """
         time, new, _, is_seen = self._moves.get(name, (None, name, None, False))
         is_moved = name in self._moves and _is_same_time(start, time)
-        own = new if is_moved else name if name in self._bearers else self.other_spelling(name)
-        table = None if own is None else self._bearers.get(own)
+        own = new if is_moved else name
+        table = self._bearers.get(own)
         is_known = own in self._seen or (is_moved and is_seen)
         return table is not None and (table.is_from_birth or table.is_written or is_known)
 

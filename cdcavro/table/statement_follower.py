@@ -249,7 +249,7 @@ class StatementFollower:
             self._tables.drop(name, start)
 
     def _on_rename(self, step: ddl.RenameTable, change: Change, start: Key | None) -> None:
-        old, new = self._name(step.old, change), self._own_name(step.new, change)
+        old, new = self._spelled(self._name(step.old, change), change, start), self._own_name(step.new, change)
         if not (self._is_old(old, change, start) | self._is_old(new, change, start)):
             self._rename(old, new, change, start)
 
@@ -277,8 +277,7 @@ class StatementFollower:
 
         One that was dropped at this very time is a copy, too: what it became, the table becomes, or a new one.
         """
-        if self._tables.bearer(new) is None and is_mysql(change.source.db_type):
-            new = self._tables.other_spelling(new) or new
+        new = self._spelled(new, change, start)
         copy = self._tables.dropped_now(old, start)
         table = self._tables.undo_move(new, start) or self._tables.bearer(new)
         if self._tables.is_late(new, start):
@@ -320,7 +319,7 @@ class StatementFollower:
         """Return the names of known tables that a statement renames, old and new, and whether rows came under the new one."""
         pairs = [(self._name(old, change), self._own_name(new, change)) for old, new in renamings(change)]
         known = [(old, new) for old, new in pairs if old != new and self._tables.all_bearers(old)]
-        return [(old, new, self._tables.has_rows(new, start)) for old, new in known]
+        return [(old, new, self._tables.has_rows(self._spelled(new, change, start), start)) for old, new in known]
 
     def _on_alter(self, step: ddl.AlterTable, change: Change, start: Key | None) -> None:
         name = self._name(step.table, change)
@@ -330,7 +329,7 @@ class StatementFollower:
         actions = complete_actions(step.actions, change.source)
         news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
         if table is None and news:
-            self._alter_and_take_over(name, step, change, start)
+            self._alter_and_take_over(self._spelled(name, change, start), step, change, start)
             return
         if table is not None:
             is_late = table.is_late(start) or any(self._is_taken(new, start) for new in news)
@@ -419,10 +418,13 @@ class StatementFollower:
 
     def _name(self, name: ddl.TableName, change: Change) -> ddl.TableName:
         """Return a statement's name in full, as the table is known if only the case differs and no other is meant."""
-        full = self._own_name(name, change)
+        return self._spelled(self._own_name(name, change), change, None)
+
+    def _spelled(self, full: ddl.TableName, change: Change, start: Key | None) -> ddl.TableName:
+        """Return a name as a table is known, or was that has lost it at this time, if only the case differs."""
         if self._tables.bearer(full) is not None or not is_mysql(change.source.db_type):
             return full
-        return self._tables.other_spelling(full) or full
+        return self._tables.other_spelling(full) or self._tables.lost_spelling(full, start)
 
     def _on_nothing(self, step: ddl.NoChange | ddl.Truncate, change: Change, _start: Key | None) -> None:
         """Add a finding if rows are gone without a change that says so; removing rows does not affect schemas."""

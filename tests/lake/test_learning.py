@@ -186,6 +186,31 @@ def test_a_copy_may_take_the_name_of_its_table_by_an_alteration(away: str, is_re
     assert table.findings == [f"'_t_new', {what}, was renamed to 't': taken for this table"]
 
 
+SWAPS = [
+    "RENAME TABLE T TO _T_del, _T_gho TO T",
+    "ALTER TABLE T RENAME TO _T_del; ALTER TABLE _T_gho RENAME TO T",
+    "DROP TABLE T; RENAME TABLE _T_gho TO T",
+]
+
+
+@pytest.mark.parametrize("sql", SWAPS)
+def test_a_swap_may_spell_tables_in_another_case_than_their_rows(sql: str):
+    """As where a server takes names in any case and keeps them in lower case: older rows keep what they had."""
+    made = learned(
+        ROW,
+        statement(2, "CREATE TABLE _T_gho LIKE T"),
+        statement(3, "ALTER TABLE _T_gho CHANGE COLUMN a z INT, ADD COLUMN b INT DEFAULT 5"),
+        canal("INSERT", [{"id": "1", "z": "1", "b": "5"}], id=4, table="_t_gho"),
+        canal("RENAME", [], id=5, table="T", isDdl=True, sql=sql),
+        canal("INSERT", [{"id": "2", "z": "1", "b": "5"}], id=6, table="t"),
+    )
+    table = made.tables.tables[-1 if "DROP" in sql else 0]
+    assert [name for name in names(made) if not name[2]] == [("t", ["id", "z", "b"], False)]
+    if "DROP" not in sql:
+        assert table.findings == ["'_t_gho', a copy, was renamed to 't': taken for this table"]
+        assert table.steps[-1] == ("column 'a' renamed to 'z'", "column 'b' added: 5 in older rows")
+
+
 @pytest.mark.parametrize("is_of_snapshot", [True, False])
 def test_a_copy_of_a_table_that_a_snapshot_has_declared_and_of_which_no_row_has_come_is_the_table(is_of_snapshot: bool):
     """It has rows that come nowhere else. All rows of a table come that the stream itself has created."""
