@@ -224,6 +224,11 @@ class TableCatalog:
         is_dropped = table is not None and table.is_gone and name not in self._bearers
         return table if is_dropped and start is not None and _is_same_time(start, time) else None
 
+    def move_dropped(self, name: TableName, new: TableName) -> None:
+        """Rename a table that `dropped_now` returns."""
+        self._dropped[new] = dropped = self._dropped.pop(name)
+        self._undo.append(lambda: self._dropped.update({name: dropped}))
+
     def lost_spelling(self, name: TableName, start: Key | None) -> TableName:
         """Return the only name that a table lost at this very time and that differs from this one in case, or this one."""
         lost = [(one, facts[0]) for names in (self._moves, self._dropped) for one, facts in names.items()]

@@ -23,6 +23,7 @@ from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.contents import (
     column_renaming,
     complete_actions,
+    joined_renamings,
     parts_of,
     renamings,
     sentence,
@@ -58,6 +59,8 @@ class StatementFollower:
         self.keys = StatedKeys(tables, keys or {})
         self._deliveries = Deliveries()
         self._refusals = Refusals(tables)
+        # The names that the statement gives to tables and takes from them again, once that was asked.
+        self._passed: frozenset[ddl.TableName] | None = None
         self._appliers: dict[type, Callable[..., None]] = {
             ddl.CreateTable: self._on_create,
             ddl.DropTable: self._on_drop,
@@ -75,7 +78,7 @@ class StatementFollower:
             return
         if self._deliveries.is_repeated(change, key):
             return
-        parts = parts_of(change)
+        parts, self._passed = parts_of(change), None
         try:
             with self._tables.transaction():
                 for part in parts:
@@ -277,8 +280,11 @@ class StatementFollower:
 
         One that was dropped at this very time is a copy, too: what it became, the table becomes, or a new one.
         """
-        new = self._spelled(new, change, start)
         copy = self._tables.dropped_now(old, start)
+        if copy is not None and self._is_passed(new, change):
+            self._tables.move_dropped(old, new)
+            return
+        new = self._spelled(new, change, start)
         table = self._tables.undo_move(new, start) or self._tables.bearer(new)
         if self._tables.is_late(new, start):
             return
@@ -287,7 +293,8 @@ class StatementFollower:
         else:
             self._tables.save(table)
             what = ", which is not known," if copy is None else ", a copy,"
-            table.add_finding(f"{shown(old.table)}{what} was renamed to {shown(new.table)}: taken for this table")
+            known = old if copy is None else copy.schema.table
+            table.add_finding(f"{shown(known.table)}{what} was renamed to {shown(new.table)}: taken for this table")
             if copy is not None:
                 self._take_alterations(table, copy, change, start)
         if table is None:
@@ -317,9 +324,20 @@ class StatementFollower:
 
     def renamings(self, change: Change, start: Key | None) -> list[tuple[ddl.TableName, ddl.TableName, bool]]:
         """Return the names of known tables that a statement renames, old and new, and whether rows came under the new one."""
-        pairs = [(self._name(old, change), self._own_name(new, change)) for old, new in renamings(change)]
-        known = [(old, new) for old, new in pairs if old != new and self._tables.all_bearers(old)]
+        pairs = joined_renamings(self._renamings(change))
+        spelled = [(self._spelled(old, change, None), new) for old, new in pairs]
+        known = [(old, new) for old, new in spelled if old != new and self._tables.all_bearers(old)]
         return [(old, new, self._tables.has_rows(self._spelled(new, change, start), start)) for old, new in known]
+
+    def _renamings(self, change: Change) -> list[tuple[ddl.TableName, ddl.TableName]]:
+        return [(self._own_name(old, change), self._own_name(new, change)) for old, new in renamings(change)]
+
+    def _is_passed(self, name: ddl.TableName, change: Change) -> bool:
+        """Return whether a statement gives a table a name only for a time."""
+        if self._passed is None:
+            pairs = self._renamings(change)
+            self._passed = frozenset(new for _, new in pairs) - {last for _, last in joined_renamings(pairs)}
+        return name in self._passed
 
     def _on_alter(self, step: ddl.AlterTable, change: Change, start: Key | None) -> None:
         name = self._name(step.table, change)

@@ -186,6 +186,31 @@ def test_a_copy_may_take_the_name_of_its_table_by_an_alteration(away: str, is_re
     assert table.findings == [f"'_t_new', {what}, was renamed to 't': taken for this table"]
 
 
+CHAINS = [
+    "RENAME TABLE u TO u_y, t TO _t_old, u_y TO t",
+    "RENAME TABLE u TO y, t TO u, y TO t",
+    "ALTER TABLE u RENAME TO u_y; RENAME TABLE t TO _t_old; ALTER TABLE u_y RENAME TO u_z; RENAME TABLE u_z TO t",
+    "DROP TABLE t; RENAME TABLE u TO u_y, u_y TO t",
+]
+
+
+@pytest.mark.parametrize("sql", CHAINS)
+def test_a_table_that_is_left_out_may_take_a_wanted_name_by_way_of_others(sql: str):
+    """Within one statement, whose first and last names count: that rows are missing is said, and no other table is left."""
+    made = learned(ROW, *swap("u")[:3], statement(5, sql), exclude="u")
+    assert [name for name in names(made) if not name[2]] == [("t", ["id", "a", "b"], False)]
+    (findings,) = [table.findings for table in made.tables.tables if not table.is_gone]
+    taken = "'u', a copy, was renamed to 't': taken for this table"
+    anew = "was 'u', whose rows are not here: what came under that name is missing"
+    assert findings == [anew if "DROP" in sql else taken]
+
+
+def test_tables_that_swap_their_names_by_way_of_another_are_no_copies():
+    """If both are wanted, each goes on under its other name, whatever was left out for a time."""
+    made = learned(ROW, *swap("w")[:3], statement(5, "RENAME TABLE w TO u, t TO w, u TO t"), exclude="u")
+    assert names(made) == [("w", ["id", "a"], False), ("t", ["id", "a", "b"], False)]
+
+
 SWAPS = [
     "RENAME TABLE T TO _T_del, _T_gho TO T",
     "ALTER TABLE T RENAME TO _T_del; ALTER TABLE _T_gho RENAME TO T",

@@ -28,7 +28,7 @@ from cdcavro.table.ddl.tokens import Token, dialect_of, has_dialect, tokenize
 from cdcavro.table.table_names import statement_table, table_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Column, Source
     from cdcavro.table.ddl.steps import Action, Step
@@ -208,7 +208,7 @@ def emptied_tables(change: Change) -> list[TableName]:
 
 
 def renamings(change: Change) -> list[tuple[TableName, TableName]]:
-    """Return the old and the new name of each table that a statement renames, in order, as it writes them.
+    """Return the old and the new name of each renaming of a table by a statement, in order, as it writes them.
 
     There are none of a statement that is not understood.
     """
@@ -216,6 +216,19 @@ def renamings(change: Change) -> list[tuple[TableName, TableName]]:
         return [pair for part in parts_of(change) for step in steps_of(part) for pair in _renamings(step)]
     except DdlError:
         return []
+
+
+def joined_renamings(pairs: Iterable[tuple[TableName, TableName]]) -> list[tuple[TableName, TableName]]:
+    """Return the first and the last name of each table that one statement renames, once or more often.
+
+    >>> a, b, c = (TableName(None, None, name) for name in "abc")
+    >>> [(old.table, new.table) for old, new in joined_renamings([(a, c), (b, a), (c, b)])]
+    [('b', 'a'), ('a', 'b')]
+    """
+    firsts: dict[TableName, TableName] = {}
+    for old, new in pairs:
+        firsts[new] = firsts.pop(old, old)
+    return [(first, last) for last, first in firsts.items()]
 
 
 def _renamings(step: Step) -> list[tuple[TableName, TableName]]:
