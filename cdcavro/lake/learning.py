@@ -59,7 +59,8 @@ class Learner:
         """Learn what changes say, in their order, and return what that was.
 
         `is_wanted` says of the name of a table whether its rows are. Before a statement that puts a copy in the place of
-        a table, the copy is dropped, and that is learned like a statement: whoever learns it again need not ask.
+        a table, the copy is dropped, and that is learned like a statement: whoever learns it again need not ask. If the
+        statement is refused, the copy stays.
         """
         written: list[TableVersion | None] = []
         learned = Learned([], [], {})
@@ -69,8 +70,11 @@ class Learner:
         # What the key of a table is holds for all rows, in whatever partition they are.
         for change, unordered in sorted(ordered, key=lambda pair: not states_key_only(pair[0])):
             copies = self._copies(change, is_wanted) if unordered is None else []
-            numbers = [one for drop in copies for one in self._take(drop, None, learned, written)]
-            numbers += self._take(change, unordered, learned, written)
+            refusal = self.tables.refusal(*copies, change) if copies else unordered
+            drops = copies if refusal is None else []
+            numbers = [one for drop in drops for one in self._take(drop, None, learned, written)]
+            # What is not understood is learned as such.
+            numbers += self._take(change, None if isinstance(refusal, DdlError) else refusal, learned, written)
             if numbers:
                 learned.dropped[identity_of(change)] = tuple(numbers)
         _note_written(written)
@@ -94,13 +98,13 @@ class Learner:
         _note_written(written)
 
     def _take(
-        self, change: Change, unordered: OrderError | None, learned: Learned, written: list[TableVersion | None]
+        self, change: Change, refusal: CdcAvroError | None, learned: Learned, written: list[TableVersion | None]
     ) -> tuple[int, ...]:
-        """Learn a change, and return the numbers of the tables that it dropped; `unordered` is why it has no order."""
+        """Learn a change, and return the numbers of the tables that it dropped; `refusal` is why it cannot be learned."""
         gone, edits = self._dropped_numbers() if change.op in DDL else set(), self.tables.edits
         try:
-            if unordered is not None:
-                raise unordered
+            if refusal is not None:
+                raise refusal
             written.append(self._learn(change))
             is_idle = self.tables.edits == edits
             outline = self.outlines.take(change, is_idle=is_idle)

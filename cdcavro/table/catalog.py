@@ -297,22 +297,25 @@ class TableCatalog:
             self._undo.append(lambda: table.restore(snapshot))
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Undo everything done in the `with` block if it ends in a `CdcAvroError`."""
+    def transaction(self, *, is_trial: bool = False) -> Iterator[None]:
+        """Undo everything done in the `with` block if it ends in a `CdcAvroError`, or if this is only a trial."""
         self._undo.clear()
         self._saved.clear()
         self.room.begin()
         left, characters = self._moves, self.room.left
         # Without a time, only the parts of one statement are of one time.
         self._moves = {name: left for name, left in self._moves.items() if left[0] is not None}
+        is_undone = is_trial
         try:
             yield
         except CdcAvroError:
-            for undo in reversed(self._undo):
-                undo()
-            self._moves, self.room.left = left, characters
+            is_undone = True
             raise
         finally:
+            if is_undone:
+                for undo in reversed(self._undo):
+                    undo()
+                self._moves, self.room.left = left, characters
             self._undo.clear()
             self.room.end()
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.change.order import Key
+    from cdcavro.errors import CdcAvroError
     from cdcavro.table.catalog import TableCatalog
     from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import Action, TableName
@@ -94,6 +95,18 @@ class StatementFollower:
             self._deliveries.note(change, key)
             for part in parts:
                 self._refusals.release(part)
+
+    def refusal(self, statements: Sequence[Change], key: Key | None) -> CdcAvroError | None:
+        """Return why statements, one behind the other, cannot all be applied; None if they can, or the last one was."""
+        self._passed = None
+        try:
+            with self._tables.transaction(is_trial=True):
+                for one in statements:
+                    for part in parts_of(one):
+                        self._apply(part, one, key)
+        except (DdlError, SchemaError) as error:
+            return None if self._deliveries.is_known(statements[-1]) else error
+        return None
 
     def _take_key(self, change: Change, start: Key | None) -> None:
         """Give a table without a key the one that a statement states.
@@ -347,7 +360,7 @@ class StatementFollower:
         actions = complete_actions(step.actions, change.source)
         news = [action.new for action in actions if isinstance(action, ddl.RenameTo)]
         if table is None and news:
-            self._alter_and_take_over(self._spelled(name, change, start), step, change, start)
+            self._alter_copy(self._spelled(name, change, start), step, change, start)
             return
         if table is not None:
             is_late = table.is_late(start) or any(self._is_taken(new, start) for new in news)
@@ -366,9 +379,7 @@ class StatementFollower:
             table.mark_used(table.schema)
         table.take_columns(columns, change.source, self._given, start, change.key)
 
-    def _alter_and_take_over(
-        self, name: ddl.TableName, step: ddl.AlterTable, change: Change, start: Key | None
-    ) -> None:
+    def _alter_copy(self, name: ddl.TableName, step: ddl.AlterTable, change: Change, start: Key | None) -> None:
         """Do to a copy what a statement does that then gives it the name of another table."""
         new = [self._own_name(action.new, change) for action in step.actions if isinstance(action, ddl.RenameTo)][-1]
         if not self._is_old(new, change, start):

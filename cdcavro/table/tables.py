@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Column, Row
     from cdcavro.change.modes import Modes
     from cdcavro.change.order import Key
+    from cdcavro.errors import CdcAvroError
     from cdcavro.table.columns.column_type import TypeOverrides
     from cdcavro.table.ddl.steps import TableName
 
@@ -330,6 +331,10 @@ class Tables:
         That is so of the table that bears it before the statement, or until another one of the same time.
         """
         return self._follower.renamings(change, time_of(change)) if change.op in DDL else []
+
+    def refusal(self, *statements: Change) -> CdcAvroError | None:
+        """Return why statements of one time cannot all be learned; None if they can, or the last one was before."""
+        return self._follower.refusal(statements, time_of(statements[-1]))
 
     @one_at_a_time
     def lasting_writer(

@@ -186,6 +186,20 @@ def test_a_copy_may_take_the_name_of_its_table_by_an_alteration(away: str, is_re
     assert table.findings == [f"'_t_new', {what}, was renamed to 't': taken for this table"]
 
 
+def test_a_copy_stays_if_the_statement_that_swaps_it_is_refused():
+    """Nothing of such a statement is learned; and the one that then swaps the two does so."""
+    learner = Learner(Tables())
+    learner.learn(said(ROW, *swap("_t_gho")[:3]))
+    before = described(learner)
+    wrong = "RENAME TABLE t TO _t_del, _t_gho TO t; ALTER TABLE t DROP COLUMN nope"
+    batch = learner.learn(said(statement(5, wrong)))
+    assert [str(error) for _, error in batch.faults] == ["schema t: there is no column 'nope'"]
+    assert (batch.changes, batch.dropped, described(learner)) == ([], {}, before)
+    batch = learner.learn(said(statement(6, "RENAME TABLE t TO _t_del, _t_gho TO t")))
+    assert ([*batch.dropped.values()], batch.faults) == ([(1,)], [])
+    assert names(learner) == [("t", ["id", "a", "b"], False), ("_t_gho", ["id", "a", "b"], True)]
+
+
 CHAINS = [
     "RENAME TABLE u TO u_y, t TO _t_old, u_y TO t",
     "RENAME TABLE u TO y, t TO u, y TO t",
