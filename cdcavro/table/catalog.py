@@ -74,6 +74,8 @@ class TableCatalog:
         self._moves: dict[TableName, tuple[Key | None, TableName, Any, bool]] = {}
         # The tables that statements of the last such time dropped, by name, with that time.
         self._dropped: dict[TableName, tuple[Key | None, Table]] = {}
+        # The last spelling of each name that was lost at the last such time, by the spelling in lower case, with that time.
+        self._lost: dict[TableName, tuple[Key | None, TableName]] = {}
         # What undoes a statement's edits, from last to first, and the numbers of the tables whose states it restores.
         self._undo: list[Callable[[], object]] = []
         self._saved: set[int] = set()
@@ -227,13 +229,14 @@ class TableCatalog:
     def move_dropped(self, name: TableName, new: TableName) -> None:
         """Rename a table that `dropped_now` returns."""
         self._dropped[new] = dropped = self._dropped.pop(name)
-        self._undo.append(lambda: self._dropped.update({name: dropped}))
+        self._undo.append(lambda: self._dropped.update({name: self._dropped.pop(new, dropped)}))
 
     def lost_spelling(self, name: TableName, start: Key | None) -> TableName:
-        """Return the only name that a table lost at this very time and that differs from this one in case, or this one."""
-        lost = [(one, facts[0]) for names in (self._moves, self._dropped) for one, facts in names.items()]
-        alike = {one for one, time in lost if fold_case(one) == fold_case(name) and _is_same_time(start, time)}
-        return next(iter(alike)) if start is not None and len(alike) == 1 else name
+        """Return the name that a table lost at this very time and that differs from this one in case only, or this one."""
+        time, lost = self._lost.get(fold_case(name), (None, name))
+        own = [names[name][0] for names in (self._moves, self._dropped) if name in names]
+        is_lost = start is not None and _is_same_time(start, time)
+        return lost if is_lost and not any(_is_same_time(start, one) for one in own) else name
 
     def has_rows(self, name: TableName, start: Key | None) -> bool:
         """Return whether rows come of the table that bears a name, or was renamed away from it at this very time.
@@ -325,7 +328,15 @@ class TableCatalog:
         last = entries[-1][0] if entries else FIRST
         entries.append((later_of(start, last), table))
         self._set(name, table)
+        if table is None:
+            self._note_lost(name, start)
         self._undo.append(lambda: self._unname(name, before, is_seen=is_seen))
+
+    def _note_lost(self, name: TableName, start: Key | None) -> None:
+        if self._lost and not _is_same_time(start, next(iter(self._lost.values()))[0]):
+            self._lost.clear()
+        if len(self._lost) < _MOVES:
+            self._lost[fold_case(name)] = start, name
 
     def _unname(self, name: TableName, before: Table | None, *, is_seen: bool) -> None:
         self._entries[name].pop()
