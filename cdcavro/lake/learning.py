@@ -87,7 +87,7 @@ class Learner:
             gone, edits = self._dropped_numbers() if _may_come_again(change) else set(), self.tables.edits
             try:
                 written.append(self._learn(change))
-            except DdlError:
+            except CdcAvroError:
                 if self.tables.edits == edits:
                     raise
                 continue

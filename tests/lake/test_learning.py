@@ -366,3 +366,34 @@ def test_of_a_copy_that_was_never_like_its_table_the_names_of_columns_count():
         statement(5, "RENAME TABLE t TO _t_del, _t_gho TO t"),
     )
     assert names(made) == [("t", ["c", "id", "b"], False), ("_t_gho", ["c", "id", "b"], True)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"RENAME TABLE t TO u; ALTER TABLE u ADD {'x' * 300} INT",
+        f"CREATE TABLE {'x' * 300} (id INT)",
+        "CREATE TABLE u (id INT, id INT)",
+        "ALTER TABLE t ADD b INT, DROP COLUMN nope",
+    ],
+)
+def test_what_was_learned_of_a_statement_that_is_refused_is_learned_again(sql: str):
+    """By the next process: whatever the reason is, it is none to stop."""
+    learner = Learner(Tables())
+    row = {
+        "type": "INSERT",
+        "database": "d",
+        "table": "t",
+        "es": 1,
+        "ts": 1,
+        "id": 1,
+        "isDdl": False,
+        "data": [{"a": "1"}],
+    }
+    statement = {"type": "ALTER", "database": "d", "table": "t", "es": 2, "ts": 2, "id": 2, "isDdl": True, "sql": sql}
+    learned = learner.learn([change for one in (row, statement) for change in to_changes(json.dumps(one), "canal")])
+    assert len(learned.faults) == 1
+    again = Learner(Tables())
+    again.relearn(learned.changes)
+    assert again.tables.edits == learner.tables.edits
+    assert [table.schema for table in again.tables.tables] == [table.schema for table in learner.tables.tables]
