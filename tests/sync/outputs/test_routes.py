@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from cdcavro.errors import FileError
-from cdcavro.sync.config import read_config
 from cdcavro.sync.outputs.routes import Route, Routes
 from cdcavro.table import TableName
 from support.local_pipelines import DELTA, LocalJob, lake_section
@@ -128,14 +127,3 @@ def test_shards_are_meant_by_each_of_the_routes_that_have_one_target(tmp_path: P
         job(tmp_path).pipeline(route=stated)
     stated[1]["shards"] = True
     assert job(tmp_path).pipeline(route=stated).settings.routes.target(TableName("d", None, "b")).is_shard
-
-
-@pytest.mark.jvm  # where pyspark is
-def test_shards_are_refused_on_spark_before_anything_starts(tmp_path: Path):
-    """It says where they are possible."""
-    pytest.importorskip("pyspark")
-    from cdcavro.spark.pipeline import Pipeline as SparkPipeline  # noqa: PLC0415  not every environment has it
-
-    path = job(tmp_path).config(run="spark", route=[{"from": "t_*", "to": "t", "shards": True}])
-    with pytest.raises(FileError, match='for runs without Spark: run = "local"'):
-        read_config(path).pipeline(str(path), SparkPipeline)
