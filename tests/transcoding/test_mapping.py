@@ -18,6 +18,7 @@ from cdcavro.change import in_order, join_halves, order_value, split_key_change
 from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
 from cdcavro.errors import MessageError, PayloadError, StructureError
 from cdcavro.exact import jsonvalues
+from cdcavro.exact.jsontext import to_bytes
 from cdcavro.exact.numbers import ExactNumber, decimals, number_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.connect_columns import PLACEHOLDER
@@ -149,7 +150,9 @@ def test_every_value_of_every_message_can_be_edited():
     for format, text in [*MESSAGES, *(("canal", text) for text in goldens("oms_canal"))]:
         changes = to_changes(text, format)
         for i, one in enumerate(changes):
-            for name in one.after or {}:
+            # The key of a Kafka record is not edited with its row's.
+            fixed = one.key or () if b'"headers"' in to_bytes(text) else ()
+            for name in (one.after or {}).keys() - fixed:
                 edited = [*changes[:i], replace(one, after=one.after | {name: "11"}), *changes[i + 1 :]]
                 bare = [replace(other, members=None) for other in edited]
                 (back,), (plain,) = (from_changes(rows, format) for rows in (edited, bare))
