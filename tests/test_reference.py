@@ -27,7 +27,7 @@ from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
 from reference.front import way_picture
 from reference.python import described, mentioned, module_page, public_modules
-from reference.settings import EXAMPLES, example_config, sections, settings, settings_page
+from reference.settings import EXAMPLES, PIPELINE, example_config, part_list, sections, settings, settings_page
 from reference.sql import sql_page
 from reference.tables import table_page
 from reference.update import FORMAT, MESSAGE, TABLE, TYPES, messages
@@ -246,18 +246,26 @@ def test_the_page_of_attributes_has_every_key_and_says_what_it_means():
     assert set(listed) == keys
 
 
-def test_the_page_of_settings_has_a_table_for_each_section_with_every_setting():
+def test_each_part_of_a_configuration_has_a_page_with_every_setting():
     """Each with its type, its default and an example; the names are those that the configuration is read by."""
-    page = settings_page()
+    folder = DOCS / "reference" / "settings"
     names = [section for section, _ in sections()]
-    titles = [title.replace("[[", "[").replace("]]", "]") for title in re.findall(r"^## (.*)$", page, re.MULTILINE)]
-    assert titles == ["Before all sections", *(f"`[{name}]`" for name in names[1:])]
+    pages = {name or PIPELINE: (folder / f"{name or PIPELINE}.md").read_text(encoding="utf-8") for name in names}
+    assert {f"{name}.md" for name in pages} | {"index.md"} == {path.name for path in folder.iterdir()}
     for section, kind in sections():
+        part = section or PIPELINE
+        assert f"\n```{{generated}} settings {part}\n```\n" in pages[part]
         own = {setting.name.rpartition(".")[2] for setting in settings(section, kind)}
         assert own == set(kind.__struct_encode_fields__) - (set(names) if section == "" else set())
-    assert "| {setting-entry}`lake.guard_days` | number | `7` |" in page
-    assert "| {setting-entry}`state` | text | required |" in page
-    assert page.count("{setting-entry}") >= 60
+        listed = re.findall(r"^\| \{setting-entry\}`([\w.]+)` \|", settings_page(part), re.MULTILINE)
+        assert listed == [
+            f"{section}.{name}".removeprefix(".") for name in kind.__struct_encode_fields__ if name in own
+        ]
+    assert "| {setting-entry}`lake.guard_days` | number | `7` |" in settings_page("lake")
+    assert "| {setting-entry}`state` | text | required |" in settings_page(PIPELINE)
+    assert re.findall(r"^\* \[`?\[*(.+?)\]*`?\]\((\w+)\.md\): \{setting\}", part_list(), re.MULTILINE) == [
+        (section or "Before all sections", section or PIPELINE) for section in names
+    ]
 
 
 def test_the_examples_of_settings_are_ones_that_a_configuration_takes():

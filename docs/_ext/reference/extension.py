@@ -20,7 +20,7 @@ from reference.front import way_picture
 from reference.house import house_picture, module_list
 from reference.names import LinkedNames, SettingEntry, find_missing
 from reference.python import module_page
-from reference.settings import settings_page
+from reference.settings import part_list, settings_page
 from reference.site import add_description, write_list
 from reference.sql import sql_page
 from reference.tables import table_page
@@ -40,6 +40,7 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "house": house_picture,
     "module": module_page,
     "modules": module_list,
+    "parts": part_list,
     "settings": settings_page,
     "sql": sql_page,
     "table": table_page,

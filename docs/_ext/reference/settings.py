@@ -1,4 +1,4 @@
-"""The settings of `cdcavro sync`: a table for each section of a configuration, made from its classes and an example."""
+"""The settings of `cdcavro sync`: a page for each part of a configuration, made from its classes and an example."""
 
 from __future__ import annotations
 
@@ -145,18 +145,20 @@ from = "shop_*.orders_*"
 to = "shop.orders_{2}"
 shards = true
 """
+# The name of the page for what stands before all sections.
+PIPELINE: Final = "pipeline"
 # Where the pages for people say more of a section.
 PAGES: Final = {
-    "": "[Sync topics or files into lake tables](../how-to/sync.md)",
-    "source": "[From Kafka](../how-to/sync.md#from-kafka) and [framed payloads](../how-to/sync.md#payloads-framed-with-a-registry)",
-    "lake": "[How lake tables follow statements](../explanation/lake.md), [what reads them](../how-to/lake-tables.md#what-delta-lakes-tables-need-of-readers), [what the driver writes](../how-to/size-sync.md#what-the-driver-writes) and [a lake table of another pipeline](../how-to/sync.md#a-lake-table-of-another-pipeline)",
-    "kafka": "[Topics of Kafka](../how-to/sync-beside-a-lake.md#topics-of-kafka)",
-    "avro": "[Avro files](../how-to/sync-beside-a-lake.md#avro-files)",
-    "registry": "[Schemas in a registry](../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
-    "metrics": "[Metrics](../how-to/pipeline-health.md#metrics), [OpenTelemetry](../how-to/pipeline-health.md#opentelemetry) and [health](../how-to/pipeline-health.md#health-over-http)",
-    "table": "[Keep personal data out of the lake](../how-to/personal-data.md), [partition a table, give it a key](../how-to/table-shape.md) and [which statements are followed](../how-to/lake-tables.md#statements-that-are-not-followed)",
-    "route": "[Write tables under other names](../how-to/routes.md)",
-    "tables": "[Declare the types of columns](../how-to/column-types.md) and [set the time zone](../how-to/time-zones.md)",
+    "": "[Sync topics or files into lake tables](../../how-to/sync.md)",
+    "source": "[From Kafka](../../how-to/sync.md#from-kafka) and [framed payloads](../../how-to/sync.md#payloads-framed-with-a-registry)",
+    "lake": "[How lake tables follow statements](../../explanation/lake.md), [what reads them](../../how-to/lake-tables.md#what-delta-lakes-tables-need-of-readers), [what the driver writes](../../how-to/size-sync.md#what-the-driver-writes) and [a lake table of another pipeline](../../how-to/sync.md#a-lake-table-of-another-pipeline)",
+    "kafka": "[Topics of Kafka](../../how-to/sync-beside-a-lake.md#topics-of-kafka)",
+    "avro": "[Avro files](../../how-to/sync-beside-a-lake.md#avro-files)",
+    "registry": "[Schemas in a registry](../../how-to/sync-beside-a-lake.md#schemas-in-a-registry)",
+    "metrics": "[Metrics](../../how-to/pipeline-health.md#metrics), [OpenTelemetry](../../how-to/pipeline-health.md#opentelemetry) and [health](../../how-to/pipeline-health.md#health-over-http)",
+    "table": "[Keep personal data out of the lake](../../how-to/personal-data.md), [partition a table, give it a key](../../how-to/table-shape.md) and [which statements are followed](../../how-to/lake-tables.md#statements-that-are-not-followed)",
+    "route": "[Write tables under other names](../../how-to/routes.md)",
+    "tables": "[Declare the types of columns](../../how-to/column-types.md) and [set the time zone](../../how-to/time-zones.md)",
 }
 _STATED: Final = re.compile(r"^(\w+) = (.+)$", re.MULTILINE)
 _TYPES: Final = {str: "text", int: "integer", float: "number", bool: "true or false"}
@@ -178,19 +180,18 @@ class Setting:
     text: str
 
 
-def settings_page(_: str = "") -> str:
-    """Return the page: a table of settings for what stands before all sections, and for each section."""
-    parts = []
-    for section, kind in sections():
-        parts += [
-            f"## `{_header(section)}`" if section else "## Before all sections",
-            _introduction(kind),
-            markdown.table(
-                ["Setting", "Type", "Default", "What it says", "Example"], map(_row, settings(section, kind))
-            ),
-            f"More: {PAGES[section]}.",
-        ]
-    return markdown.page(*parts)
+def part_list(_: str = "") -> str:
+    """Return the list of the parts of a configuration: what each is, with its settings as links."""
+    return "\n".join(_part(section, kind) for section, kind in sections())
+
+
+def settings_page(part: str) -> str:
+    """Return the page of a part: what it is, and a table of its settings. Raises `KeyError` for a part that is none."""
+    section = "" if part == PIPELINE else part
+    kind = dict(sections())[section]
+    head = ["Setting", "Type", "Default", "What it says", "Example"]
+    table = markdown.table(head, map(_row, settings(section, kind)))
+    return markdown.page(_introduction(kind), table, f"More: {PAGES[section]}.")
 
 
 def sections() -> Iterator[tuple[str, type[Struct]]]:
@@ -214,6 +215,12 @@ def settings(section: str, kind: type[Struct]) -> Iterator[Setting]:
             raise LookupError(f"{kind.__name__}.{name} has no line in the docstring of its class, or no example here")
         full = f"{section}.{name}" if section else name
         yield Setting(full, _type_text(field.type), _default(field), f"{name} = {examples[name]}", texts[name])
+
+
+def _part(section: str, kind: type[Struct]) -> str:
+    title = f"`{_header(section)}`" if section else "Before all sections"
+    names = ", ".join(f"{{setting}}`{one.name.rpartition('.')[2]} <{one.name}>`" for one in settings(section, kind))
+    return f"* [{title}]({section or PIPELINE}.md): {names}"
 
 
 def _row(setting: Setting) -> list[str]:
