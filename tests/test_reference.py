@@ -10,6 +10,7 @@ import json
 import re
 from datetime import UTC
 from decimal import Decimal
+from typing import Any
 
 import fastavro
 import msgspec
@@ -27,6 +28,7 @@ from reference.commands import command_page
 from reference.formats import attribute_page, change_page, format_list, format_page, indented
 from reference.front import way_picture
 from reference.python import described, mentioned, module_page, public_modules
+from reference.schema_text import ENGINE_KEYS
 from reference.settings import EXAMPLES, PIPELINE, example_config, part_list, sections, settings, settings_page
 from reference.sql import sql_page
 from reference.tables import table_page
@@ -226,9 +228,22 @@ def test_the_page_of_a_format_begins_with_a_message_and_ends_with_what_is_for_th
     assert "| `price` | `decimal(10,2)` |" in update
     assert "| `1.20` |\n" in update
     members, _, engine = rest.partition("\n## For the engine\n")
-    assert not re.search(r"`(part|position): ", members)
-    has_parts = re.search(r"^\| `[\w.]+` \| `part: \w+` \|$", engine, re.MULTILINE) is not None
-    assert has_parts == (format in ROW_FORMATS)
+    assert not re.search(r"`(part|position|means|unit|ops|tells|necessary)(: |:`|`, |` \|\n)", members)
+    stated = _stated_for_the_engine(json.loads((AVSC / f"{format}.avsc").read_text(encoding="utf-8")))
+    parts = re.findall(r"^\| `([\w.]+)` \| `\w+[:`]", engine, re.MULTILINE)
+    assert sorted(name.rpartition(".")[2] for name in parts) == sorted(stated)
+    assert (len(stated) > 0) >= (format in ROW_FORMATS)
+
+
+def _stated_for_the_engine(schema: Any) -> list[str]:
+    """Return the name of each field, once for each thing that its attribute says to converters only."""
+    if isinstance(schema, list):
+        return [name for part in schema for name in _stated_for_the_engine(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["name"] for key in ENGINE_KEYS if "type" in schema and key in schema.get("json", {})]
+    own = [] if "fields" in schema else own
+    return own + [name for part in schema.values() for name in _stated_for_the_engine(part)]
 
 
 def test_the_page_of_changes_names_every_member():
@@ -255,7 +270,9 @@ def test_each_part_of_a_configuration_has_a_page_with_every_setting():
     for section, kind in sections():
         part = section or PIPELINE
         assert f"\n```{{generated}} settings {part}\n```\n" in pages[part]
+        assert "Raises" not in settings_page(part)
         own = {setting.name.rpartition(".")[2] for setting in settings(section, kind)}
+        assert not any("falses" in setting.type for setting in settings(section, kind))
         assert own == set(kind.__struct_encode_fields__) - (set(names) if section == "" else set())
         listed = re.findall(r"^\| \{setting-entry\}`([\w.]+)` \|", settings_page(part), re.MULTILINE)
         assert listed == [

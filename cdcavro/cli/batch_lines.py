@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cdcavro.cli.console import ERASE, ProgressLine, say, table
+from cdcavro.cli.console import ERASE, ProgressLine, is_one_stream, say, table
 from cdcavro.errors import number_of, plain
 from cdcavro.exact.jsontext import PART_OF_MESSAGE
 from cdcavro.files.lines import SPLIT
@@ -307,8 +307,9 @@ class BatchLines:
         self._counts.update(report.counts)
         self._look = report.look or self._look
         self._unparsed = report.unparsed if self._unparsed is None else self._unparsed + report.unparsed
-        self._steps = [*self._steps, *report.steps][-_MOST:]
-        self._step_count += len(report.steps)
+        if self._is_quiet or self._is_json or not is_one_stream():
+            self._steps = [*self._steps, *report.steps][-_MOST:]
+            self._step_count += len(report.steps)
         for name, operations in report.operations.items():
             self._operations.setdefault(name, Counter()).update(operations)
         for reject in report.rejects:
@@ -342,7 +343,7 @@ class BatchLines:
             write_report(self.folder, self._page, called=self._called)
 
     def _tables(self) -> None:
-        """Print the rows by table and operation, and how lake tables changed."""
+        """Print the rows by table and operation, and how lake tables changed if that does not already stand above."""
         every = {**{name: Counter[str]() for name in self._waiting}, **self._operations}
         kinds = [kind for kind in _WORDS if any(counts[kind] for counts in every.values())]
         rows = [

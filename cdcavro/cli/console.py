@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import threading
@@ -330,6 +331,15 @@ class ProgressLine:
 def _is_terminal(stream: TextIO | None) -> bool:
     """Return whether a standard stream, which may be closed, is a terminal."""
     return stream is not None and stream.isatty()
+
+
+def is_one_stream() -> bool:
+    """Return whether standard output and standard error go to the same place, a terminal or a file."""
+    try:
+        places = [os.fstat(stream.fileno()) for stream in (sys.stdout, sys.stderr)]
+    except (AttributeError, OSError, ValueError):
+        return False
+    return os.path.samestat(*places)
 
 
 def _start_bar(label: str, total: int | None) -> Bar:

@@ -152,14 +152,21 @@ mixed_format_option: Final = click.option(
     help="The format. auto (the default) detects that of each file from its first messages, mixed that of every"
     " message.",
 )
-from_option: Final = click.option(
-    "--from",
-    "source",
-    metavar="auto|NAME",
-    callback=format_name(AUTO),
-    default=AUTO,
-    help=f"The format of the input. Default: auto, which detects it from the first {HEAD_LINES} messages.",
-)
+
+
+def _input_format_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        *names,
+        "source",
+        metavar="auto|NAME",
+        callback=format_name(AUTO),
+        default=AUTO,
+        help=f"The format of the messages. Default: auto, which detects it from the first {HEAD_LINES} messages.",
+    )
+
+
+format_option: Final = _input_format_option("--format", "--from")
+from_option: Final = _input_format_option("--from", "--format")
 local_option: Final = click.option("--local", is_flag=True, help="Run in this process, without Spark or Java.")
 init_option: Final = click.option(
     "--init",

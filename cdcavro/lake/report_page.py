@@ -32,6 +32,9 @@ _TITLE: Final = 60
 _WHOLE: Final = 48
 # What an error says of an option of the command line, which nobody reads a page with.
 _OPTION: Final = re.compile(r" \(--[a-z-]+\)")
+_OR_SETTING: Final = re.compile(r"--[a-z-]+, or (?=[a-z]+ in \[[a-z]+\]\)$)")
+# What a version says of a column whose declared type is the same in other letters.
+_RESPELLED: Final = re.compile(r"column .+ is ([^']+), and was ([^']+): stored the same way")
 # What stands before what came.
 _GOT: Final = ", got "
 # A path is broken before a member or an index.
@@ -214,7 +217,7 @@ def _tables(account: Account) -> str:
     if account.other_rows:
         more += f"<p>{sum(account.other_rows.values()):,} rows are of tables beyond the first {len(ordered):,}.</p>"
     if account.unparsed.count:
-        more += f"<p>{text(account.unparsed.sentence)}</p>"
+        more += f"<p>{text(_OR_SETTING.sub('', account.unparsed.sentence))}</p>"
     return f"<h2>Rows by table</h2><ul class=legend>{legend}</ul>{shown}{more}"
 
 
@@ -227,7 +230,7 @@ def _versions(account: Account) -> str:
         (
             f'<span class="name">{text(one.table)}</span>',
             number(one.version),
-            f'<div class="wide">{_list(one.steps)}{f"<code>{text(one.statement)}</code>" if one.statement else ""}</div>',
+            f'<div class="wide">{_list([step for step in one.steps if not _is_respelling(step)])}{f"<code>{text(one.statement)}</code>" if one.statement else ""}</div>',
             _when(one.since),
             f"{number(one.batch)}, {_when(one.at)}",
         )
@@ -268,6 +271,12 @@ def _rejects(account: Account) -> str:
     more = _more(left, "rejects with other reasons")
     headings = ("rejects", "", "reason", "format", "path", "one of them")
     return f"<h2>Rejects by reason</h2>{table(headings, rows, numbers=[0])}{more}"
+
+
+def _is_respelling(step: str) -> bool:
+    """Return whether a step says only that a type is declared in other letters, as rows do after a CREATE TABLE."""
+    types = _RESPELLED.fullmatch(step)
+    return types is not None and types[1].casefold() == types[2].casefold()
 
 
 def _without_option(reason: str) -> str:

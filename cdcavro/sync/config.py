@@ -104,10 +104,10 @@ _BRACKETS: Final = {
 class Config(Struct, forbid_unknown_fields=True):
     """The configuration of a pipeline.
 
-    * `state`: the folder of the pipeline's state, which all machines must see under the same path; or an address in an
-      object store, such as `s3://bucket/state`.
+    * `state`: the folder of the pipeline's state, at the same path on all machines; or an address in an object store,
+      such as `s3://bucket/state`.
     * `format`: the format of all messages, `mixed` to detect that of each, or one by pattern of topics or files.
-    * `rejects`: the folder for rejects, by default `rejects` in that of the state.
+    * `rejects`: the folder for rejects, by default `rejects` in the state's folder.
     * `rejects_table`: a lake table to which rejects are also written.
     * `rejects_topic`: a Kafka topic to which rejects are also written.
     * `schema_changes_table`: a lake table that records the decision on each statement.
@@ -116,14 +116,14 @@ class Config(Struct, forbid_unknown_fields=True):
     * `rejects_public_key`: the key with which rejects are encrypted, an X25519 key in PEM, or the path of its file.
     * `rejects_private_key`: the key with which encrypted rejects are read again: the path of its file, or a variable.
     * `rejects_hold`: whether rejects hold back the time up to which the tables of their topic are complete.
-    * `halves_minutes`: how many minutes half an update, sent in two messages, waits for the other; by default it does not.
+    * `halves_minutes`: how many minutes one half of an update sent in two messages waits for the other; by default not at all.
     * `max_rejects`: how many rejects in all stop the pipeline, as a number or a share; by default none do.
     * `every`: how often a batch begins.
-    * `merge_every`: every how many batches tables are written; until then their rows are pending in the state.
-    * `maintain_every`: how often lake tables are compacted and cleaned behind a batch, as `cdcavro maintain` does it; by
+    * `merge_every`: how many batches pass between two writes of tables; until then their rows are pending in the state.
+    * `maintain_every`: how often lake tables are compacted and cleaned after a batch, as by `cdcavro maintain`; by
       default never.
     * `run`: the runner of the pipeline: `spark`, or `local`, which is this process.
-    * `memory`: how many MiB of a batch's rows a local run holds before they go to files; the process takes more.
+    * `memory`: how many MiB of a batch's rows a local run holds in memory before it uses files; the process itself takes more.
     * `openlineage`: the name of the job for which OpenLineage events are sent, as configured by variables
       `OPENLINEAGE_*`.
     * `spark`: Spark's own settings, which a local run ignores.

@@ -47,11 +47,11 @@ _OPERATIONS: Final = 10
 class MetricsConfig(Struct, forbid_unknown_fields=True):
     """Metrics and health of the pipeline over HTTP, while it runs; metrics also by OpenTelemetry.
 
-    * `listen`: `host:port` where they are served, `/metrics` and `/healthz`; whoever reaches it reads names of tables.
+    * `listen`: `host:port` where they are served, `/metrics` and `/healthz`; anyone who can reach it sees the names of tables.
     * `opentelemetry`: whether OpenTelemetry sends metrics, and a span for each batch, as configured by `OTEL_*`.
     * `tables`: how many tables have metrics of their own; the others are counted together.
-    * `patience`: how many seconds a batch or the maintenance of a table may take, or no batch be looked for, before the
-      pipeline is not healthy.
+    * `patience`: how many seconds a batch or the maintenance of a table may take, or pass without a look for new
+      messages, before the pipeline counts as unhealthy.
     """
 
     listen: str | None = None

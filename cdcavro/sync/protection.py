@@ -84,7 +84,7 @@ _LEFT_OUT: Final = Action("left out", None)
 
 
 class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is written of the rows of tables; of several, the first whose pattern fits a table counts.
+    """What is written of the rows of tables; if several rules match a table, the first one applies.
 
     Names of columns match regardless of case. Raises `ValueError`.
 
@@ -92,12 +92,12 @@ class RowRule(Struct, frozen=True, forbid_unknown_fields=True):
     * `leave_out`: the names of columns that are written nowhere.
     * `mask`: how the values of columns are replaced, by their names: by the digest `sha256` or `hmac-sha256`, or by a
       constant.
-    * `plain`: patterns of the names of columns that may be written as they are, where nothing says that a new one is
-      not a protected one under another name.
-    * `salt`: the prefix of each value that `sha256` digests.
+    * `plain`: patterns of the names of new columns that may be written unmasked although no statement says that they are
+      not protected columns under another name.
+    * `salt`: the text put before each value that `sha256` digests.
     * `secret`: the key of `hmac-sha256`.
-    * `where`: a column, an operator and a constant, or the name of a function, `module:function`, and in Python the
-      function itself: rows for which that does not hold are left out. A function gets a mapping of columns to values, and
+    * `where`: the condition that rows must meet to be written: a column, an operator and a constant, or the name of a
+      function, `module:function`, and in Python the function itself. A function gets a mapping of columns to values, and
       returns True or False.
     """
 

@@ -59,13 +59,13 @@ def check_words(**settings: Sequence[str]) -> None:
 
 
 class LakeConfig(Struct, forbid_unknown_fields=True):
-    """Lake tables, one or two for each table of the database. Either `delta` or `iceberg` is stated.
+    """Lake tables, one or two for each table of the database. Set either `delta` or `iceberg`.
 
     * `delta`: the folder or address of Delta Lake tables.
     * `iceberg`: the name of an Iceberg catalog.
     * `warehouse`: the folder of an Iceberg catalog of files.
-    * `current`: whether the current state of a table is kept. What was read without it is missing there, so a state that
-      was written without current states never gets them.
+    * `current`: whether the current state of a table is kept. It lacks whatever was read without it, so a pipeline that
+      began without current states never gets them.
     * `changelog`: whether each change is appended to a second table.
     * `behavior`: how lake tables follow statements: `exception`, `evolve`, `try_evolve`, `lenient` or `ignore`.
     * `form`: the form of current states: `current`, `soft`, which keeps deleted rows, or `history`, which keeps all versions.
@@ -82,10 +82,10 @@ class LakeConfig(Struct, forbid_unknown_fields=True):
     * `include_statements`: the kinds of statements that lake tables follow, by default all: `add.column`, `drop.column`,
       `rename.column`, `alter.column.type`, `truncate.table` and `drop.table`, or a word of them, such as `column`.
     * `exclude_statements`: the kinds of statements that they do not follow.
-    * `complete_minutes`: how many minutes apart `cdcavro.complete_until` is set in lake tables that get rows.
-    * `readers`: with `all`, tables of Delta Lake never ask of a reader that it maps names of columns or widens types, which
-      polars refuses, and pyarrow reads wrongly: where a column is renamed, widened or dropped, all files are written anew.
-      By default they ask it where a statement needs it. Tables of Iceberg never do.
+    * `complete_minutes`: every how many minutes `cdcavro.complete_until` is set in lake tables that get rows.
+    * `readers`: with `all`, tables of Delta Lake never use column mapping or type widening, which polars refuses and
+      pyarrow reads wrongly: if a column is renamed, widened or dropped, all files of the table are rewritten instead. By
+      default a table uses them once a statement needs them. Tables of Iceberg never do.
     """
 
     delta: str | None = None
@@ -261,7 +261,7 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
     * `url`: a server with Confluent's REST API, or `file:FOLDER`.
     * `strategy`: how subjects are named: `topic`, `record` or `topic-record`.
     * `topic`: the topic that subjects are named after; `{name}` is the table.
-    * `compatibility`: the level to set for each subject; by default the subject's own or the registry's applies.
+    * `compatibility`: the compatibility level to set for each subject; by default, the subject's own or the registry's applies.
     * `user`: the user name; by default that in `CDCAVRO_REGISTRY_USER`.
     * `password`: the password; by default that in `CDCAVRO_REGISTRY_PASSWORD`.
     * `ca`: the file with the certificate of the authority that signed the server's certificate.
@@ -301,7 +301,7 @@ class RegistryConfig(Struct, forbid_unknown_fields=True):
 
 
 class SourceConfig(Struct, forbid_unknown_fields=True):
-    """Where messages come from. Either `kafka`, with `topics` or `pattern`, or `files` is stated.
+    """Where messages come from. Set either `kafka`, with `topics` or `pattern`, or `files`.
 
     * `kafka`: `host:port` of some brokers, separated by commas.
     * `topics`: the names of topics.
@@ -355,9 +355,9 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
     * `exclude`: patterns of table names, none of which may match.
     * `table`: the table of rows whose message names none.
     * `zone`: the time zone of times without one.
-    * `types`: the types of columns that state none, or other ones than they state, by table and column.
+    * `types`: the types of columns, by table and column, where messages state none or instead of those they state.
     * `on_misfit`: what becomes of a value that its column's type cannot hold: `keep`, `error` or `reject`.
-    * `absent`: what a column is that a row does not have: `unstated`, which leaves it as it was, or `null`.
+    * `absent`: what a column missing from a row is: `unstated`, which leaves it as it was, or `null`.
     * `decimals`: how Debezium sends decimals, its `decimal.handling.mode`; by default `precise`.
     * `times`: how Debezium sends times, its `time.precision.mode`; by default `adaptive_time_microseconds`.
     * `binaries`: how Debezium sends binary values, its `binary.handling.mode`; by default `bytes`.
@@ -395,22 +395,21 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
 
 
 class TableConfig(RowRule, frozen=True, forbid_unknown_fields=True):
-    """What is said of some tables: of their rows, of their shape, and of the statements that they follow.
+    """Rules for some tables: for their rows, their shape, and the statements that they follow.
 
-    Of several such sections whose pattern fits a table, the first one that says anything of rows (`leave_out`, `mask`,
-    `where`) counts for its rows, the first one that says anything of the shape counts for its shape, the first one that
-    says anything of statements for those, and the first one with a form for that. Names of columns match regardless of
-    case. Raises `ValueError`.
+    If several such sections match a table, each aspect comes from the first section that sets it: rows (`leave_out`,
+    `mask`, `where`), the shape (`key`, `partition`, `cluster`, `properties`), statements, and the form. Names of
+    columns match regardless of case. Raises `ValueError`.
 
-    * `key`: the columns of the key of a table whose source states none: it has a current state then.
+    * `key`: the columns of the key, for a table whose source states none; the table then has a current state.
     * `properties`: properties of the lake tables of a table, such as `delta.logRetentionDuration`.
-    * `include_statements`: the kinds of statements that the lake tables follow, instead of what `[lake]` says.
-    * `exclude_statements`: the kinds that they do not follow, instead of what `[lake]` says.
+    * `include_statements`: the kinds of statements that the lake tables follow, instead of those in `[lake]`.
+    * `exclude_statements`: the kinds that they do not follow, instead of those in `[lake]`.
     * `partition`: columns by which the lake tables are partitioned, and on Iceberg transforms of columns: `years`,
       `months`, `days` and `hours` of a time, and `bucket(16, id)` and `truncate(4, name)`.
-    * `cluster`: columns whose values `cdcavro maintain` puts near each other in files of Delta Lake, and by which rows
-      are sorted in files of Iceberg; `[]` ends that.
-    * `form`: the form of the current state, instead of what `[lake]` says.
+    * `cluster`: columns by which `cdcavro maintain` clusters the files of Delta Lake, and by which rows in files of
+      Iceberg are sorted; `[]` ends that.
+    * `form`: the form of the current state, instead of that in `[lake]`.
     """
 
     where: str | None = None

@@ -425,7 +425,7 @@ def test_a_share_of_no_messages_allows_no_rejects():
 def test_an_empty_file_is_a_container_file_only_with_a_format(tmp_path):
     """With one it becomes a file without messages; without, nothing is written, which is said and is no error."""
     out = tmp_path / "out.avro"
-    said = "there are no messages, so nothing is written: with --format NAME, a file without messages is\n"
+    said = "there are no messages, so no file is written; with --format NAME, one without messages is\n"
     balance = "read 0 = written 0 + rejected 0\n"
     assert_ends(run("encode", "--out", out, input=b""), 0, said + balance)
     assert list(tmp_path.iterdir()) == []
@@ -882,7 +882,7 @@ def test_a_byte_order_mark_is_passed_over_and_said(tmp_path, command):
     """The first line is a message, also of a packed file and of standard input."""
     path = tmp_path / "in.jsonl"
     raw = b"\xef\xbb\xbf" + SMALL[0] + b"\n" + SMALL[1]
-    said = "a byte order mark at the start is passed over"
+    said = "a byte order mark at the start is skipped"
     for i, content in enumerate((raw, gzip.compress(raw))):
         path.write_bytes(content)
         result = read_by(command, tmp_path / f"out{i}", path)
@@ -957,7 +957,6 @@ def test_no_output_lies_in_a_folder_that_is_read(tmp_path):
 @pytest.mark.parametrize("lines", [4, 250])
 def test_messages_that_look_like_another_format_than_the_stated_are_said_once(tmp_path, command, lines):
     """Debezium's format takes nearly all, with every member in extras; whatever fits is no matter."""
-    option = "--from" if command in ("transcode", "tables") else "--format"
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in (SMALL * 100)[:lines]))
     said = f"{tmp_path / 'a'}: it begins with {min(lines, 100)} messages that look like canal, read as "
@@ -966,7 +965,7 @@ def test_messages_that_look_like_another_format_than_the_stated_are_said_once(tm
             command,
             tmp_path / "a",
             tmp_path / "b",
-            option,
+            "--format",
             format,
             *READERS[command],
             *([tmp_path / format] if READERS[command] else ()),
@@ -1065,7 +1064,7 @@ def test_inspect_says_what_is_in_a_file_and_how_to_go_on(tmp_path):
     assert ["shop.orders", "1", "6", "9", "tenant,", "order_id"] in lines
     assert "shop.big: id int, k varchar(20), n bigint, ts timestamp(6), p decimal(18,6)" in done.stdout.splitlines()
     assert "1 table without a key in these messages" in done.stderr
-    commands = [shlex.split(line)[1:] for line in done.stdout.partition("go on with:")[2].splitlines() if line]
+    commands = [shlex.split(line)[1:] for line in done.stdout.partition("next:")[2].splitlines() if line]
     assert [command[0] for command in commands] == ["encode", "tables", "sync"]
     with contextlib.chdir(tmp_path):
         for command in commands[:2]:
@@ -1155,7 +1154,7 @@ def test_inspect_shows_the_key_that_a_statement_says():
 def test_inspect_of_nothing_points_at_the_formats():
     """Standard input may be empty."""
     done = run("inspect", input="")
-    assert (done.exit_code, done.stdout) == (0, "read 0 messages, 0 faulty\n\ngo on with:\n  cdcavro formats\n")
+    assert (done.exit_code, done.stdout) == (0, "read 0 messages, 0 faulty\n\nnext:\n  cdcavro formats\n")
 
 
 def test_what_inspect_prints_of_a_hostile_message_cannot_change_the_terminal():

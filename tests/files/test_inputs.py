@@ -102,7 +102,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
     said = []
     inputs = Inputs([str(path)], said.append)
     assert [line.raw for line in inputs.lines(str(path))] == [FIRST, SECOND]
-    assert said == [f"{path}: a byte order mark at the start is passed over"]
+    assert said == [f"{path}: a byte order mark at the start is skipped"]
     _, chunked = inputs.open_chunks("canal", option="--from")
     chunks = [chunk for _, chunks in chunked for chunk in chunks]
     assert all(isinstance(chunk, Range) for chunk in chunks)

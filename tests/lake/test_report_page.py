@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdcavro.lake.account import Account, AccountFile, BatchFacts, Point, RejectReason, Version
+from cdcavro.lake.account import Account, AccountFile, BatchFacts, Point, RejectReason, Unparsed, Version
 from cdcavro.lake.markup import round_marks, time_axis
 from cdcavro.lake.report_page import page_of, write_report
 
@@ -171,6 +171,25 @@ def test_reasons_of_rejects_are_told_without_options_of_a_command():
     said = page(made).said
     assert said.count("expected a table given for those that do not, got ' (--table)'") == 2
     assert said.count("--table") == 2
+
+
+def test_values_kept_as_text_are_told_without_options_of_a_command():
+    """The setting of a configuration stays."""
+    made = Account(
+        unparsed=Unparsed(2, "d.t.a: '1' (a time without a zone needs that of the source: --zone, or zone in [tables])")
+    )
+    made.add(BatchFacts(0, BEGAN, BEGAN + 1, {"read": 1}, {"d.t": {"c": 1}}))
+    assert "such as d.t.a: '1' (a time without a zone needs that of the source: zone in [tables])" in page(made).said
+
+
+def test_a_type_declared_in_other_letters_is_no_change():
+    """Rows declare in small letters what CREATE TABLE declared in capitals; a value of an enum is another one."""
+    steps = ["table 't' with 2 columns", "column 'id' is int, and was INT: stored the same way"]
+    enum = "column 'e' is enum('a'), and was enum('A'): stored the same way"
+    made = Account(versions=[Version("d.t", 1, 1, 0, BEGAN, None, [*steps, enum])])
+    said = page(made).said
+    assert "was INT" not in said
+    assert enum in said
 
 
 @pytest.mark.parametrize(

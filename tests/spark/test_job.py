@@ -326,7 +326,7 @@ def test_a_byte_order_mark_at_the_start_is_passed_over_and_said(spark, tmp_path,
     said: list[str] = []
     report = run(spark, [str(tmp_path / "in")], str(tmp_path / "out"), say=said.append)
     assert (report.read, report.rejects, {format for format, _ in report.written}) == (2, {"canal": 1}, {"canal"})
-    assert f"{tmp_path}/in/{name}: a byte order mark at the start is passed over" in said
+    assert f"{tmp_path}/in/{name}: a byte order mark at the start is skipped" in said
     (reject,) = read_rejects(tmp_path / "out")
     assert (reject["line"], base64.b64decode(reject["raw"])) == (2, mark + second)
     assert reject["reason"] == "expected JSON, got a byte order mark before it"

@@ -552,7 +552,7 @@ def test_packed_files_and_byte_order_marks_are_read_as_elsewhere(job):
         path.write_bytes(pack(mark + b"\n".join([*first, rows[i], mark + b"x"])))
         os.utime(path, (1_700_000_000 + i,) * 2)
     reports = made.run(formats=Formats("canal"))
-    sentence = "a byte order mark at the start is passed over"
+    sentence = "a byte order mark at the start is skipped"
     assert [report.notes for report in reports] == [[f"{made.folder}/in/{name}: {sentence}"] for name in packs]
     assert [report.lag for report in reports] == [(left, "files") for left in reversed(range(len(packs)))]
     assert made.rows("d.t", "id", "CAST(a AS STRING)") == [(i, "1.50") for i in range(6)]

@@ -92,7 +92,7 @@ def encode(
     with Progress("encoding", total_size(inputs.files)) as progress:
         name, files = inputs.open_chunks(format, option="--format", advance=progress.advance)
         if not name:
-            say("there are no messages, so nothing is written: with --format NAME, a file without messages is")
+            say("there are no messages, so no file is written; with --format NAME, one without messages is")
             say(Counts().balance("written"))
             return
         with (

@@ -314,7 +314,7 @@ class _Inspection:
                 click.echo(f"  ... and {self.faulty - len(self._faults):,} more")
         for sentence in self._notes():
             say(sentence)
-        click.echo("\ngo on with:")
+        click.echo("\nnext:")
         for command in self._next():
             click.echo(f"  {command}")
 
@@ -365,7 +365,7 @@ class _Inspection:
         (format,) = self._formats
         commands = [f"cdcavro encode {files} --format {format} --out messages.avro"]
         if self._tables:
-            commands.append(f"cdcavro tables {files} --from {format} --out tables")
+            commands.append(f"cdcavro tables {files} --format {format} --out tables")
             if self._is_one:
                 commands.append(
                     f"cdcavro sync --local --once --files {files} --format {format} --delta lake --state state"

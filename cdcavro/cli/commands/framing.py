@@ -19,7 +19,7 @@ from cdcavro.cli.options import (
     connector_options,
     force_option,
     format_name,
-    from_option,
+    format_option,
     inputs_argument,
     max_rejects_option,
     table_options,
@@ -202,7 +202,7 @@ def _topic_template(_ctx: click.Context, _param: click.Parameter, value: str) ->
     help=f"The topic of a table, in which {TABLE_NAME} is its name; without it, all tables share a topic. Default:"
     f" {TABLE_NAME}.",
 )
-@from_option
+@format_option
 @table_options
 @zone_option
 @connector_options
@@ -241,7 +241,7 @@ def frame(
     ):
         from cdcavro.lake.table_files import TableReader  # noqa: PLC0415  as in _opener
 
-        format, lines = inputs.open_lines(source, option="--from", advance=progress.advance)
+        format, lines = inputs.open_lines(source, option="--format", advance=progress.advance)
         conversion = Conversion(faults := Faults(inputs, reject_file), format)
         writer = _RecordWriter(tables, publisher, topic, stream)
         reader = TableReader(

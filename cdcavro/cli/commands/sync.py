@@ -491,7 +491,7 @@ def _config(file: str | None, flags: dict[str, Any]) -> Config:
         }
         missing = [name for name, value in {**given, "--state": flags["state"]}.items() if not value]
         if missing:
-            raise click.UsageError(f"without --config, {', '.join(missing)} must be given")
+            raise click.UsageError(f"without --config, give {'; '.join(missing)}")
     return read_config(None if file is None else Path(file), stated_settings(flags))
 
 
@@ -506,5 +506,5 @@ def _write_template(config: str | None, flags: dict[str, Any], checked: Config) 
         raise click.UsageError("either --config or --init")
     checked.pipeline("the options")
     write_template(Path(flags["init"]), type(checked), stated_settings(flags))
-    click.echo(f"{plain(flags['init'])} is written: cdcavro sync --config {plain(flags['init'])} --check")
+    click.echo(f"wrote {plain(flags['init'])}; check it with: cdcavro sync --config {plain(flags['init'])} --check")
     click.get_current_context().exit()

@@ -21,7 +21,7 @@ from cdcavro.cli.options import (
     connector_options,
     folder_options,
     force_option,
-    from_option,
+    format_option,
     inputs_argument,
     jobs_option,
     max_rejects_option,
@@ -84,7 +84,7 @@ _NO_ROWS: Final = "none"
 @click.command(epilog=example("cdcavro tables changes.jsonl --out tables/ --zone Asia/Shanghai"))
 @inputs_argument
 @folder_options
-@from_option
+@format_option
 @table_options
 @zone_option
 @click.option(
@@ -159,7 +159,7 @@ def _write_changes(
         ) as folder,
         open_output(output.rejects, force=out.force) if output.rejects else nullcontext() as reject_file,
     ):
-        format, files = inputs.open_chunks(source, option="--from", advance=progress.advance)
+        format, files = inputs.open_chunks(source, option="--format", advance=progress.advance)
         conversion = Conversion(faults := Faults(inputs, reject_file), format)
         job = _Job(inputs, format, typed, folder, conversion, is_strict=output.is_strict)
         if format:
@@ -222,7 +222,7 @@ def _write_current(
         TablesFolder(out.path, force=out.force) as folder,
         open_output(output.rejects, force=out.force) if output.rejects else nullcontext() as reject_file,
     ):
-        format, lines = inputs.open_lines(source, option="--from", advance=progress.advance)
+        format, lines = inputs.open_lines(source, option="--format", advance=progress.advance)
         conversion = Conversion(faults := Faults(inputs, reject_file), format)
 
         def reject(error: MessageError, line: Line) -> None:

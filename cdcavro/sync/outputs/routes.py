@@ -21,14 +21,14 @@ _NUMBER: Final = re.compile(r"\{([0-9]{1,3})\}")
 
 
 class Route(Struct, frozen=True, forbid_unknown_fields=True):
-    """What some tables are called where they are written: of several routes, the first that fits a table counts.
+    """The names under which some tables are written; if several routes match a table, the first one applies.
 
     Raises `ValueError`.
 
     * `from`: the name of tables: `table`, `database.table` or `database.schema.table`, with `*` for any text in a part.
     * `to`: their name where they are written, with as many parts; `{1}` is what the first `*` stands for, and so on.
-    * `shards`: whether tables that get one name are written into one lake table, or under one schema into a topic or Avro
-      files. Rows say in `_cdc_shard` which table they are from. These shards are not partitions of a topic.
+    * `shards`: whether tables with the same new name are merged into one lake table, or written under one schema to a topic
+      or to Avro files. The column `_cdc_shard` says which table a row is from. These shards are not partitions of a topic.
     """
 
     pattern: str = msgspec.field(name="from")

@@ -139,21 +139,17 @@ def _listed(names: list[str] | tuple[str, ...], word: str = "and") -> str:
 def _for_the_engine(format: Format) -> list[str]:
     """Return what the attribute `json` says that matters to converters only, folded."""
     said = format.envelope.attributes.get("json", {})
-    marked = [
-        [markdown.code(".".join(member_path(path))), markdown.code(f"{key}: {value}")]
-        for key in schema_text.ENGINE_KEYS
-        for path, value in marked_paths(format.envelope, key)
-    ]
+    marked = schema_text.engine_rows(format.envelope)
     if not said and not marked:
         return []
     parts = [
-        "<details><summary>Parts of a typed row</summary>",
+        "<details><summary>Member by member</summary>",
         markdown.table(["Member", "`json`"], marked),
         "</details>",
     ]
     return [
         "## For the engine",
-        "What the schema says besides, in [its attribute `json`](../attributes.md): of the format as a whole, and which part of a typed row each member is.",
+        "What the schema says besides, in [its attribute `json`](../attributes.md): of the format as a whole, and what each member is of a change and of a typed row.",
         schema_text.rules(said),
         *(parts if marked else []),
     ]

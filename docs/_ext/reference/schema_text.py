@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COLUMN_VALUE: Final = "column value"
-# What the attribute says of a member that matters to the engine only, and no table of members has.
-ENGINE_KEYS: Final = ("part", "position")
+# What the attribute says of a member that matters to converters only, and no table of members has.
+ENGINE_KEYS: Final = ("means", "part", "position", "unit", "ops", "necessary")
+# What a page says in another place: the name in its column, and `tells` where it says how the format is detected.
+_ELSEWHERE: Final = ("name", "tells")
 _COLUMNS: Final = 4
 _KEY: Final = re.compile(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", re.MULTILINE)
 
@@ -129,7 +131,7 @@ def _fields(record: Record) -> str:
         said = {
             key: value
             for key, value in field.attributes.get(attributes.ATTRIBUTE, {}).items()
-            if key not in ("name", *ENGINE_KEYS)
+            if key not in (*_ELSEWHERE, *ENGINE_KEYS)
         }
         stated = ", ".join(_stated(key, value) for key, value in said.items())
         own = [] if names == {name: name for name in names} else [markdown.code(field.name)]
@@ -139,6 +141,22 @@ def _fields(record: Record) -> str:
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
     return markdown.table(head, rows)
+
+
+def engine_rows(declared: Type) -> list[list[str]]:
+    """Return a row for each thing that the attribute says to converters only: the member, and what is said."""
+    records = [part for part in named_types(declared) if isinstance(part, Record)]
+    return [
+        [
+            markdown.code(field.name if record is records[0] else f"{short(record)}.{field.name}"),
+            _stated(key, said[key]),
+        ]
+        for record in records
+        for field in record.fields
+        for said in [field.attributes.get(attributes.ATTRIBUTE, {})]
+        for key in ENGINE_KEYS
+        if key in said
+    ]
 
 
 def _stated(key: str, value: Any) -> str:

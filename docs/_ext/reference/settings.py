@@ -162,6 +162,9 @@ PAGES: Final = {
 }
 _STATED: Final = re.compile(r"^(\w+) = (.+)$", re.MULTILINE)
 _TYPES: Final = {str: "text", int: "integer", float: "number", bool: "true or false"}
+_PLURALS: Final = {str: "texts", int: "integers", float: "numbers", bool: "true or false"}
+# What the docstring of a class says to those who read code.
+_RAISES: Final = re.compile(r"\s*Raises `\w+`\.")
 
 
 @dataclass(frozen=True)
@@ -235,7 +238,7 @@ def _header(section: str) -> str:
 
 
 def _introduction(kind: type[Struct]) -> str:
-    return (inspect.getdoc(kind) or "").partition("\n\n* ")[0]
+    return _RAISES.sub("", (inspect.getdoc(kind) or "").partition("\n\n* ")[0])
 
 
 def _example(section: str) -> str:
@@ -256,8 +259,8 @@ def _type_text(kind: Any) -> str:
     if get_origin(kind) is dict:
         values = get_args(kind)[1]
         if isinstance(values, UnionType):
-            return f"table of {' or '.join(_TYPES.get(one, 'section') + 's' for one in get_args(values))}"
-        return f"table of {'tables' if get_origin(values) is dict else f'{_type_text(values)}s'}"
+            return f"table of {', '.join(_PLURALS.get(one, 'sections') for one in get_args(values))}"
+        return f"table of {'tables' if get_origin(values) is dict else _PLURALS[values]}"
     return "a section" if _is_section(kind) else _TYPES[kind]
 
 

@@ -195,7 +195,7 @@ def test_the_account_of_framed_messages_adds_up(tmp_path: Path):
         b'{"type": "INSERT"}',
         b"[]",
     ]
-    done, opened = framed(tmp_path, messages, "--from", "canal")
+    done, opened = framed(tmp_path, messages, "--format", "canal")
     assert done.stderr.splitlines()[-1] == "read 10 = framed 3 + other 1 + rejected 6: 6 records written"
     assert len(opened) == 6
 

@@ -444,6 +444,20 @@ def test_what_a_pipeline_writes_is_not_read_by_it(tmp_path: Path, pattern: str, 
     assert (done.output == said.replace(path, str(tmp_path / path))) == is_read, done.output
 
 
+@pytest.mark.parametrize(("is_one", "is_quiet", "count"), [(True, False, 1), (True, True, 1), (False, False, 2)])
+def test_a_step_of_a_lake_table_is_named_once(tmp_path: Path, monkeypatch, *, is_one: bool, is_quiet: bool, count: int):
+    """Where the account at the end stands below the lines of batches; alone in another file, it has all steps."""
+    with (tmp_path / "out").open("w+") as out, (tmp_path / "err").open("w+") as error:
+        monkeypatch.setattr(sys, "stderr", out if is_one else error)
+        monkeypatch.setattr(sys, "stdout", out)
+        lines = BatchLines(str(tmp_path), None, is_quiet=is_quiet, called="state")
+        lines.add(BatchReport(0, dict.fromkeys(COUNTS, 0), steps=["d.t: column 'b' is added"]))
+        lines.finish("rejects", is_whole=True)
+    said = (tmp_path / "out").read_text() + (tmp_path / "err").read_text()
+    assert said.count("d.t: column 'b' is added") == count
+    assert "d.t: column 'b' is added" in (tmp_path / "out").read_text()
+
+
 def test_nothing_is_said_of_a_batch_that_is_not_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A line every 5 seconds, and none before the first are over."""
     lines = BatchLines(str(tmp_path), None, is_quiet=False, called="state")

@@ -380,7 +380,10 @@ def _uncommented(text: str) -> str:
 def test_a_configuration_to_begin_with_says_what_the_options_say(tmp_path: Path, flags: tuple[str, ...]):
     """It is read as they are, and has each other setting of its sections with its default, behind a line on it."""
     done = sync("--init", "sync.toml", *flags, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "sync.toml is written: cdcavro sync --config sync.toml --check\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "wrote sync.toml; check it with: cdcavro sync --config sync.toml --check\n",
+    )
     text = (tmp_path / "sync.toml").read_text()
     context = sync_command.make_context("sync", list(flags))
     assert read_config(tmp_path / "sync.toml") == _config(None, context.params)
@@ -411,7 +414,7 @@ def test_a_configuration_that_exists_is_not_replaced(tmp_path: Path):
     (tmp_path / "other.toml").write_text(FILE)
     for flags, said in (
         (("--config", "other.toml"), "either --config or --init"),
-        (("--files", "in"), "--delta, --iceberg or --avro, --state must be given"),
+        (("--files", "in"), "without --config, give --delta, --iceberg or --avro; --state"),
         (("--iceberg", "lake", *FLAGS), "only one of --delta, --iceberg and --avro"),
         (("--warehouse", "files", *FLAGS), "--warehouse is for --iceberg"),
         ((*FLAGS, "--format", "canel"), "canel"),

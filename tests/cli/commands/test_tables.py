@@ -307,7 +307,7 @@ def test_tables_of_one_name_are_told_apart(tmp_path):
         "2 values that their type cannot carry are text in unparsed: shop.orders.at 1, other.orders.at 1" in done.stderr
     )
     assert "a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone" in done.stderr
-    done = run("tables", write(tmp_path, *KEYED), "--from", "canal", "--out", tmp_path / "zoned", "--zone", "UTC")
+    done = run("tables", write(tmp_path, *KEYED), "--format", "canal", "--out", tmp_path / "zoned", "--zone", "UTC")
     assert (done.stdout.splitlines()[1].split()[0], done.stderr) == ("orders", "")
 
 
@@ -530,7 +530,7 @@ def test_a_file_of_what_is_known_by_sight_is_named(tmp_path):
     """And not only that nothing was found."""
     golden_gate = b'{"table":"test.m","op_type":"INSERT","op_ts":"2020-02-29 00:00:00","after":{"id":1}}'
     done = run("tables", write(tmp_path, golden_gate), "--out", tmp_path / "out")
-    expected = "a message of a known format among the first 100, or --from NAME"
+    expected = "a message of a known format among the first 100, or --format NAME"
     got = "a message of Oracle GoldenGate in another form, which is not supported"
     sentence = f"{tmp_path / 'in.jsonl'}: expected {expected}, got {got}"
     assert (done.exit_code, done.stderr) == (2, f"Error: {sentence}\n")

@@ -276,7 +276,7 @@ def test_a_message_on_several_lines_is_told_as_that(indent, shape):
         ),
         (
             ["--to", "canal", "--from", "debezum"],
-            "Invalid value for '--from': unknown format 'debezum': did you mean debezium?",
+            "Invalid value for '--from' / '--format': unknown format 'debezum': did you mean debezium?",
         ),
         ([], "Missing option '--to'."),
     ],

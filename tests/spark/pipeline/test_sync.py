@@ -42,7 +42,7 @@ def cdcavro(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_what_is_to_be_said_of_files_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_quiet: bool):
     """With their batch, unless nothing of batches is wanted."""
-    note = "a.jsonl: a byte order mark at the start is passed over"
+    note = "a.jsonl: a byte order mark at the start is skipped"
     lines = BatchLines(str(tmp_path), None, is_quiet=is_quiet, called="state")
     lines.add(BatchReport(0, dict.fromkeys(COUNTS, 0), notes=[note]))
     assert capsys.readouterr().err.splitlines()[1:] == ([] if is_quiet else [note])
@@ -181,7 +181,7 @@ def test_flags_name_the_sink_and_the_registry():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "without --config, --files or --kafka, --delta, --iceberg or --avro, --state must be given"),
+        ((), "without --config, give --files or --kafka; --delta, --iceberg or --avro; --state"),
         (("--kafka", "a:1", *FLAGS), "either --files or --kafka"),
         (("--avro", "files", *FLAGS), "only one of --delta, --iceberg and --avro"),
         (("--format", "canall", *FLAGS[:2], *FLAGS[4:]), "canall"),

@@ -72,7 +72,7 @@ def test_a_byte_order_mark_at_the_start_is_said(end):
     files = {"a.jsonl": text, "b.jsonl": zstd(text), "c.jsonl": text[3:], "d.jsonl": text}
     found, said = unpacked(one_behind_another(*[one for name in files for one in given(name, files[name])]))
     assert found == dict.fromkeys(files, text[3:].removesuffix(b"\n") + b"\n")
-    sentence = "a byte order mark at the start is passed over"
+    sentence = "a byte order mark at the start is skipped"
     assert said == [f"/in/{name}: {sentence}" for name in ("a.jsonl", "b.jsonl", "d.jsonl")]
 
 

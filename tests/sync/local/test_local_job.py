@@ -119,7 +119,7 @@ def test_notes_are_those_of_spark(tmp_path):
     assert said == [
         f"passing over 1 file whose name starts with _ or ., such as {tmp_path}/in/_hidden",
         "converting 1 file",
-        f"{tmp_path}/in/a.jsonl: a byte order mark at the start is passed over",
+        f"{tmp_path}/in/a.jsonl: a byte order mark at the start is skipped",
         f"{tmp_path}/in/a.jsonl: messages that look like canal are read as debezium",
     ]
 

@@ -79,7 +79,7 @@ def test_a_mark_is_passed_over_and_said(tmp_path, content):
     notes: list[str] = []
     path = put(tmp_path, content)
     assert lines_of(path, notes=notes) == split(content.removeprefix(BOM))
-    assert notes == [f"{path}: a byte order mark at the start is passed over"]
+    assert notes == [f"{path}: a byte order mark at the start is skipped"]
 
 
 def zstandard(content: bytes) -> bytes:
