@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from cdcavro.change.modes import (
     ADAPTIVE_TIME_MICROSECONDS,
@@ -39,16 +40,34 @@ INPUT: Final = click.Path(exists=True, dir_okay=False, readable=True, allow_dash
 OUTPUT: Final = click.Path(dir_okay=False, allow_dash=True)
 
 
-def format_name(*words: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return the callback that checks the name of a format; `words` are also allowed, such as "auto"."""
-    known = (*words, *REGISTRY)
+class FormatName(click.ParamType[str]):
+    """The name of a format; `words` are also allowed, such as "auto". Shells complete it."""
 
-    def check(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:
-        if value is not None and value not in known:
-            raise click.BadParameter(str(UnknownFormatError(value, known)))
+    name = "format"
+
+    def __init__(self, *words: str) -> None:
+        self._known = (*words, *REGISTRY)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name. Raises `click.BadParameter` for one that is not known."""
+        if value not in self._known:
+            self.fail(str(UnknownFormatError(value, self._known)), param, ctx)
         return value
 
-    return check
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Return the names that begin so."""
+        return [CompletionItem(name) for name in self._known if name.startswith(incomplete)]
+
+
+def complete_file(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return what lets a shell complete the name of a file."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_schema(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names of formats that begin so; a shell completes those of files where there are none."""
+    names = [CompletionItem(name) for name in REGISTRY if name.startswith(incomplete)]
+    return [*names, CompletionItem(incomplete, type="file")]
 
 
 def parse_zone(_ctx: click.Context, _param: click.Parameter, value: str | None) -> ZoneInfo | None:
@@ -147,7 +166,7 @@ json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print
 mixed_format_option: Final = click.option(
     "--format",
     metavar="auto|mixed|NAME",
-    callback=format_name(AUTO, MIXED),
+    type=FormatName(AUTO, MIXED),
     default=AUTO,
     help="The format. auto (the default) detects that of each file from its first messages, mixed that of every"
     " message.",
@@ -159,7 +178,7 @@ def _input_format_option(*names: str) -> Callable[[Callable[..., Any]], Callable
         *names,
         "source",
         metavar="auto|NAME",
-        callback=format_name(AUTO),
+        type=FormatName(AUTO),
         default=AUTO,
         help=f"The format of the messages. Default: auto, which detects it from the first {HEAD_LINES} messages.",
     )

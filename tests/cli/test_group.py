@@ -26,6 +26,7 @@ from pathlib import Path
 import fastavro
 import pyarrow as pa
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import cdcavro
@@ -1163,3 +1164,29 @@ def test_what_inspect_prints_of_a_hostile_message_cannot_change_the_terminal():
     done = run("inspect", input=message)
     assert "\x1b" not in done.stdout
     assert "\\x1b[2J" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("enc", ["encode"]),
+        ("encode --format gold", ["goldengate_row", "goldengate", "goldengate_tx"]),
+        ("sync --format mi", ["mixed"]),
+        ("tables --format au", ["auto"]),
+        ("transcode --to max", ["maxwell"]),
+        ("schema aw", ["aws_dms"]),
+        ("diff canal canal_", ["canal_protobuf", "file"]),
+        ("generate maxw", ["maxwell", "file"]),
+        ("publish maxw", ["maxwell", "file"]),
+        ("check ./o", ["file"]),
+        ("sync --files ./o", ["file"]),
+        ("run ./o", ["file"]),
+        ("encode ./o", ["file"]),
+        ("tables --as p", ["parquet"]),
+    ],
+)
+def test_shells_complete_commands_formats_and_files(words: str, expected: list[str]):
+    """What a shell is told of the last word: a name, or that it is a file."""
+    *before, last = words.split()
+    found = ShellComplete(main, {}, "cdcavro", "_CDCAVRO_COMPLETE").get_completions(before, last)
+    assert [item.value if item.type == "plain" else item.type for item in found] == expected

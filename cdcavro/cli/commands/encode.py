@@ -16,9 +16,9 @@ from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import (
     INPUT,
     OUTPUT,
+    FormatName,
     check_files,
     force_option,
-    format_name,
     inputs_argument,
     jobs_option,
     max_rejects_option,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     metavar="auto|NAME",
-    callback=format_name(AUTO),
+    type=FormatName(AUTO),
     default=AUTO,
     help=f"The format of the messages. Default: auto, which detects it from the first {HEAD_LINES} messages.",
 )
@@ -146,7 +146,7 @@ def _choose_framing(format: Format, codec: str, files: Iterator[ChunkFile]) -> t
 @click.option(
     "--format",
     metavar="NAME",
-    callback=format_name(),
+    type=FormatName(),
     help="The format of the messages. Default: the one whose schema is named in the file's header.",
 )
 @jobs_option

@@ -16,7 +16,7 @@ from cdcavro.change.model import DML
 from cdcavro.cli.console import MAX_ROWS, SHOWN, Counts, Faults, Progress, VersionNotice, json_line, say, table
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
-    format_name,
+    FormatName,
     inputs_argument,
     json_option,
     max_rejects_option,
@@ -70,7 +70,7 @@ def _first_sentence(doc: str) -> str:
 
 
 @click.command(epilog=example("cdcavro schema oms_canal > oms_canal.avsc"))
-@click.argument("name", callback=format_name())
+@click.argument("name", type=FormatName())
 @click.option("--canonical", is_flag=True, help="Print the Parsing Canonical Form instead.")
 @click.option("--fingerprint", is_flag=True, help="Print the CRC-64-AVRO fingerprint instead.")
 def schema(name: str, *, canonical: bool, fingerprint: bool) -> None:

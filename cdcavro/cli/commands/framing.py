@@ -15,10 +15,10 @@ from cdcavro.cli.console import Conversion, Faults, Progress, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     OUTPUT,
+    FormatName,
     check_files,
     connector_options,
     force_option,
-    format_name,
     format_option,
     inputs_argument,
     max_rejects_option,
@@ -69,7 +69,7 @@ _PATIENCE: Final = 10.0
 @click.option(
     "--format",
     metavar="mixed|NAME",
-    callback=format_name(MIXED),
+    type=FormatName(MIXED),
     default=MIXED,
     help="The format of the messages. Default: mixed, which takes it from each schema.",
 )

@@ -8,7 +8,7 @@ import click
 
 from cdcavro.cli.console import json_line, say, table
 from cdcavro.cli.group import example
-from cdcavro.cli.options import OUTPUT, force_option, json_option
+from cdcavro.cli.options import OUTPUT, complete_schema, force_option, json_option
 from cdcavro.cli.schema_sources import parse_subjects, read_sources
 from cdcavro.errors import IncompatibleError, plain, visible, visible_lines
 from cdcavro.files.streams import STANDARD, open_output
@@ -58,7 +58,9 @@ def subject_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(epilog=example("cdcavro publish orders.avsc --registry file:schemas --topic orders"))
-@click.argument("names", nargs=-1, required=True, metavar="[FORMAT | FILE.avsc | DIR]...")
+@click.argument(
+    "names", nargs=-1, required=True, metavar="[FORMAT | FILE.avsc | DIR]...", shell_complete=complete_schema
+)
 @registry_option
 @subject_options
 @compatibility_option
@@ -115,7 +117,9 @@ def _publish(
 
 
 @click.command(epilog=example("cdcavro check orders.avsc --registry file:schemas --subject orders-value"))
-@click.argument("names", nargs=-1, required=True, metavar="[FORMAT | FILE.avsc | DIR]...")
+@click.argument(
+    "names", nargs=-1, required=True, metavar="[FORMAT | FILE.avsc | DIR]...", shell_complete=complete_schema
+)
 @registry_option
 @subject_options
 @compatibility_option

@@ -16,6 +16,7 @@ from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import (
     check_local,
     check_runner,
+    complete_file,
     local_option,
     mixed_format_option,
     parse_max_rejects,
@@ -32,7 +33,7 @@ _GLOB: Final = re.compile(r"[*?\[{]")
 
 
 @click.command(epilog=example("cdcavro run changes/ --out lake/ --format mixed --max-rejects 1%"))
-@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...", shell_complete=complete_file)
 @click.option("--out", required=True, metavar="DIR", help="A folder, or a URI that Spark can write to.")
 @mixed_format_option
 @click.option(

@@ -15,7 +15,7 @@ from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.compatibility import verdict
 from cdcavro.cli.console import json_line, say, table
 from cdcavro.cli.group import example
-from cdcavro.cli.options import OUTPUT, force_option, json_option
+from cdcavro.cli.options import OUTPUT, complete_schema, force_option, json_option
 from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import UnknownFormatError, visible
 from cdcavro.files.streams import STANDARD, open_input, open_output
@@ -48,8 +48,8 @@ _NOTES: Final[dict[Direction, str]] = {"backward": "NEW reads OLD", "forward": "
 
 
 @click.command(epilog=example("cdcavro diff orders-v1.avsc orders-v2.avsc --require full"))
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", shell_complete=complete_schema)
+@click.argument("new", shell_complete=complete_schema)
 @click.option(
     "--require",
     type=click.Choice(("backward", "forward", "full")),
@@ -102,7 +102,7 @@ STALE: Final = 1
 
 
 @click.command(epilog=example("cdcavro generate canal --kind dataclass --out canal_records.py"))
-@click.argument("schemas", nargs=-1, required=True, metavar="NAME|FILE...")
+@click.argument("schemas", nargs=-1, required=True, metavar="NAME|FILE...", shell_complete=complete_schema)
 @click.option(
     "--kind",
     type=click.Choice(KINDS),

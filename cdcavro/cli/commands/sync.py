@@ -20,13 +20,14 @@ from cdcavro.cli.console import say
 from cdcavro.cli.group import REJECTED, example, second_signal_ends, signals_wait
 from cdcavro.cli.options import (
     LOCAL,
+    FormatName,
     check_local,
     check_max_rejects,
     check_metrics,
     check_registry,
     check_runner,
     check_zone,
-    format_name,
+    complete_file,
     init_option,
     local_option,
     stated_settings,
@@ -59,13 +60,18 @@ _LOOKING: Final = "looking what there is to read"
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The configuration, in TOML."
 )
-@click.option("--files", metavar="PATH", help="Read JSON lines from this file, folder or pattern of paths.")
+@click.option(
+    "--files",
+    metavar="PATH",
+    shell_complete=complete_file,
+    help="Read JSON lines from this file, folder or pattern of paths.",
+)
 @click.option("--kafka", metavar="SERVERS", help="Read from Kafka at these servers, host:port,...")
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; can be repeated.")
 @click.option(
     "--format",
     metavar="mixed|NAME",
-    callback=format_name(MIXED),
+    type=FormatName(MIXED),
     help="The format. Default: mixed, which detects that of every message.",
 )
 @click.option("--delta", metavar="DIR", help="Write Delta Lake tables below this folder or address.")

@@ -17,10 +17,10 @@ from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     OUTPUT,
     ConnectorSettings,
+    FormatName,
     check_files,
     connector_options,
     force_option,
-    format_name,
     from_option,
     inputs_argument,
     max_rejects_option,
@@ -54,7 +54,7 @@ _INDEX: Final = re.compile(r"\[[0-9]+\]")
 
 @click.command(epilog=example("cdcavro transcode blob.jsonl --to oms_canal --out canal.jsonl --losses losses.jsonl"))
 @inputs_argument
-@click.option("--to", "target", required=True, metavar="NAME", callback=format_name(), help="The format to convert to.")
+@click.option("--to", "target", required=True, metavar="NAME", type=FormatName(), help="The format to convert to.")
 @from_option
 @click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
 @click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost to this file, as JSON lines.")
