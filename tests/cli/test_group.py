@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 import os
+import re
 import resource
 import shlex
 import signal
@@ -1190,3 +1191,11 @@ def test_shells_complete_commands_formats_and_files(words: str, expected: list[s
     *before, last = words.split()
     found = ShellComplete(main, {}, "cdcavro", "_CDCAVRO_COMPLETE").get_completions(before, last)
     assert [item.value if item.type == "plain" else item.type for item in found] == expected
+
+
+def test_the_list_of_commands_says_of_each_what_it_does():
+    """In one line of a terminal with 80 columns, whole, and in a sentence."""
+    lines = CliRunner().invoke(main, ["--help"], prog_name="cdcavro", terminal_width=80).stdout.splitlines()
+    listed = [line for line in lines[lines.index("Commands:") + 1 :] if re.match(r"  [a-z]+  ", line)]
+    assert len(listed) == len(main.commands)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []

@@ -76,8 +76,8 @@ class Check(NamedTuple):
     remedy: str = ""
 
 
-@click.command(epilog=example("cdcavro doctor"))
-@click.option("--json", "is_json", is_flag=True, help="Print one object of JSON instead.")
+@click.command(short_help="Show what is installed, missing or broken.", epilog=example("cdcavro doctor"))
+@click.option("--json", "is_json", is_flag=True, help="Print JSON, for a program that reads it.")
 @click.pass_context
 def doctor(ctx: click.Context, *, is_json: bool) -> None:
     """Show what is installed, what is missing for what, and what is broken.

@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("cdcavro encode changes.jsonl --out changes.avro --rejects rejects.jsonl"))
 @inputs_argument
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @click.option(
     "--format",
     metavar="auto|NAME",
@@ -142,7 +144,9 @@ def _choose_framing(format: Format, codec: str, files: Iterator[ChunkFile]) -> t
 
 @click.command(epilog=example("cdcavro decode changes.avro | head -1"))
 @click.argument("source", default=STANDARD, type=INPUT, metavar="[INPUT]")
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @click.option(
     "--format",
     metavar="NAME",

@@ -153,7 +153,10 @@ def _look(
             yield tally
 
 
-@click.command(epilog=example("cdcavro validate changes.jsonl --format oms_canal"))
+@click.command(
+    short_help="Check that messages survive the conversion to Avro and back.",
+    epilog=example("cdcavro validate changes.jsonl --format oms_canal"),
+)
 @inputs_argument
 @mixed_format_option
 @max_rejects_option
@@ -192,10 +195,13 @@ _SHOWN_COLUMNS: Final = 8
 _SHOWN_FAULT: Final = 240
 
 
-@click.command(epilog=example("cdcavro inspect changes.jsonl"))
+@click.command(
+    short_help="Show what files of messages contain, and what to run next.",
+    epilog=example("cdcavro inspect changes.jsonl"),
+)
 @inputs_argument
 @click.option("--all", "every", is_flag=True, help=f"Read all messages. Default: the first {_FIRST:,}.")
-@click.option("--json", "is_json", is_flag=True, help="Print one object of JSON instead.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON, for a program that reads it.")
 @click.pass_context
 def inspect(ctx: click.Context, inputs: Inputs, *, every: bool, is_json: bool) -> None:
     """Show what files of messages contain, and which commands to run next.

@@ -55,7 +55,8 @@ _PATIENCE: Final = 10.0
 
 
 @click.command(
-    epilog=example("cdcavro unframe records.jsonl --registry https://registry:8081 | cdcavro tables - --out tables/")
+    short_help="Decode Kafka records in Avro with a registry's schema ids.",
+    epilog=example("cdcavro unframe records.jsonl --registry https://registry:8081 | cdcavro tables - --out tables/"),
 )
 @inputs_argument
 @registry_option
@@ -73,7 +74,9 @@ _PATIENCE: Final = 10.0
     default=MIXED,
     help="The format of the messages. Default: mixed, which takes it from each schema.",
 )
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected records to this file, as JSON lines.")
 @max_rejects_option
 @force_option
@@ -188,9 +191,10 @@ def _topic_template(_ctx: click.Context, _param: click.Parameter, value: str) ->
 
 
 @click.command(
+    short_help="Convert row changes to Debezium's Avro, in Kafka records.",
     epilog=example(
         "cdcavro frame changes.jsonl --registry https://registry:8081 --topic cdc.{name} --out records.jsonl"
-    )
+    ),
 )
 @inputs_argument
 @registry_option
@@ -206,7 +210,9 @@ def _topic_template(_ctx: click.Context, _param: click.Parameter, value: str) ->
 @table_options
 @zone_option
 @connector_options
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
 @force_option

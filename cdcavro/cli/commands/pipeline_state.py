@@ -299,11 +299,14 @@ ACTIONS: Final[Mapping[str, Callable[[Asked], int]]] = {
 }
 
 
-@click.command(epilog=example("cdcavro replay --state state/"))
+@click.command(short_help="Make a pipeline read its rejects again.", epilog=example("cdcavro replay --state state/"))
 @click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The pipeline's configuration."
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The pipeline's configuration, in TOML.",
 )
-@click.option("--state", metavar="DIR", help="The pipeline's folder.")
+@click.option("--state", metavar="DIR", help="The folder, or address in an object store, of the pipeline's state.")
 @click.option(
     "--batch",
     "batches",
@@ -349,7 +352,10 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
         )
 
 
-@click.command(epilog=example("cdcavro decrypt state/rejects --key rejects.pem"))
+@click.command(
+    short_help="Decrypt the bytes of a pipeline's encrypted rejects.",
+    epilog=example("cdcavro decrypt state/rejects --key rejects.pem"),
+)
 @inputs_argument
 @click.option(
     "--key",
@@ -358,7 +364,9 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     metavar="FILE",
     help="The private key, in PEM.",
 )
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @force_option
 def decrypt(*, inputs: Inputs, key: str, out: str, force: bool) -> None:
     """Decrypt the bytes of a pipeline's rejects, encrypted by rejects_raw = "encrypt".
@@ -408,13 +416,15 @@ def _decrypted_line(line: bytes, cipher: RejectCipher) -> bytes:
     return json.dumps(reject, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-@click.command(epilog=example("cdcavro maintain --config sync.toml"))
+@click.command(
+    short_help="Compact and clean a pipeline's lake tables.", epilog=example("cdcavro maintain --config sync.toml")
+)
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
     required=True,
     metavar="FILE",
-    help="The pipeline's configuration.",
+    help="The pipeline's configuration, in TOML.",
 )
 @click.option(
     "--keep",

@@ -217,7 +217,9 @@ _FINGERPRINT_DIGITS: Final = 16
 @click.option("--subject", metavar="NAME", help="A schema of this subject.")
 @click.option("--version", metavar="N|latest", help="The version of the subject. Default: latest.")
 @click.option("--fingerprint", metavar="HEX", help="The schema with this CRC-64-AVRO, in 16 hex digits.")
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @force_option
 def fetch(
     *,

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
-@click.command(epilog=example("cdcavro run changes/ --out lake/ --format mixed --max-rejects 1%"))
+@click.command(
+    short_help="Convert messages to Avro files, on Spark or locally.",
+    epilog=example("cdcavro run changes/ --out lake/ --format mixed --max-rejects 1%"),
+)
 @click.argument("inputs", nargs=-1, metavar="[INPUT]...", shell_complete=complete_file)
 @click.option("--out", required=True, metavar="DIR", help="A folder, or a URI that Spark can write to.")
 @mixed_format_option

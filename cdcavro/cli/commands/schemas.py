@@ -110,7 +110,9 @@ STALE: Final = 1
     help="The kind of records: dataclasses, msgspec Structs or pydantic models; spark stands for the type that Spark's"
     " from_avro returns, also as DDL.",
 )
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @click.option("--check", is_flag=True, help="Write nothing, and end with the exit code 1 if FILE is stale or missing.")
 @force_option
 @click.pass_context

@@ -51,14 +51,18 @@ _LOOKING: Final = "looking what there is to read"
 
 
 @click.command(
+    short_help="Keep lake tables up to date with messages from topics or files.",
     epilog=example("cdcavro sync --files changes/ --format canal --delta lake/ --state state/ --once")
     + "\n\n"
-    + "  cdcavro sync --config sync.toml"
+    + "  cdcavro sync --config sync.toml",
 )
 @click.argument("action", required=False, type=click.Choice([*ACTIONS]), metavar=f"[{'|'.join(ACTIONS)}]")
 @click.argument("tables", nargs=-1, metavar="[TABLE|TOPIC]...")
 @click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="The configuration, in TOML."
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The pipeline's configuration, in TOML.",
 )
 @click.option(
     "--files",

@@ -429,7 +429,9 @@ def _notes(tables: Sequence[Table]) -> list[str]:
     "--db-type", metavar="NAME", help="The database, which decides the dialect, e.g. mysql, OB_ORACLE or postgresql."
 )
 @types_option
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @force_option
 def evolve(
     *, schema: str, statements: Sequence[str], db_type: str | None, given: TypeOverrides, out: str, force: bool

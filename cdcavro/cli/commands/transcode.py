@@ -56,7 +56,9 @@ _INDEX: Final = re.compile(r"\[[0-9]+\]")
 @inputs_argument
 @click.option("--to", "target", required=True, metavar="NAME", type=FormatName(), help="The format to convert to.")
 @from_option
-@click.option("--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--out", default=STANDARD, type=OUTPUT, metavar="FILE", help="The file to write. Default: standard output."
+)
 @click.option("--losses", type=OUTPUT, metavar="FILE", help="Write what is lost to this file, as JSON lines.")
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @zone_option
