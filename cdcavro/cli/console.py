@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TextIO, TypeVar
 import orjson
 
 from cdcavro.errors import MessageError, plain, shown, visible_lines
-from cdcavro.files.lines import ONE_LINE
+from cdcavro.files.lines import SPLIT
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
 from cdcavro.wire.marked_members import version_note
@@ -62,11 +62,11 @@ class Faults:
         return self._count
 
     def finish(self) -> None:
-        """Print how many faults were not printed, and a hint if messages of a file are spread over several lines."""
+        """Print how many faults were not printed, and a hint if messages of a file do not stand on a line each."""
         if self._count > SHOWN:
             say(f"... and {self._count - SHOWN:,} more")
         if self._multiline is not None:
-            say(f"{self._multiline}: {ONE_LINE}")
+            say(f"{self._multiline}: {SPLIT}")
 
 
 class Conversion:

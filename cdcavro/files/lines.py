@@ -68,8 +68,9 @@ class Line(NamedTuple):
 
     @property
     def is_opening(self) -> bool:
-        """Whether the line is only the bracket that opens a message printed on several lines."""
-        return self.length < KEPT and self.raw.strip() in _OPENINGS
+        """Whether the line is only the bracket that opens a message printed on several lines, or an array."""
+        is_array = self.length == len(self.raw) and self.raw.lstrip()[:1] == b"["
+        return is_array or (self.length < KEPT and self.raw.strip() in _OPENINGS)
 
     def message(self) -> bytes:
         """Return the whole line. Raises `TextError` if it is longer than a message may be."""
@@ -210,8 +211,9 @@ def choose_format(lines: Iterator[Line], format: str, *, file: str, option: str)
 def unknown_format(first: Line | None, *, file: str, option: str) -> FileError:
     """Return the error for a file whose format its first lines do not show; `first` is the first of them."""
     expected = f"a message of a known format among the first {HEAD_LINES}, or {option} NAME"
-    got = "none" if first is None or not first.is_opening else f"one on several lines: {ONE_LINE}"
-    return FileError(file, expected, _describe(first) or got)
+    if first is None or not first.is_opening:
+        return FileError(file, expected, _describe(first) or "none")
+    return FileError(file, expected, f"{_describe(first) or 'one on several lines'}: {SPLIT}")
 
 
 def _describe(first: Line | None) -> str | None:

@@ -40,6 +40,7 @@ from cdcavro.cli.options import parse_max_rejects
 from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
 from cdcavro.exact.jsonvalues import same
+from cdcavro.files.lines import SPLIT
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.marked_members import operation_of
@@ -187,7 +188,7 @@ def test_sniff_tells_what_it_does_not_know_and_ends_with_1():
     stderr = (
         "-:1: message: $: expected JSON, got text that ends too early, at character 1\n"
         "-:2: message: $: expected JSON, got an empty line\n"
-        "-: a message must stand on one line\n"
+        f"-: {SPLIT}\n"
     )
     assert_ends(result, 1, stderr)
 

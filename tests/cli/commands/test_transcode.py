@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import cdcavro
 from cdcavro.cli import main
+from cdcavro.files.lines import SPLIT
 from support.messages import SAMPLES, lines, shop_canal
 from support.mutations import mutated
 from support.roundtrip import exact
@@ -260,10 +261,19 @@ def test_a_message_on_several_lines_is_told_as_that(indent, shape):
     """A pretty-printed file: with the format named each line is a reject."""
     message = json.dumps(shape({"type": "INSERT", "data": [{"id": 1}]}), indent=indent).encode()
     told = "expected a message of a known format among the first 100, or --from NAME, got one on several lines"
-    sentence = "a message must stand on one line"
+    sentence = SPLIT
     assert_ends(run("--to", "canal", input=message), 2, b"", f"Error: -: {told}: {sentence}\n")
     *_, last, _ = run("--to", "canal", "--from", "oms_canal", input=message).stderr.splitlines()
     assert last == f"-: {sentence}"
+
+
+def test_an_array_of_messages_on_one_line_is_told_as_that():
+    """With the command that puts them on lines; with the format named it is a reject."""
+    message = json.dumps([{"type": "INSERT", "data": [{"id": 1}]}]).encode()
+    told = "expected a message of a known format among the first 100, or --from NAME, got array"
+    assert_ends(run("--to", "canal", input=message), 2, b"", f"Error: -: {told}: {SPLIT}\n")
+    *_, last, _ = run("--to", "canal", "--from", "oms_canal", input=message).stderr.splitlines()
+    assert last == f"-: {SPLIT}"
 
 
 @pytest.mark.parametrize(
