@@ -89,7 +89,7 @@ def check_catalog(properties: Mapping[str, str]) -> None:
     uri = properties.get("uri", "")
     if kind == SQL and not uri.startswith(_SQLITE) and _CLEAR.fullmatch(uri) is None:
         raise ValueError(
-            "the uri of a catalog of type sql has a server behind its one @, and a number as its port: in a password, @"
+            "the uri of a catalog of type sql has a server after its only @, and a number as its port: in a password, @"
             " is written %40"
         )
 

@@ -262,8 +262,8 @@ def changelog_reason(versions: Sequence[TableSchema]) -> str | None:
     if not names or had_key:
         return NO_KEY
     return (
-        f"its key, {', '.join(map(shown, names))}, was not known when the table began: only a changelog is written;"
-        " for a current state, begin again with another state and lake at rows that state the key"
+        f"its key, {', '.join(map(shown, names))}, became known only after its first rows: only a changelog is written;"
+        " for a current state, begin again with another state and lake, from where rows state the key"
     )
 
 

@@ -147,7 +147,9 @@ def _charts(account: Account) -> str:
         drawn.append(f'<div class="stack">{seconds}</div>')
     note = ""
     if any(point.first != point.last for point in points):
-        note = '<p class="soft">Old batches are put together: a step is their mean, and the lag behind the last of them.</p>'
+        note = (
+            '<p class="soft">Old batches are combined: a step shows their mean, and the lag after the last of them.</p>'
+        )
     if axis.gaps:
         note += '<p class="soft">Gaps are pauses, which are not drawn at their length.</p>'
     return f'<h2>Over time</h2><div class="charts">{"".join(drawn)}</div>{note}'

@@ -453,7 +453,7 @@ def _is_down(error: RegistryError) -> bool:
 # A setting and its text, as the docstring of a section's class has it.
 _TEXT: Final = re.compile(r"^\* `(\w+)`: (.+(?:\n  .+)*)", re.MULTILINE)
 _OPENING: Final = (
-    "# A line that begins with # is not set: its value is the default, or shows the type where there is none."
+    "# Settings in lines that begin with # are not set: they show the default, or an empty value if there is none."
 )
 # Settings that another one of the same section leaves no room for.
 _EXCLUDED: Final = {

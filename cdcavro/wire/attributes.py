@@ -21,7 +21,7 @@ fingerprints unchanged. All keys of `json` are listed here and nowhere else. On 
 | `means` | one of `MEANINGS` | what this member is of a change, for the default bridge; its `part` follows |
 | `tombstone` | true | null here means that the key is gone: no more changes of it follow |
 | `part` | one of `PARTS` | which part of a typed row this member is, for the engine; `"unused"` if rows have nothing of it |
-| `position` | one of `POSITIONS` | how the numbers of a position are told, for the engine, if this member has a value; the first one decides |
+| `position` | one of `POSITIONS` | how the engine reads the numbers of a position, if this member has a value; the first one decides |
 | `unit` | `"s"`, `"ms"` or `"us"` | the unit in which this member counts a time |
 | `unit` | `"text"` or `"text of microseconds"` | this member is a text of local time, which is written with a `T` and whole seconds, or with a space and six digits more |
 | `unit` | `"text in UTC"` | this member is a text of an instant, which is written with a `T`, six digits behind the seconds, and a `Z` |
@@ -42,7 +42,7 @@ On the outermost record, about the format as a whole:
 | `id` | `"position"` | messages need an id, which is derived from the position of their change |
 | `delete` | `"nulls unstated"` | in the row of a delete a null does not say that a column was null: it is not stated |
 | `unstated` | string | a boolean in a row that is called like a column with this behind it says whether the column is not stated, and is no column |
-| `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the numbers of a position are told, for the engine |
+| `position` | one of `POSITIONS`, or an object from connectors (`""` for none) to these | how the engine reads the numbers of a position |
 | `tombstone` | `"delete"` | a Kafka record without a value is a message: the row with its key was deleted |
 | `certain` | true | a message that has a member which tells the format is none of another one |
 | `headers` | true | headers of a Kafka record that are called like members of its message state these |

@@ -35,8 +35,8 @@ def debezium(id: int, position: int, op: str = "c") -> bytes:
 
 
 LATE_KEY = (
-    "its key, 'id', was not known when the table began: only a changelog is written; for a current state, begin again with"
-    " another state and lake at rows that state the key"
+    "its key, 'id', became known only after its first rows: only a changelog is written; for a current state, begin again with"
+    " another state and lake, from where rows state the key"
 )
 
 

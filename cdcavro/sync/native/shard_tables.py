@@ -59,7 +59,7 @@ _NOTHING: Final = "[]"
 _TRUE: Final = f"{_FAMILY}true"
 # How a person lets rows go on that wait.
 _OUT: Final = (
-    ": let all shards follow the same statements; or begin anew, with a CREATE TABLE before the first statement of each"
+    ": let all shards follow the same statements; or start again, with a CREATE TABLE before the first statement of each"
     " shard, or without this one in the route"
 )
 

@@ -168,7 +168,7 @@ class Lineage:
     def _tell(self, text: str) -> None:
         if not self._is_told:
             self._is_told = True
-            self._say(self._of(f"OpenLineage is not told all, and the pipeline goes on: {text}"))
+            self._say(self._of(f"OpenLineage events are not sent, and the pipeline continues: {text}"))
 
     def _events_of(self, kind: str, fact: Any) -> Iterator[Any]:
         """Yield the events on a batch, the start or the end of the run; of many tables, each event has some."""

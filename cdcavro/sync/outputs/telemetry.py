@@ -155,7 +155,7 @@ class _FirstFailure(logging.Handler):
         if not self._is_told:
             self._is_told = True
             reason = f" ({_bounded(self._reason)})" if self._reason else ""
-            self._say(f"OpenTelemetry does not send, and the pipeline goes on: {_bounded(text)}{reason}")
+            self._say(f"OpenTelemetry cannot send, and the pipeline continues: {_bounded(text)}{reason}")
 
 
 def _bounded(text: str) -> str:

@@ -220,7 +220,7 @@ class KafkaReader:
             if behind[one] < before[one]:
                 raise JobError(
                     f"{_lane_name(*one)} ends at offset {behind[one]} and was read up to offset {before[one]}: "
-                    f"it was made anew, and messages may be unread. {GO_ON}"
+                    f"it was created again, and messages may be unread. {GO_ON}"
                 )
         return latest if self.most is None else _nested(_limit(before, behind, self.most))
 

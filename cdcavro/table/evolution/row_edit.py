@@ -193,7 +193,7 @@ class RowEdit:
         """Move a column to the front or after another one. Raises `SchemaError`."""
         field = self.need(name)
         if after is not None and self.need(after) is field:
-            raise SchemaError(self.label, f"column {shown(name)} cannot stand behind itself")
+            raise SchemaError(self.label, f"column {shown(name)} cannot be moved after itself")
         if first or after is not None:
             self._order.remove(field)
             self._order.put(field, first=first, after=None if after is None else self.need(after))
@@ -209,7 +209,7 @@ class RowEdit:
             fields[i] = self._newest[name]
         self._order = FieldOrder(fields)
         if [name for name in old if name not in self._added] != [name for name in names if name not in self._added]:
-            self._log("the columns stand in another order")
+            self._log("the order of the columns has changed")
 
     def set_default(self, name: str, default: str | None) -> None:
         """Record a column's default for new rows; older rows keep their values. Raises `SchemaError`."""

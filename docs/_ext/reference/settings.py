@@ -192,7 +192,7 @@ def settings_page(part: str) -> str:
     """Return the page of a part: what it is, and a table of its settings. Raises `KeyError` for a part that is none."""
     section = "" if part == PIPELINE else part
     kind = dict(sections())[section]
-    head = ["Setting", "Type", "Default", "What it says", "Example"]
+    head = ["Setting", "Type", "Default", "What it does", "Example"]
     table = markdown.table(head, map(_row, settings(section, kind)))
     return markdown.page(_introduction(kind), table, f"More: {PAGES[section]}.")
 

@@ -163,7 +163,7 @@ def test_a_shard_whose_statements_come_before_its_first_row_needs_its_create_tab
         return
     assert len(said) == 1
     assert "which is the name of another column in other shards" in said[0]
-    assert "begin anew, with a CREATE TABLE before the first statement of each shard" in said[0]
+    assert "start again, with a CREATE TABLE before the first statement of each shard" in said[0]
     assert made.run(made.row(TWO, id="2", a="1", c="4"), made.row(ONE, id="4", a="1", c="5")) == said
     assert made.rows("id", "b", "c") == [(ONE, 1, None, None), (ONE, 2, 1, None), (TWO, 1, None, 2), (TWO, 2, None, 4)]
 

@@ -217,7 +217,7 @@ def test_a_server_that_takes_nothing_holds_nothing_up(job, variables, monkeypatc
             began = time.monotonic()
         assert time.monotonic() - began < 10
     (sentence,) = said
-    assert sentence.startswith("OpenLineage is not told all, and the pipeline goes on: ")
+    assert sentence.startswith("OpenLineage events are not sent, and the pipeline continues: ")
     assert "hunter2" not in sentence
     assert made.rows("d.t", "id") == [(1,)]
     assert capfd.readouterr().err == ""
@@ -279,7 +279,9 @@ def test_the_end_of_a_run_is_told_however_many_events_wait(variables, monkeypatc
         held.is_free.set()
     assert (held.kinds[0], held.kinds[-1]) == ("START", "COMPLETE")
     assert 2 <= held.kinds.count("RUNNING") <= 5
-    assert said == ["OpenLineage is not told all, and the pipeline goes on: 3 events wait, and others are left out"]
+    assert said == [
+        "OpenLineage events are not sent, and the pipeline continues: 3 events wait, and others are left out"
+    ]
 
 
 def test_the_end_of_a_run_is_told_in_time_by_a_slow_receiver(variables, monkeypatch):
@@ -316,7 +318,7 @@ def test_a_client_that_cannot_be_closed_is_told(variables, capfd):
     with own.sending(said.append):
         pass
     assert held.kinds == ["START", "COMPLETE"]
-    assert said == ["OpenLineage is not told all, and the pipeline goes on: no flush of http://host"]
+    assert said == ["OpenLineage events are not sent, and the pipeline continues: no flush of http://host"]
     assert capfd.readouterr().err == ""
 
 

@@ -257,7 +257,7 @@ def test_what_is_refused_is_told_once(variables):
                 time.sleep(0.01)
     assert len(found.metrics) >= 3
     (sentence,) = said
-    start = "OpenTelemetry does not send, and the pipeline goes on: Failed to export metrics batch code: 400"
+    start = "OpenTelemetry cannot send, and the pipeline continues: Failed to export metrics batch code: 400"
     assert sentence.startswith(start)
 
 
@@ -279,7 +279,7 @@ def test_a_receiver_that_is_not_there_holds_nothing_up(job, variables, monkeypat
             began = time.monotonic()
         assert time.monotonic() - began < 10
     (sentence,) = said
-    assert sentence.startswith("OpenTelemetry does not send, and the pipeline goes on: ")
+    assert sentence.startswith("OpenTelemetry cannot send, and the pipeline continues: ")
     assert "hunter2" not in sentence
     assert made.rows("d.t", "id") == [(1,)]
     logging.getLogger("opentelemetry.exporter").error("later")

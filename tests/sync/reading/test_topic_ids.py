@@ -213,7 +213,7 @@ def test_a_state_without_ids_learns_them_with_the_next_batch(topic: Topic):
     (topic.state / TOPICS).unlink()
     topic.create_again()
     topic.send(4)
-    topic.refuse("ends at offset 1 and was read up to offset 3: it was made anew.* accept-loss")
+    topic.refuse("ends at offset 1 and was read up to offset 3: it was created again.* accept-loss")
     assert topic.id is None
     topic.accept()
     assert topic.run() == [1]

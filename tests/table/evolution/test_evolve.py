@@ -576,7 +576,7 @@ def test_the_code_of_a_type_is_no_matter_to_a_statement():
         ("RENAME COLUMN a TO x, RENAME COLUMN b TO X", "schema t: there is a column 'X' already"),
         ("MODIFY nothing INT", "schema t: there is no column 'nothing'"),
         ("ADD x INT AFTER nothing", "schema t: there is no column 'nothing'"),
-        ("MODIFY a INT AFTER A", "schema t: column 'a' cannot stand behind itself"),
+        ("MODIFY a INT AFTER A", "schema t: column 'a' cannot be moved after itself"),
         ("ADD PRIMARY KEY (nothing)", "schema t: there is no column 'nothing'"),
         ("ALTER nothing SET DEFAULT 1", "schema t: there is no column 'nothing'"),
     ],
@@ -643,7 +643,7 @@ def test_types_that_are_given_stay_given_whatever_becomes_of_names():
     [
         ("id|int a|int", ()),
         ("id|INTEGER a|int(11)", ()),
-        ("a|int id|int", ("the columns stand in another order",)),
+        ("a|int id|int", ("the order of the columns has changed",)),
         ("id|int b|int", ("column 'a' dropped", "column 'b' added: null in older rows")),
         ("id|bigint a|int", ("column 'id' reads int as long",)),
         ("x|int id|int a|int", ("column 'x' added: null in older rows",)),
@@ -685,7 +685,7 @@ def test_thousands_of_columns_evolve_in_steps_that_grow_with_them():
         assert found.steps == (
             "column 'c0' dropped",
             "column 'new' added: null in older rows",
-            "the columns stand in another order",
+            "the order of the columns has changed",
         )
         return schema
 
