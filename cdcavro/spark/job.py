@@ -223,7 +223,7 @@ def _make_room(spark: SparkSession, folder: str, *, force: bool) -> None:
     if not files.exists(path):
         return
     if not force:
-        raise FileError(folder, "a new folder, or leave to replace it (--force)", "one that exists")
+        raise FileError(folder, "a new folder (--force replaces one)", "one that exists")
     files.delete(path, True)  # noqa: FBT003  recursive
 
 

@@ -80,7 +80,7 @@ class TablesFolder:
             is_own = (self._target / INDEX).is_file()
             if not force or not is_own:
                 how = (
-                    "a new folder, or leave to replace it (--force)"
+                    "a new folder (--force replaces one)"
                     if is_own or not force
                     else f"a folder with {INDEX}, written before"
                 )

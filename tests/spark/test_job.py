@@ -303,7 +303,7 @@ def test_an_input_that_is_not_there_and_an_output_that_is(spark, tmp_path):
         run(spark, [str(SAMPLES)], str(tmp_path / "out"))
     assert (
         str(caught.value)
-        == f"{tmp_path}/out/rejects: expected a new folder, or leave to replace it (--force), got one that exists"
+        == f"{tmp_path}/out/rejects: expected a new folder (--force replaces one), got one that exists"
     )
 
 

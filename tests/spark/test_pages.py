@@ -37,7 +37,7 @@ def test_the_first_command_prints_what_the_readme_shows(tmp_path):
     (shown,) = [block.text for block in blocks(README) if block.text.startswith("format ")]
     assert matches(shown, done.stdout)
     again = cdcavro_run("--out", "out", cwd=tmp_path)
-    said = "Error: out/payloads: expected a new folder, or leave to replace it (--force), got one that exists"
+    said = "Error: out/payloads: expected a new folder (--force replaces one), got one that exists"
     assert (again.returncode, again.stderr.strip()) == (2, said)
 
 

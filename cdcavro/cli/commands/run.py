@@ -135,7 +135,7 @@ def _check_files(inputs: tuple[str, ...], out: str, *, force: bool, is_local: bo
         check_local(path)
     for name in ("payloads", "rejects"):
         if not force and "://" not in out and (Path(out) / name).exists():
-            raise FileError(f"{out}/{name}", "a new folder, or leave to replace it (--force)", "one that exists")
+            raise FileError(f"{out}/{name}", "a new folder (--force replaces one)", "one that exists")
 
 
 def _check_input(path: str, out: str) -> None:

@@ -373,7 +373,7 @@ class _Job:
         if self._tables.zone is None and any(
             _is_instant(table, name) for table in tables for name, _ in self._misfits(table)
         ):
-            say("a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone")
+            say("a TIMESTAMP without a zone is an instant only in the source's zone: state it with --zone")
 
     def _misfits(self, table: Table) -> list[tuple[str, int]]:
         return self._tables.misfits.get(table.number, Counter()).most_common()

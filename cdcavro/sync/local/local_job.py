@@ -128,7 +128,7 @@ def make_room(folder: Path, called: str, *, force: bool) -> None:
     if not os.path.lexists(folder):
         return
     if not force:
-        raise FileError(called, "a new folder, or leave to replace it (--force)", "one that exists")
+        raise FileError(called, "a new folder (--force replaces one)", "one that exists")
     shutil.rmtree(folder) if folder.is_dir() and not folder.is_symlink() else folder.unlink()
 
 

@@ -175,7 +175,7 @@ def test_a_folder_is_replaced_only_if_it_was_written_so(tmp_path):
     file = write(tmp_path, *STREAM)
     assert run("tables", file, "--out", tmp_path / "out").exit_code == 0
     done = run("tables", file, "--out", tmp_path / "out")
-    expected = "expected a new folder, or leave to replace it (--force), got one that exists"
+    expected = "expected a new folder (--force replaces one), got one that exists"
     assert (done.exit_code, done.stderr) == (2, f"Error: {tmp_path / 'out'}: {expected}\n")
     assert run("tables", file, "--out", tmp_path / "out", "--force").exit_code == 0
     (tmp_path / "mine").mkdir()
@@ -306,7 +306,7 @@ def test_tables_of_one_name_are_told_apart(tmp_path):
     assert (
         "2 values that their type cannot carry are text in unparsed: shop.orders.at 1, other.orders.at 1" in done.stderr
     )
-    assert "a TIMESTAMP without a zone is an instant only in the source's zone: say it with --zone" in done.stderr
+    assert "a TIMESTAMP without a zone is an instant only in the source's zone: state it with --zone" in done.stderr
     done = run("tables", write(tmp_path, *KEYED), "--format", "canal", "--out", tmp_path / "zoned", "--zone", "UTC")
     assert (done.stdout.splitlines()[1].split()[0], done.stderr) == ("orders", "")
 

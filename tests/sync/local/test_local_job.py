@@ -102,7 +102,7 @@ def test_an_output_that_is_there_is_kept_or_replaced(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"{\n" + shop_canal()[10])
     run([str(tmp_path / "a.jsonl")], str(tmp_path / "out"))
     assert len(rejects(tmp_path / "out")) == 1
-    with pytest.raises(FileError, match=r"out/payloads: expected a new folder, or leave to replace it"):
+    with pytest.raises(FileError, match=r"out/payloads: expected a new folder \(--force replaces one\)"):
         run([str(SAMPLES)], str(tmp_path / "out"))
     run([str(SAMPLES / "canal")], str(tmp_path / "out"), force=True)
     assert not (tmp_path / "out" / "rejects").exists()
