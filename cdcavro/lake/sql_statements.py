@@ -85,10 +85,14 @@ INSTANTS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 
 def check_change_columns(words: Iterable[str]) -> None:
-    """Raise `ValueError` for a word that chooses no column about a change."""
+    """Raise `ValueError` for a word that chooses no column about a change, and for one that stands twice."""
+    seen = set[str]()
     for word in words:
         if word not in CHANGE_COLUMNS:
             raise ValueError(f"columns about a change are {', '.join(CHANGE_COLUMNS)}, not {shown(word)}")
+        if word in seen:
+            raise ValueError(f"{shown(word)} stands twice among the columns about a change")
+        seen.add(word)
 
 
 def change_types(words: Collection[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from shlex import quote
 from types import NoneType
@@ -117,7 +118,7 @@ class Pipeline:
         self.registry.strategy_for(self.sink.topic or self.registry.topic)
 
     def _check_folders(self) -> None:
-        """Raise `ValueError` for a state that is no folder, and for one folder in which two kinds of things would be."""
+        """Raise `ValueError` for a state that is no folder, and for a folder in which two kinds of things would be."""
         sink, lake = self.sink, getattr(self.sink, "sink", None)
         if SCHEME.match(self.state) and not is_stored(self.state):
             raise ValueError(f"the state is in a folder, or in a store such as s3://bucket/state, not at {self.state}")
@@ -134,6 +135,10 @@ class Pipeline:
                 other = found.setdefault(one_address(place) if local is None else str(local.resolve()), name)
                 if other != name:
                     raise ValueError(f"{other} and {name} are one folder, {shown(place)}: each has its own")
+        folders = {name: folder for folder, name in found.items()}
+        for name, outer in product(("state", "rejects"), ("the lake", "folder in [avro]")):
+            if outer in folders and folders[name].startswith(f"{folders[outer].rstrip('/')}/"):
+                raise ValueError(f"{name} is inside {outer}, {shown(places[outer])}: put it elsewhere")
 
     def _check_routes(self) -> None:
         """Raise `ValueError` for routes that write several tables into one by mistake, or where that is not possible."""

@@ -89,10 +89,12 @@ def test_columns_about_changes_are_added_where_they_are_chosen_and_missing():
 
 
 def test_a_column_about_changes_that_is_none_is_an_error():
-    """It names those that there are."""
+    """It names those that there are; one that stands twice is an error, too."""
     known = "time, transaction, source, connector, topic, partition, offset, file, line, headers"
     with pytest.raises(ValueError, match=f"^columns about a change are {known}, not 'header'$"):
         sql.check_change_columns(["time", "header"])
+    with pytest.raises(ValueError, match=r"^'time' stands twice among the columns about a change$"):
+        sql.check_change_columns(["time", "file", "time"])
 
 
 def test_a_step_of_no_known_kind_is_an_error():

@@ -58,6 +58,7 @@ from cdcavro.sync.native.native_table import WAITED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from cdcavro.lake.evolution import Step
     from cdcavro.lake.table_shape import Partition
@@ -156,10 +157,10 @@ class NativeDelta(DeltaLake):
                 raise FileError(self.root, "a folder that can be written to", "none")
 
     def _has_log(self, folder: str) -> bool:
+        """Return whether a folder is that of a table. Raises `JobError` if that cannot be found out."""
         local = _local(folder)
-        if local is not None:
-            return has_log(local)
-        return DeltaTable.is_deltatable(folder, dict(self.storage_options))
+        with _errors_of(quote("delta", folder)):
+            return has_log(local) if local is not None else DeltaTable.is_deltatable(folder, {**self.storage_options})
 
     def _inner(self, folder: str) -> list[str]:
         """Return the folders in a folder. Raises `JobError` for an object store that Arrow does not reach."""
@@ -539,20 +540,24 @@ class NativeDeltaTable:
                 else:
                     return
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Turn the errors of `deltalake` into this project's."""
-        try:
-            yield
-        except TableNotFoundError as error:
-            raise JobError(f"{self.identifier}: there is no such table") from error
-        except TakenError as error:
-            raise JobError(f"{self.identifier}: other writers committed before, {_TRIES} times") from error
-        except (DeltaError, OSError, pa.ArrowException) as error:
-            said = str(error).split("\n", 1)[0]
-            if _is_refused(error):
-                raise SchemaError(self.identifier, f"{said}: {_ON_SPARK}") from error
-            raise JobError(f"{self.identifier}: {said}") from error
+    def _errors(self) -> AbstractContextManager[None]:
+        return _errors_of(self.identifier)
+
+
+@contextmanager
+def _errors_of(identifier: str) -> Iterator[None]:
+    """Turn the errors of `deltalake` about a table into this project's."""
+    try:
+        yield
+    except TableNotFoundError as error:
+        raise JobError(f"{identifier}: there is no such table") from error
+    except TakenError as error:
+        raise JobError(f"{identifier}: other writers committed before, {_TRIES} times") from error
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        said = str(error).split("\n", 1)[0]
+        if _is_refused(error):
+            raise SchemaError(identifier, f"{said}: {_ON_SPARK}") from error
+        raise JobError(f"{identifier}: {said}") from error
 
 
 def _is_refused(error: Exception) -> bool:

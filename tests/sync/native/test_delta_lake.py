@@ -40,10 +40,13 @@ def test_an_object_store_that_does_not_answer_is_an_error_of_the_table():
     """Also where it is asked whether there is a table."""
     options = {"endpoint": "http://127.0.0.1:9", "access_key_id": "a", "secret_access_key": "b", "region": "c"}
     own = {f"aws_{name}": value for name, value in options.items()} | {"allow_http": "true", "max_retries": "0"}
-    table = NativeDelta("s3://bucket/lake", storage_options=own).table(NAME)
-    for ask in (table.properties, lambda: table.create(COLUMNS, STATE, {})):
+    lake = NativeDelta("s3://bucket/lake", storage_options=own)
+    table = lake.table(NAME)
+    for ask in (table.properties, lambda: table.create(COLUMNS, STATE, {}), lambda: lake.has(NAME)):
         with pytest.raises(JobError, match=r"^`delta`\.`s3://bucket/lake/shop/t`: "):
             ask()
+    with pytest.raises(JobError, match=r"^`delta`\.`s3://bucket/lake/shop`: "):
+        lake.around(NAME)
 
 
 def create(lake: NativeDelta, columns=COLUMNS, own=STATE, name=NAME) -> NativeDeltaTable:
