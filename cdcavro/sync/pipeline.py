@@ -443,7 +443,7 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     if own != stated and not is_checked:
         _move_replayed(folder, Path(before or folder))
         replace_file(path, json.dumps(own))
-    return Job(job, known)
+    return Job(job, known, state=folder)
 
 
 def _hint(folder: Path, other: str, sink: str) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from cdcavro.avro.types import PRIMITIVES
-from cdcavro.change.model import DML
+from cdcavro.change.model import DML, names_of_columns
 from cdcavro.change.operations import check_operation
-from cdcavro.errors import StructureError, shown, shown_name
+from cdcavro.errors import SchemaError, StructureError, shorten, shown, shown_name
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -354,6 +354,15 @@ def mangle(name: str) -> str:
     if name in _RESERVED:
         return _group_of(name[0]) + name[1:]
     return _UNFIT.sub(_group, name) or _EMPTY
+
+
+def check_names(change: Change) -> None:
+    """Raise `SchemaError` for a row with a name of its table or of a column that `mangle` does not take."""
+    source = change.source
+    for name in (source.database, source.schema, source.table, *names_of_columns(change)):
+        if name is not None and len(name) > MAX_LENGTH:
+            label = shorten(source.table or "", MAX_LENGTH)
+            raise SchemaError(label, f"the name {shown_name(name)} has {len(name)} characters, more than {MAX_LENGTH}")
 
 
 def unmangle(name: str) -> str:

@@ -30,7 +30,7 @@ from cdcavro.table.ddl.tokens import is_mysql
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import Table, columns_of_version, complete_types, is_in_part, time_of
 from cdcavro.table.statement_follower import StatementFollower
-from cdcavro.table.table_names import GivenTable, check_row, source_of, table_name_of
+from cdcavro.table.table_names import GivenTable, check_names, check_row, source_of, table_name_of
 from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.writing.table_writer import TableWriter
 from cdcavro.transcoding.mapping import with_columns
@@ -387,6 +387,7 @@ class Tables:
         table = self._catalog.bearer_at(name, key, change)
         self._follower.check(change, name, table, key)
         if table is None:
+            check_names(change)
             raise SchemaError(name.table, "the table is not known")
         if table.takes_key(names := self._follower.key_of(change, name)):
             raise SchemaError(name.table, f"the key {', '.join(map(shown, names))} is not known of it")
@@ -394,6 +395,8 @@ class Tables:
             return [(table, table.version_with(names_of_columns(change), key))]
         stated = table.with_known_types(change.columns, change.source, key)
         whole = table.whole_version(stated, change.source, self._given, key, is_update=change.op == "UPDATE")
+        if whole is None:
+            check_names(change)
         return [(table, whole or table.version_fitting(stated, change.source, self._given, key))]
 
     @one_at_a_time

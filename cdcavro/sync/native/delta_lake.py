@@ -198,6 +198,11 @@ class NativeDeltaTable:
             is_there = self.lake._has_log(self.folder)  # noqa: SLF001  its own module
             return dict(self._open().metadata().configuration) if is_there else None
 
+    def version(self) -> int:
+        """Return the number of the newest version."""
+        with self._errors():
+            return self._open().version()
+
     def size(self) -> int:
         """Return how many bytes the files of the newest version have."""
         with self._errors():
@@ -478,7 +483,8 @@ class NativeDeltaTable:
             schema = schema_of(table)
             held = arrow_schema(schema)
             read = _scan(table, held, held.names)
-            made = pa.RecordBatchReader.from_batches(held, (_cast(transform(batch), held) for batch in read))
+            changed = (transform(batch).select(held.names).cast(held) for batch in read)
+            made = pa.RecordBatchReader.from_batches(held, changed)
             write_deltalake(table, made, mode="overwrite", writer_properties=writer_properties(schema))
 
         self._retry(write)
@@ -500,8 +506,7 @@ class NativeDeltaTable:
             return len(self._open().vacuum(-(-keep // timedelta(hours=1)), dry_run=False))
 
     def _open(self) -> DeltaTable:
-        options = dict(self.lake.storage_options) or None
-        table = DeltaTable(_local(self.folder) or self.folder, storage_options=options)
+        table = DeltaTable(_local(self.folder) or self.folder, storage_options={**self.lake.storage_options} or None)
         self.lake.check_held()
         return table
 
@@ -593,7 +598,3 @@ def _as_in(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     held = set(rows.column_names)
     columns = [rows[one.name] if one.name in held else pa.nulls(rows.num_rows, one.type) for one in schema]
     return pa.table(dict(zip(schema.names, columns, strict=True))).cast(schema)
-
-
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    return batch.select(schema.names).cast(schema)

@@ -344,6 +344,8 @@ class Job(NamedTuple):
     unmarked: frozenset[TableName]
     # What raises `FileError` if another process has taken the state, and writes what this one would write.
     check: Callable[[], None] = lambda: None
+    # The folder of its state; None if it has none.
+    state: Path | None = None
 
 
 class LakeNames:
@@ -472,7 +474,7 @@ class LakeNames:
         others, said = self._numbers.get(caseless_name(current), ()), (table.number, current)
         is_renamed = any(one.table != current for one in table.versions)
         is_elsewhere = here is not None and caseless_name(here) != caseless_name(current)
-        if not (is_renamed and is_elsewhere and others) or said in self._remarked:
+        if table.is_gone or not (is_renamed and is_elsewhere and others) or said in self._remarked:
             return []
         self._remarked.add(said)
         there = f"{label_of(current)} has those of a table that was called so before"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -413,6 +414,20 @@ def test_a_disk_that_takes_no_more_is_a_sentence(job, limit: int, said: str):
     assert made.rows("d.t", "count(*)", "count(DISTINCT id)") == [(1_999, 1_999)]
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_name_that_is_too_long_is_the_reason_of_its_reject(job, is_known: bool):
+    """Of a table or a column, whether the table is known or not."""
+    made, long = job(), "n" * 256
+    made.send(
+        *[row(1)] * is_known, row(2, table=long), canal("INSERT", [{"id": "3", long: "1"}], id=3), row(4, table="ok")
+    )
+    reports = made.run(formats=CANAL)
+    assert sum(report.counts["written"] for report in reports) == 1 + is_known
+    reasons = [one.reason for report in reports for one in report.rejects]
+    assert len(reasons) == 2
+    assert all(re.search(r": the name 'n+\.\.\.' has 256 characters, more than 255$", one) for one in reasons)
+
+
 def test_a_batch_without_anything_to_read_is_none(job):
     """Nor is a file without lines forgotten; one that comes later is read."""
     made = job()
@@ -742,6 +757,18 @@ def test_it_is_said_where_the_rows_of_a_table_are_that_took_the_name_of_another(
     made.send(row(11))
     assert [report.steps for report in made.run(formats=CANAL)] == [[]]
     assert made.rows("d.copy", "id") == [(2,), (10,), (11,)]
+
+
+def test_a_dropped_table_is_not_said_to_have_the_rows_of_the_one_that_has_its_name_now(job):
+    """It was renamed before, so its lake table has another name, and the new table a lake table of its own."""
+    made = job()
+    made.send(row(1), canal("RENAME", [], id=2, isDdl=True, sql="RENAME TABLE `d`.`t` TO `d`.`u`"), row(3, table="u"))
+    made.run(formats=CANAL)
+    made.send(canal("ERASE", [], id=4, table="u", isDdl=True, sql="DROP TABLE `u`"))
+    made.run(formats=CANAL)
+    made.send(row(5, table="u"))
+    assert [report.steps for report in made.run(formats=CANAL)] == [[]]
+    assert (made.rows("d.t", "id"), made.rows("d.u", "id")) == ([], [(5,)])
 
 
 @pytest.mark.parametrize("cut", [1, 2])
