@@ -12,6 +12,7 @@ Of a message that is a packet of changes of any tables, each group of rows is a 
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from cdcavro.table.tables import Tables, TypedChange
     from cdcavro.table.writing.table_writer import TableWriter
     from cdcavro.wire.format import Format
+    from cdcavro.wire.message_program import RowParts
 
     # Rows in columns, as `RowEngine.taken` returns them.
     RowBuffers = tuple[bytes, ...]
@@ -79,6 +81,12 @@ def row_engine(
         return None
     program, words = row_format(format).program, placeholders(format, unavailable)
     return RowEngine(program, words, pieces, is_ordered, False, _lines_of(format) is not None)  # noqa: FBT003
+
+
+@lru_cache(maxsize=64)
+def _parts_of(format: Format) -> RowParts:
+    """Return the parts of a format's rows: looking for them takes longer than reading a message."""
+    return row_parts(format.envelope)
 
 
 def _lines_of(format: str) -> Batch | None:
@@ -154,7 +162,7 @@ class MessageTyper:
         self._lines = _lines_of(format)
         # The column that was taken last, and its lines.
         self._column: tuple[Slices, Slices] | None = None
-        self._parts = row_parts(self._format.envelope)
+        self._parts = _parts_of(self._format)
         self._is_all_learned, self.clock = is_all_learned, clock
         self._has_engine = self._make_engine() is not None
         self._engine = self.new_engine()

@@ -445,3 +445,10 @@ def test_what_absent_columns_are_is_one_of_two():
 def rows_of(typed: TypedChange) -> dict[str, Any]:
     """Return a typed change as fastavro reads it."""
     return fastavro.schemaless_reader(io.BytesIO(typed.payload), json.loads(typed.schema.envelope.json))
+
+
+def test_what_a_format_says_of_its_rows_is_looked_up_once(monkeypatch: pytest.MonkeyPatch):
+    """Rejects that are read again have a typer each, and it would take longer than all else."""
+    MessageTyper("canal", Tables())
+    monkeypatch.setattr("cdcavro.wire.message_program.marked_paths", None)
+    MessageTyper("canal", Tables())
