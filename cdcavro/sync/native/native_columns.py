@@ -30,7 +30,17 @@ from cdcavro.lake.evolution import (
     steps_to,
 )
 from cdcavro.lake.lake_columns import dropped_columns, wanted_columns, with_former_names
-from cdcavro.lake.sql_statements import ABSENT, ADOPTED, KEY, OLDER, ORDER, UNPARSED, VERSION, change_column_steps
+from cdcavro.lake.sql_statements import (
+    ABSENT,
+    ADOPTED,
+    KEY,
+    OLDER,
+    ORDER,
+    STATE,
+    UNPARSED,
+    VERSION,
+    change_column_steps,
+)
 from cdcavro.lake.table_shape import ICEBERG, property_steps
 from cdcavro.sync.native.row_images import binary, in_lake, parts
 from cdcavro.table.older_fields import ROW, heirs
@@ -80,7 +90,7 @@ def prepare(
     # Before steps are taken: rows that stand get their values in new columns behind them. Of a dropped column they say more.
     parting = shape.partitions_in(schema.table.table, held, lake.using)
     _check_parting(lake, schema, parting, [column for _, column in columns_behind(present, steps)])
-    names = table.schema().names
+    names = _checked_names(table, own)
     steps = [*in_front(steps, names), *change_column_steps(own, names)]
     needed = lake.properties_for([one for one in steps if one.kind == ADD] if is_rewritten else steps)
     off = {name: value for name, value in needed.items() if known.get(name, "none") in ("none", "false")}
@@ -90,6 +100,24 @@ def prepare(
     if parting:
         told += table.repartition(parting)
     return [*steps, *told, *_sort(lake, table, schema, wanted)]
+
+
+def _checked_names(table: NativeTable, own: Mapping[str, str]) -> list[str]:
+    """Return the names of the columns of a lake table.
+
+    Raises `SchemaError` for a current state that somebody has changed so that it has not all columns of a state.
+    """
+    types = {one.name: one.type for one in table.schema()}
+    for name, declared in STATE.items() if OLDER in own else ():
+        is_as_created = pa.types.is_binary if declared == "binary" else pa.types.is_map
+        if name not in types or not is_as_created(types[name]):
+            what = f"column {name}" if name not in types else f"column {name} of type {declared}, but {types[name]}"
+            raise SchemaError(
+                table.identifier,
+                f"has no {what}, as a current state needs it: put it back, or remove the lake table, reset the table and"
+                " let its source send it again",
+            )
+    return list(types)
 
 
 def _check_parting(

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, Field
+from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from cdcavro import to_changes
@@ -430,6 +430,29 @@ def test_a_lake_table_that_was_removed_begins_again_if_nothing_is_missing_in_it(
     job.send(canal("INSERT", [{"id": "2"}], id=3))
     assert waiting_reasons(job) == []
     assert job.rows("d.t", "id") == [(2,)]
+
+
+@pytest.mark.parametrize("name", ["_cdc_order", "_cdc_key", "_cdc_unparsed", "_cdc_older"])
+@pytest.mark.parametrize("type", [None, pa.string()])
+def test_rows_wait_for_a_current_state_that_lacks_a_column_of_its_own(tmp_path: Path, name: str, type: Any):
+    """Because somebody has written it anew; other tables go on. It begins again as the sentence says."""
+    job = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
+    job.send(canal("INSERT", [{"id": "1"}], id=1))
+    job.run()
+    folder = tmp_path / "lake" / "d" / "t"
+    rows = pa.table(DeltaTable(folder).scan()).drop_columns([name])
+    if type is not None:
+        rows = rows.append_column(name, pa.array(["x"], type))
+    write_deltalake(folder, rows, mode="overwrite", schema_mode="overwrite")
+    job.send(canal("INSERT", [{"id": "2"}], id=2), canal("INSERT", [{"id": "2"}], id=3, table="other"))
+    (reason,) = waiting_reasons(job)
+    assert f" has no column {name}" in reason
+    assert job.rows("d.other", "id") == [(2,)]
+    shutil.rmtree(folder)
+    reset(tmp_path / "state", ["d.t"])
+    job.send(canal("INSERT", [{"id": "1"}, {"id": "2"}], id=4))
+    assert waiting_reasons(job) == []
+    assert job.rows("d.t", "id") == [(1,), (2,)]
 
 
 def test_a_file_of_written_tables_that_is_none_is_named(tmp_path: Path):
