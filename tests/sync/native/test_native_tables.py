@@ -375,6 +375,10 @@ def test_what_an_adopted_changelog_holds_is_none_of_the_rows_that_it_lacks(tmp_p
         assert rows_not_held(both, log.lake_table, until).column("operation").to_pylist() == ["c"]
 
 
+_OTHERS = ("_cdc_key", "_cdc_unparsed", "_cdc_older")
+_OTHER_WAYS = ("truncate", "drop", "adopt")
+
+
 def waiting_reasons(job: LocalJob) -> list[str]:
     """Return why rows of the table `d.t` wait after a run, in which nothing else may wait."""
     reports = job.run()
@@ -383,7 +387,7 @@ def waiting_reasons(job: LocalJob) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("is_older", [False, True])
+@pytest.mark.parametrize("is_older", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_lake_table_that_was_removed_or_is_older_takes_no_rows(tmp_path: Path, kind: str, *, is_older: bool):
     """Those that were read before would be missing. Other tables go on, and it does once it is back."""
     job = LocalJob(tmp_path, lake_section(kind, tmp_path))
@@ -410,7 +414,7 @@ def test_a_lake_table_that_was_removed_or_is_older_takes_no_rows(tmp_path: Path,
     assert job.rows("d.t", "id") == [(1,), (2,), (3,), (4,), (5,)]
 
 
-@pytest.mark.parametrize("how", ["reset", "truncate", "drop", "adopt"])
+@pytest.mark.parametrize("how", ["reset", *(pytest.param(how, marks=pytest.mark.slow) for how in _OTHER_WAYS)])
 def test_a_lake_table_that_was_removed_begins_again_if_nothing_is_missing_in_it(tmp_path: Path, how: str):
     """Or if it is said that this is meant: after a reset, a TRUNCATE or a DROP, or if it is adopted as it is."""
     job = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
@@ -432,8 +436,8 @@ def test_a_lake_table_that_was_removed_begins_again_if_nothing_is_missing_in_it(
     assert job.rows("d.t", "id") == [(2,)]
 
 
-@pytest.mark.parametrize("name", ["_cdc_order", "_cdc_key", "_cdc_unparsed", "_cdc_older"])
-@pytest.mark.parametrize("type", [None, pa.string()])
+@pytest.mark.parametrize("type", [None, pytest.param(pa.string(), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["_cdc_order", *(pytest.param(name, marks=pytest.mark.slow) for name in _OTHERS)])
 def test_rows_wait_for_a_current_state_that_lacks_a_column_of_its_own(tmp_path: Path, name: str, type: Any):
     """Because somebody has written it anew; other tables go on. It begins again as the sentence says."""
     job = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
