@@ -157,6 +157,18 @@ def test_rejects_that_differ_in_values_alone_have_one_reason(job):
     assert [(one.path, one.count) for one in account.rejects] == [("$.after.a", 7), ("$", 3), ("$.data[*]", 2)]
 
 
+def test_reasons_of_equally_many_rejects_are_in_the_order_of_their_texts(job):
+    """Behind those of more, so that both runners say them, and leave out the last of very many, alike."""
+    made, names = job(), ["table", "sqlType", "database", "mysqlType", "sql"]
+    broken = [canal("INSERT", [{"id": "1"}], id=1, **{name: [[5]]}) for name in names]
+    made.send(*broken, b"no message", broken[0])
+    (report,) = made.run(formats=Formats("canal"))
+    found = [(one.count, one.path) for one in report.rejects]
+    assert found[0] == (2, "$.table")
+    assert found[1:] == [(1, one) for one in sorted(path for _, path in found[1:])]
+    assert len(found) > 4
+
+
 def test_the_account_of_a_pipeline_is_that_of_all_its_runs(job):
     """Versions with their statements, rows by table, what was left to read; a batch that is run again is in it once."""
     made = job()

@@ -264,6 +264,7 @@ def _files(path: str) -> Iterator[str]:
 def rejects_by_reason(outcomes: DataFrame) -> list[RejectReason]:
     """Return the rejects of a batch by reason, at most 200 reasons, each with an example; all of the batch is learned.
 
+    The reasons of most rejects come first, and those of equally many in the order of their texts.
     Values of messages are left out of a reason, so that there are few reasons.
     """
     reason = sf.coalesce("reason", sf.lit(""))
@@ -281,7 +282,7 @@ def rejects_by_reason(outcomes: DataFrame) -> list[RejectReason]:
         RejectReason(
             row["own"], row["at"], row["kind"], row["count"], place_of(row["one"].asDict()), row["one"]["said"]
         )
-        for row in counted.orderBy(sf.desc("count")).limit(MOST_REASONS).collect()
+        for row in counted.orderBy(sf.desc("count"), "own", "at", "kind").limit(MOST_REASONS).collect()
     ]
 
 

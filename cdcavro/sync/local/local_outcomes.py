@@ -203,7 +203,7 @@ class LocalStore:
                 yield from piece.filter(_are_rejects(piece)).to_pylist()
 
     def reject_reasons(self) -> list[RejectReason]:
-        """Return the rejects by reason, at most 200 reasons, each with an example."""
+        """Return the rejects by reason, at most 200 reasons, each with an example, in the order that they have on Spark."""
         counts: Counter[tuple[str, str, str]] = Counter()
         examples: dict[tuple[str, str, str], tuple[Any, ...]] = {}
         for row in self._reject_rows():
@@ -213,7 +213,7 @@ class LocalStore:
             example = (*[(row[name] is not None, row[name]) for name in PLACE], sentence)
             examples[key] = min(examples.get(key, example), example, key=_comparable)
         found = []
-        for key, count in counts.most_common(MOST_REASONS):
+        for key, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:MOST_REASONS]:
             *at, sentence = examples[key]
             place = dict(zip(PLACE, [value for _, value in at], strict=True))
             found.append(RejectReason(*key, count, place_of(place), sentence))
