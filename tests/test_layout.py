@@ -58,6 +58,7 @@ ACROSS = {
     "spark/pipeline/test_kafka",
     "spark/pipeline/test_kills",
     "spark/pipeline/test_tutorial",
+    "spark/pipeline/test_twins",
     "spark/pipeline/test_other_runner",
     "spark/source/test_facts",
     "spark/source/test_offsets",
