@@ -14,16 +14,8 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.spark.pipeline import Files, Kafka
-from cdcavro.spark.pipeline.batch_progress import (
-    check_unchanged,
-    kind_of,
-    lag_of,
-    left_since,
-    messages_left,
-    rejects_by_reason,
-)
+from cdcavro.spark.pipeline.batch_progress import check_unchanged, kind_of, lag_of, left_since, messages_left
 from cdcavro.sync.batches import Arrivals
-from cdcavro.sync.conversion.outcome_rows import REJECT
 from cdcavro.sync.outputs import reject_places
 from support.messages import SENTENCES
 
@@ -200,16 +192,3 @@ def test_kinds_of_sentences_are_those_of_the_runner_without_spark(spark: SparkSe
     sentences = spark.createDataFrame([(one,) for one in said], "said string")
     kinds = [row["kind"] for row in sentences.select(kind_of(sf.col("said")).alias("kind")).collect()]
     assert kinds == [reject_places.kind_of(one) for one in said]
-
-
-def test_reasons_of_equally_many_rejects_are_in_the_order_of_their_texts(spark: SparkSession):
-    """Behind those of more, so that a batch that is run again says the same, as the other runner does."""
-    paths, own = [*"hcagebdf", "h"], spark.newSession()
-    # As of very many reasons, which are in several partitions.
-    own.conf.set("spark.sql.adaptive.enabled", "false")
-    rows = own.createDataFrame(
-        [(REJECT, "canal", path, "no value", "t", 0, i, None, None) for i, path in enumerate(paths)],
-        "what int, format string, path string, reason string, topic string, partition int, offset bigint, file string,"
-        " line bigint",
-    )
-    assert [one.path for one in rejects_by_reason(rows)] == [*"habcdefg"]
