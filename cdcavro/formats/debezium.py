@@ -181,7 +181,7 @@ def _row(line: _ParsedLine) -> Change:
         base,
         operation=operation,
         snapshot=False if of_stream else None,
-        key=_names(line) if base.op != "OTHER" else None,
+        key=None if base.op in ("OTHER", "TRUNCATE") else _names(line),
         columns=columns,
         before=read_row(before, columns, base.source.db_type) if columns else before,
         after=read_row(after, columns, base.source.db_type) if columns else after,

@@ -370,7 +370,8 @@ class StatementFollower:
                 self._explain(table, actions, change, start)
             self._tables.move(name, table.schema.table, start, snapshot)
             columns = None if is_late else columns
-        if columns is None or named not in (name, table and table.schema.table):
+        empties_nothing = table is None and change.op == "TRUNCATE" and change.key is None
+        if columns is None or empties_nothing or named not in (name, table and table.schema.table):
             return
         if table is None:
             table = self._tables.create(name, columns, change.key or (), change.source, start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 import sys
@@ -1025,6 +1026,46 @@ def test_a_truncate_of_no_table_is_an_error_or_of_the_given_one():
     stream.row("id int", table=None)
     (emptied,) = [stream._add("TRUNCATE", None, table=None)]
     assert (emptied.change.op, emptied.table.schema.table.table) == ("TRUNCATE", "t")
+
+
+CONNECT_ROWS = {
+    "type": "struct",
+    "optional": True,
+    "fields": [{"type": "int32", "field": "id"}, {"type": "int32", "field": "n"}, {"type": "int32", "field": "m"}],
+}
+
+
+def in_connect(op: str, at: int, names: str) -> Change:
+    """Return a change of Debezium's with the schema of its rows, which have some of the columns id, n and m."""
+    rows = CONNECT_ROWS | {"fields": [one for one in CONNECT_ROWS["fields"] if one["field"] in names.split()]}
+    after = None if op == "t" else dict.fromkeys(names.split(), 1)
+    source = {"connector": "postgresql", "db": "d", "schema": "p", "table": "t", "lsn": at}
+    value = {
+        "schema": {"type": "struct", "fields": [rows | {"field": "before"}, rows | {"field": "after"}]},
+        "payload": {"before": None, "after": after, "source": source, "op": op},
+    }
+    (change,) = to_changes(json.dumps({"key": None if op == "t" else {"id": 1}, "value": value}), "debezium")
+    return change
+
+
+def test_a_truncate_of_debezium_states_no_key():
+    """Its record has none, whatever the table's is, which a TRUNCATE with other columns than before would have lost."""
+    tables = Tables()
+    for change in (in_connect("c", 1, "id n m"), in_connect("t", 2, "id n"), in_connect("c", 3, "id n")):
+        tables.add(change)
+    (table,) = tables.tables
+    assert [(one.key_names, one.names) for one in table.versions] == [
+        (("id",), {"id", "n", "m"}),
+        (("id",), {"id", "n"}),
+    ]
+
+
+def test_a_truncate_before_all_rows_of_its_table_begins_no_table():
+    """It would be one without a key, whose rows have a changelog only."""
+    tables = Tables()
+    assert tables.add(in_connect("t", 1, "id n")) == []
+    tables.add(in_connect("c", 2, "id n"))
+    assert [[one.key_names for one in table.versions] for table in tables.tables] == [[("id",)]]
 
 
 def test_a_statement_that_names_no_database_is_about_that_of_the_given_table():
