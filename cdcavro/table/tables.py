@@ -458,7 +458,7 @@ class Tables:
             return table.take_names(names_of_columns(change), change.source, self._given, key)
         stated = table.with_known_types(change.columns, change.source, key)
         whole = table.whole_version(stated, change.source, self._given, key, is_update=change.op == "UPDATE")
-        return whole or table.take_columns(stated, change.source, self._given, key, change.key)
+        return whole or table.take_columns(stated, change.source, self._given, key, change.key or None)
 
     def _tables_to_empty(self, change: Change) -> list[TableVersion]:
         """Return the tables that a TRUNCATE empties, each with its version."""

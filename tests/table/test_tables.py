@@ -1060,6 +1060,17 @@ def test_a_truncate_of_debezium_states_no_key():
     ]
 
 
+def test_a_row_without_a_key_takes_none_away():
+    """A record whose producer left the key out may be the first with a new column; it is a row of the table as others are."""
+    tables = Tables()
+    tables.add(in_connect("c", 1, "id n"))
+    (keyless,) = tables.add(replace(in_connect("c", 2, "id n m"), key=()))
+    (keyed,) = tables.add(in_connect("c", 3, "id n m"))
+    assert keyless.schema.version == keyed.schema.version == 2
+    assert keyless.key == keyed.key is not None
+    assert [one.key_names for one in tables.tables[0].versions] == [("id",), ("id",)]
+
+
 def test_a_truncate_before_all_rows_of_its_table_begins_no_table():
     """It would be one without a key, whose rows have a changelog only."""
     tables = Tables()
