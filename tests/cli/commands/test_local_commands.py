@@ -436,11 +436,11 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_is_read(tmp_pat
 @pytest.mark.parametrize(("pattern", "is_read"), [(".", True), ("[a-z]*", True), ("in", False), ("_made", False)])
 def test_what_a_pipeline_writes_is_not_read_by_it(tmp_path: Path, pattern: str, *, is_read: bool):
     """Neither its state nor its lake, unless they stand where no file is read."""
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "_made").mkdir(exist_ok=True)
+    for name in ("lake", "lake_state", "_made"):
+        (tmp_path / name).mkdir(exist_ok=True)
     path = "_made/_own" if pattern == "_made" else "lake"
-    done = cdcavro("sync", "--local", "--files", pattern, "--delta", path, "--state", f"{path}/state", "--check")
-    said = f"Error: {pattern}: expected files apart from what the pipeline writes, got {path}/state among them\n"
+    done = cdcavro("sync", "--local", "--files", pattern, "--delta", path, "--state", f"{path}_state", "--check")
+    said = f"Error: {pattern}: expected files apart from what the pipeline writes, got {path}_state among them\n"
     assert (done.output == said.replace(path, str(tmp_path / path))) == is_read, done.output
 
 
