@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cdcavro.cli.console import say
 
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 T = TypeVar("T")
+_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_ONE_COMPILER: Final = "-XX:TieredStopAtLevel=1"
+
+
+def one_compiler(master: str | None, config: Mapping[str, str]) -> dict[str, str]:
+    """Return the setting that leaves Java's second compiler off; none if executors have JVMs of their own.
+
+    What that compiler makes faster is worth its time only behind some million messages.
+    """
+    is_local = (master or config.get("spark.master") or "local").startswith("local")
+    # What the user states stands behind it, and counts.
+    return {_OPTIONS: f"{_ONE_COMPILER} {config.get(_OPTIONS, '')}".strip()} if is_local else {}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 from contextlib import contextmanager
 from itertools import chain
@@ -31,6 +32,8 @@ ONE_LINE: Final = "a message must stand on one line"
 # What puts messages on lines.
 SPLIT: Final = f"{ONE_LINE}: `jq -c . FILE` writes each on one, and `jq -c '.[]' FILE` those of an array"
 _OPENINGS: Final = (b"{", b"[")
+# How an array of messages begins, and no line of a log such as `[INFO] started`.
+_ARRAY: Final = re.compile(rb"\s*\[\s*\{")
 BOM: Final = b"\xef\xbb\xbf"
 MARK_NOTE: Final = "a byte order mark at the start is skipped"
 GZIP: Final = "gzip"
@@ -69,7 +72,7 @@ class Line(NamedTuple):
     @property
     def is_opening(self) -> bool:
         """Whether the line is only the bracket that opens a message printed on several lines, or an array."""
-        is_array = self.length == len(self.raw) and self.raw.lstrip()[:1] == b"["
+        is_array = self.length == len(self.raw) and _ARRAY.match(self.raw) is not None
         return is_array or (self.length < KEPT and self.raw.strip() in _OPENINGS)
 
     def message(self) -> bytes:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from shlex import quote
 from types import NoneType
@@ -135,10 +134,6 @@ class Pipeline:
                 other = found.setdefault(one_address(place) if local is None else str(local.resolve()), name)
                 if other != name:
                     raise ValueError(f"{other} and {name} are one folder, {shown(place)}: each has its own")
-        folders = {name: folder for folder, name in found.items()}
-        for name, outer in product(("state", "rejects"), ("the lake", "folder in [avro]")):
-            if outer in folders and folders[name].startswith(f"{folders[outer].rstrip('/')}/"):
-                raise ValueError(f"{name} is inside {outer}, {shown(places[outer])}: put it elsewhere")
 
     def _check_routes(self) -> None:
         """Raise `ValueError` for routes that write several tables into one by mistake, or where that is not possible."""
@@ -443,7 +438,7 @@ def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:
     if own != stated and not is_checked:
         _move_replayed(folder, Path(before or folder))
         replace_file(path, json.dumps(own))
-    return Job(job, known, state=folder)
+    return Job(job, known)
 
 
 def _hint(folder: Path, other: str, sink: str) -> str:

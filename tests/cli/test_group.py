@@ -37,6 +37,7 @@ from cdcavro.cli import console, main
 from cdcavro.cli.console import MAX_ROWS, Counts
 from cdcavro.cli.group import Terminated, second_signal_ends, signals_wait
 from cdcavro.cli.options import parse_max_rejects
+from cdcavro.cli.spark_session import one_compiler
 from cdcavro.engine.machine import COMPILED
 from cdcavro.exact import jsontext
 from cdcavro.exact.jsonvalues import same
@@ -1200,3 +1201,24 @@ def test_the_list_of_commands_says_of_each_what_it_does():
     listed = [line for line in lines[lines.index("Commands:") + 1 :] if re.match(r"  [a-z]+  ", line)]
     assert len(listed) == len(main.commands)
     assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+
+
+@pytest.mark.parametrize(
+    ("master", "stated", "options"),
+    [
+        (None, {}, "-XX:TieredStopAtLevel=1"),
+        ("local[2]", {"spark.driver.extraJavaOptions": "-Dx=1"}, "-XX:TieredStopAtLevel=1 -Dx=1"),
+        ("spark://host:7077", {}, None),
+        (None, {"spark.master": "yarn"}, None),
+    ],
+)
+def test_one_compiler_is_for_a_jvm_that_does_all_of_the_work(master, stated, options):
+    """Executors elsewhere keep what makes them faster in the long run, and what is stated counts."""
+    assert one_compiler(master, stated).get("spark.driver.extraJavaOptions") == options
+
+
+def test_a_line_of_a_log_is_no_array_of_messages(tmp_path):
+    """Advice on arrays is for those of objects."""
+    for line, is_array in ((b"[INFO] started", False), (b' [ {"a":1}]', True), (b"[1]", False)):
+        (tmp_path / "in").write_bytes(line + b"\n")
+        assert (SPLIT in run("encode", str(tmp_path / "in"), "--format", "canal", "--out", "-").stderr) == is_array

@@ -33,7 +33,7 @@ from cdcavro.cli.options import (
     stated_settings,
     verbose_option,
 )
-from cdcavro.cli.spark_session import in_thread, spark_session
+from cdcavro.cli.spark_session import in_thread, one_compiler, spark_session
 from cdcavro.errors import FileError, SetupError, number_of, plain
 from cdcavro.files.streams import check_folder, local_folder
 from cdcavro.wire.sniff import MIXED
@@ -338,6 +338,7 @@ def _run_on_spark(
     with redaction.errors():
         maintenance = _maintenance(config, pipeline, progress)
     settings = {"spark.driver.memory": "2g", **session_settings(config)}
+    settings |= one_compiler(master, settings) if once or check else {}
     with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.start) as spark:
         progress.wait(_LOOKING)
         if check:

@@ -30,7 +30,6 @@ from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_ver
 from cdcavro.sync.outputs.reject_places import COLUMNS, dotted_name
 from cdcavro.sync.outputs.schema_changes import SchemaChange
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
-from cdcavro.sync.outputs.table_rows import WrittenTables
 from cdcavro.sync.pipeline import JOB, job_of, names_in
 from cdcavro.sync.reading.stored_state import state_folder
 from cdcavro.table.ddl.steps import TableName
@@ -155,7 +154,6 @@ def native_tables(settings: LakeSettings, job: Job) -> NativeTables:
         parallel=settings.parallel,
         is_adopting=settings.is_adopting,
         unmarked=job.unmarked,
-        written=WrittenTables(job.state),
         change_columns=settings.change_columns,
         statements=settings.statements,
         forms=settings.forms,

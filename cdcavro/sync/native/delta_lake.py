@@ -198,11 +198,6 @@ class NativeDeltaTable:
             is_there = self.lake._has_log(self.folder)  # noqa: SLF001  its own module
             return dict(self._open().metadata().configuration) if is_there else None
 
-    def version(self) -> int:
-        """Return the number of the newest version."""
-        with self._errors():
-            return self._open().version()
-
     def size(self) -> int:
         """Return how many bytes the files of the newest version have."""
         with self._errors():

@@ -253,12 +253,6 @@ class NativeIcebergTable:
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
 
-    def version(self) -> int:
-        """Return the sequence number of the newest snapshot."""
-        with self._as_own_errors():
-            snapshot = self._load().metadata.current_snapshot()
-        return 0 if snapshot is None else snapshot.sequence_number or 0
-
     def size(self) -> int:
         """Return how many bytes the files of the newest snapshot have."""
         with self._as_own_errors():

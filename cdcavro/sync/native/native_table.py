@@ -44,9 +44,6 @@ class NativeTable(Protocol):
     def properties(self) -> dict[str, str] | None:
         """Return the properties that the newest version of the table has; None if there is no table."""
 
-    def version(self) -> int:
-        """Return a number of what the table holds, which grows with each change of its rows."""
-
     def size(self) -> int:
         """Return how many bytes the files of the newest version have."""
 

@@ -5,9 +5,8 @@ To its changelog, every change of a table's rows is appended once for each batch
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from threading import Condition
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.arrays import blank, places
 from cdcavro.change.order_value import reset_order
-from cdcavro.errors import CdcAvroError, JobError, SchemaError, hide_credentials
+from cdcavro.errors import CdcAvroError, SchemaError, hide_credentials
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
@@ -51,8 +50,7 @@ from cdcavro.sync.native.row_images import (
     texts_of,
 )
 from cdcavro.sync.native.shard_tables import ShardVersions, steps_done
-from cdcavro.sync.outputs.sink_settings import StatementRules, TableForms, label_of
-from cdcavro.sync.outputs.table_rows import WrittenTables
+from cdcavro.sync.outputs.sink_settings import StatementRules, TableForms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -73,8 +71,6 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 30
 # How many bytes of rows there are on average, at most, of those tables that are written at a time.
 _OF_TABLE: Final = 12 << 20
-# In seconds: how often it is looked up which version a lake table has reached.
-_LOOK_EVERY: Final = 60
 
 
 class Part(Protocol):
@@ -135,8 +131,6 @@ class NativeTables:
       12 MiB times `parallel` together.
     * `is_adopting` (bool): whether lake tables of other pipelines are adopted.
     * `unmarked`: the tables that the pipeline wrote when lake tables did not say whose they are.
-    * `written` (`WrittenTables`): the tables whose current state it has written. One that is not there any more, or is
-      older, is not written.
     * `change_columns` (tuple of str): as in `NativeState`.
     * `statements` (`StatementRules`): which statements of which tables are not followed.
     * `forms` (`TableForms`): which form the current state of each table has.
@@ -153,7 +147,6 @@ class NativeTables:
     parallel: int = 4
     is_adopting: bool = False
     unmarked: frozenset[TableName] = frozenset()
-    written: WrittenTables = field(default_factory=WrittenTables)
     change_columns: tuple[str, ...] = ()
     statements: StatementRules = field(default_factory=StatementRules)
     forms: TableForms = field(default_factory=TableForms)
@@ -172,9 +165,6 @@ class NativeTables:
         """Know of no table when it was told up to when it is complete."""
         self._completion = CompletionTimes(self.complete_minutes)
         self._turns = _Turns(self.parallel * _OF_TABLE)
-        # The versions that lake tables have reached with this batch, and when that was looked up last.
-        self._reached: dict[TableName, int | None] = {}
-        self._looked: dict[TableName, float] = {}
 
     @property
     def has_changes(self) -> bool:
@@ -200,10 +190,8 @@ class NativeTables:
         with ThreadPoolExecutor(self.parallel) as pool:
             # Before anything is written.
             list(pool.map(self._claim, [name for name in groups if name not in self._lakes]))
-            written = [one for group in pool.map(self._write_all, groups.values()) for one in group]
-        self.written.note(self._reached)
-        self._reached.clear()
-        return written
+            written = pool.map(self._write_all, groups.values())
+            return [one for group in written for one in group]
 
     def fits(self, name: TableName) -> bool:
         """Return whether a batch can be merged into a table by this process: it has at most 1 GiB, or is none yet."""
@@ -269,20 +257,7 @@ class NativeTables:
         except CdcAvroError as error:
             # The rows are written all the same.
             steps.append(f"{COMPLETE} is not set: {_sentence(error)}")
-        if self.is_current and reason is None:
-            self._reach(table, place)
         return TableResult(table.number, steps, None)
-
-    def _reach(self, table: Table, place: _Place) -> None:
-        """Look which version a lake table has reached, if that was long ago; one whose table was dropped has no rows."""
-        name, now = place[0], time.monotonic()
-        if table.is_gone and place[1] is None and self.forms.of(table) == CURRENT:
-            self._reached[name] = None
-            self._looked.pop(name, None)
-        elif name not in self._looked or now - self._looked[name] >= _LOOK_EVERY:
-            with suppress(CdcAvroError):
-                self._reached[name] = self._lakes[name].table(name).version()
-                self._looked[name] = now
 
     def _tell(self, written: Sequence[NativeTable], place: _Place, waiting: Sequence[Part]) -> None:
         """Let the lake tables of a table that were written say up to when it is complete, if it is time."""
@@ -297,14 +272,12 @@ class NativeTables:
         rows = pa.concat_tables([part.rows for part in waiting]) if waiting else None
         if facts is not None and rows is not None:
             rows, facts = followed_rows(rows, facts, state.excluded)
-
-        def prepare() -> None:
-            version = self.written.versions.get(place[0])
-            if version is not None and not self.is_adopting and (facts is None or facts.floor is None):
-                check_not_lost(self._lakes[place[0]].table(place[0]), place[0], version)
-            steps.extend(steps_done(state.lake, state.prepare(table.versions, facts=facts)))
-
-        self._prepare("state", place, table, prepare)
+        self._prepare(
+            "state",
+            place,
+            table,
+            lambda: steps.extend(steps_done(state.lake, state.prepare(table.versions, facts=facts))),
+        )
         if rows is not None:
             state.merge(rows, table.versions, facts=facts)
             today = datetime.now(UTC).date()
@@ -364,17 +337,6 @@ def _sentence(error: CdcAvroError) -> str:
 def _with(lake: NativeLake, **fields: object) -> NativeLake:
     """Return a lake with other fields: all lakes are dataclasses."""
     return cast("NativeLake", replace(cast("Any", lake), **fields))
-
-
-def check_not_lost(table: NativeTable, name: TableName, version: int) -> None:
-    """Raise `JobError` if a lake table that has reached a version is older, or is not there: it lacks rows that were read."""
-    is_there = table.properties() is not None
-    if not is_there or table.version() < version:
-        raise JobError(
-            f"{table.identifier} {'is older than what was written' if is_there else 'is not there any more'}, and rows that"
-            " were read would be missing: put it back, or begin it again with"
-            f" `cdcavro sync reset {label_of(name)}` and let the source send it again"
-        )
 
 
 def locate(lake: NativeLake, name: TableName) -> NativeLake:

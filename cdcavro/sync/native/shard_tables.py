@@ -207,10 +207,6 @@ class ShardTable:
         """How rows of the shard become those of the lake table."""
         return ShardRows(self._lake.shard, {column.name: held for column, held in self._columns()})
 
-    def version(self) -> int:
-        """Return the version of the table of all shards."""
-        return self._table.version()
-
     def size(self) -> int:
         """Return how many bytes the files have, of all shards."""
         return self._table.size()

@@ -344,8 +344,6 @@ class Job(NamedTuple):
     unmarked: frozenset[TableName]
     # What raises `FileError` if another process has taken the state, and writes what this one would write.
     check: Callable[[], None] = lambda: None
-    # The folder of its state; None if it has none.
-    state: Path | None = None
 
 
 class LakeNames:

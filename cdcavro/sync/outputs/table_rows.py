@@ -42,7 +42,6 @@ _NEW: Final = " new"
 WAITING: Final = "waiting"
 PAUSED: Final = "paused.json"
 RESETS: Final = "resets.json"
-WRITTEN: Final = "written.json"
 KEPT: Final = "kept.json"
 _RESET: Final = "reset="
 # What is said of a table whose reset is done.
@@ -207,33 +206,6 @@ def paused_tables(state: Path) -> frozenset[TableName]:
 def kept_tables(state: Path) -> frozenset[TableName]:
     """Return the tables that keep rows from before their last reset, by their names in the lake. Raises `FileError`."""
     return _named_in(state / KEPT, "the tables whose reset keeps rows")
-
-
-class WrittenTables:
-    """The tables whose current state a pipeline has written, by their names in the lake; a file of the state has them.
-
-    `versions` maps each to a version that its lake table has reached. Without the folder of a state, nothing outlasts
-    this object. Raises `FileError` for a file that this did not write.
-    """
-
-    def __init__(self, state: Path | None = None) -> None:
-        self._path = None if state is None else state / WRITTEN
-        self.versions: dict[TableName, int] = {}
-        if self._path is not None and self._path.exists():
-            try:
-                found = msgspec.json.decode(self._path.read_bytes(), type=list[tuple[str | None, str | None, str, int]])
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                raise FileError(str(self._path), "the tables that are written", str(error)) from error
-            self.versions = {TableName(one[0], one[1], one[2]): one[3] for one in found}
-
-    def note(self, written: Mapping[TableName, int | None]) -> None:
-        """Remember the versions of tables that were written; None for one that has no rows any more."""
-        versions = {name: version for name, version in {**self.versions, **written}.items() if version is not None}
-        if versions != self.versions:
-            self.versions = versions
-            if self._path is not None:
-                stated = [[name.database, name.schema, name.table, version] for name, version in versions.items()]
-                replace_file(self._path, json.dumps(stated))
 
 
 def put_names(path: Path, names: Iterable[TableName]) -> None:

@@ -38,7 +38,6 @@ from cdcavro.sync.native.native_state import NativeState, facts_of
 from cdcavro.sync.native.native_table import Mark, NativeTable
 from cdcavro.sync.native.native_tables import NativeChangelog, NativeTables, TableResult, rows_not_held
 from cdcavro.sync.outputs.sink_settings import Job
-from cdcavro.sync.outputs.table_rows import WrittenTables
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.sync.pipeline import reset
 from cdcavro.table import TableName
@@ -376,7 +375,6 @@ def test_what_an_adopted_changelog_holds_is_none_of_the_rows_that_it_lacks(tmp_p
 
 
 _OTHERS = ("_cdc_key", "_cdc_unparsed", "_cdc_older")
-_OTHER_WAYS = ("truncate", "drop", "adopt")
 
 
 def waiting_reasons(job: LocalJob) -> list[str]:
@@ -384,56 +382,6 @@ def waiting_reasons(job: LocalJob) -> list[str]:
     reports = job.run()
     assert {name for report in reports for name in report.waiting} <= {"d.t"}
     return [reason for report in reports for reason in report.waiting.values()]
-
-
-@pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("is_older", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_a_lake_table_that_was_removed_or_is_older_takes_no_rows(tmp_path: Path, kind: str, *, is_older: bool):
-    """Those that were read before would be missing. Other tables go on, and it does once it is back."""
-    job = LocalJob(tmp_path, lake_section(kind, tmp_path))
-    own = tmp_path / ("lake" if kind == DELTA else "wh") / "d" / "t"
-    job.send(canal("INSERT", [{"id": "1"}], id=1), canal("INSERT", [{"id": "1"}], id=2, table="other"))
-    job.run()
-    shutil.copytree(own, tmp_path / "old")
-    job.send(canal("INSERT", [{"id": "2"}], id=3))
-    job.run()
-    own.rename(tmp_path / "new")
-    if is_older:
-        shutil.copytree(tmp_path / "old", own)
-    said = "is older than what was written" if is_older else "is not there any more"
-    for i in (3, 4):
-        job.send(canal("INSERT", [{"id": str(i)}], id=i + 1), canal("INSERT", [{"id": str(i)}], id=i, table="other"))
-        (reason,) = waiting_reasons(job)
-        assert re.fullmatch(rf"\S+ {said}, and rows .* `cdcavro sync reset d\.t` and let .*", reason)
-    assert job.rows("d.t", "id") == ([(1,)] if is_older else [])
-    assert job.rows("d.other", "id") == [(1,), (3,), (4,)]
-    shutil.rmtree(own, ignore_errors=True)
-    (tmp_path / "new").rename(own)
-    job.send(canal("INSERT", [{"id": "5"}], id=9))
-    assert waiting_reasons(job) == []
-    assert job.rows("d.t", "id") == [(1,), (2,), (3,), (4,), (5,)]
-
-
-@pytest.mark.parametrize("how", ["reset", *(pytest.param(how, marks=pytest.mark.slow) for how in _OTHER_WAYS)])
-def test_a_lake_table_that_was_removed_begins_again_if_nothing_is_missing_in_it(tmp_path: Path, how: str):
-    """Or if it is said that this is meant: after a reset, a TRUNCATE or a DROP, or if it is adopted as it is."""
-    job = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
-    job.send(canal("INSERT", [{"id": "1"}], id=1))
-    job.run()
-    if how == "drop":
-        job.send(canal("ERASE", [], id=2, isDdl=True, sql="DROP TABLE t"))
-        job.run()
-    shutil.rmtree(tmp_path / "lake" / "d" / "t")
-    if how == "reset":
-        reset(tmp_path / "state", ["d.t"])
-    elif how == "truncate":
-        job.send(canal("TRUNCATE", [], id=2, isDdl=True, sql="TRUNCATE TABLE t"))
-    elif how == "adopt":
-        job.lake["adopt"] = True
-    assert waiting_reasons(job) == []
-    job.send(canal("INSERT", [{"id": "2"}], id=3))
-    assert waiting_reasons(job) == []
-    assert job.rows("d.t", "id") == [(2,)]
 
 
 @pytest.mark.parametrize("type", [None, pytest.param(pa.string(), marks=pytest.mark.slow)])
@@ -457,13 +405,6 @@ def test_rows_wait_for_a_current_state_that_lacks_a_column_of_its_own(tmp_path: 
     job.send(canal("INSERT", [{"id": "1"}, {"id": "2"}], id=4))
     assert waiting_reasons(job) == []
     assert job.rows("d.t", "id") == [(1,), (2,)]
-
-
-def test_a_file_of_written_tables_that_is_none_is_named(tmp_path: Path):
-    """It is in the folder of the state."""
-    (tmp_path / "written.json").write_text('[["d", null, "t"]]')
-    with pytest.raises(FileError, match=r"written\.json: expected the tables that are written, got "):
-        WrittenTables(tmp_path)
 
 
 ABOUT = ("_cdc_time", "_cdc_source", "_cdc_line", "_cdc_transaction")
