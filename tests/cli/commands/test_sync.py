@@ -16,10 +16,12 @@ from urllib.request import urlopen
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from cdcavro.cli.commands.sync import _config
 from cdcavro.cli.commands.sync import sync as sync_command
 from cdcavro.cli.group import INTERRUPTED
+from cdcavro.errors import SetupError
 from cdcavro.sync.batches import COUNTS
 from cdcavro.sync.config import read_config
 from reference.settings import sections, settings
@@ -142,6 +144,29 @@ def test_a_check_does_nothing(made: LocalJob):
     assert (done.returncode, done.stdout) == (0, said), done.stderr
     assert not {"schemas", "lake"} & {path.name for path in made.folder.iterdir()}
     assert not (made.folder / "state" / "checkpoint").exists()
+
+
+@pytest.mark.parametrize(("flags", "is_one"), [(["--once"], True), (["--check"], True), ([], False)])
+def test_only_a_run_that_ends_starts_spark_with_one_compiler(
+    made: LocalJob, monkeypatch: pytest.MonkeyPatch, flags: list[str], *, is_one: bool
+):
+    """One that goes on is worth the time of the second."""
+    pytest.importorskip("pyspark")
+    found: dict[str, str] = {}
+
+    def start(_master: str | None, settings: dict[str, str], **_: object) -> None:
+        found.update(settings)
+        raise SetupError("no Spark is started here")
+
+    monkeypatch.setattr(sys.modules["cdcavro.cli.commands.sync"], "spark_session", start)
+    made.send(canal("INSERT", [{"id": "1"}], id=1))
+    places = {"--files": "in", "--delta": "lake", "--state": "state"}
+    stated = [text for option, name in places.items() for text in (option, str(made.folder / name))]
+    done = CliRunner().invoke(sync_command, [*stated, "--format", "canal", *flags])
+    assert (type(done.exception), found.get("spark.driver.extraJavaOptions")) == (
+        SetupError,
+        "-XX:TieredStopAtLevel=1" if is_one else None,
+    )
 
 
 @pytest.mark.slow
