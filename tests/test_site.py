@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from codeop import compile_command
 from importlib.metadata import version
 
 import pytest
@@ -50,8 +51,12 @@ def _build(folder, text: str) -> subprocess.CompletedProcess:
 
 
 def test_links_and_names_that_are_there_are_built(tmp_path):
-    """Code that is a public name, a class or a command becomes a link; a module that is not public stays code."""
+    """Code that is a public name, a class or a command becomes a link; a module that is not public stays code.
+
+    What the page itself makes a link has no link within it.
+    """
     names = "`cdcavro.encode`, `Verdict`, `cdcavro encode`, `cdcavro.wire.sniff.fitting_formats`, [a page](python.md#functions)"
+    names += ", [`cdcavro encode`](python.md#functions)"
     done = _build(tmp_path, names)
     assert done.stderr == ""
     assert done.returncode == 0
@@ -62,6 +67,8 @@ def test_links_and_names_that_are_there_are_built(tmp_path):
     assert ("python.html#cdcavro.encode", "cdcavro.encode") in links
     assert ("python.html#cdcavro.Verdict", "Verdict") in links
     assert ("commands.html#cdcavro-encode", "cdcavro encode") in links
+    assert re.search(r'href="python\.html#functions"><span[^>]*><code', page)
+    assert not re.search(r"<a [^>]*>(?:(?!</a>).)*<a ", page, re.DOTALL)
     assert not any(text == "cdcavro.wire.sniff.fitting_formats" for _, text in links)
 
 
@@ -88,13 +95,41 @@ def test_a_site_has_descriptions_a_version_and_a_list_of_its_pages(tmp_path):
 def test_the_button_of_a_console_block_copies_its_commands():
     """Those that the tests run: with here-documents and continued lines, and without what they print."""
     consoles = [block.text for page in all_pages() for block in blocks(page) if block.language == "console"]
-    script = f"const {{commandsOf}} = require({json.dumps(str(DOCS / '_static' / 'copy.js'))});"
-    script += "console.log(JSON.stringify(JSON.parse(require('fs').readFileSync(0)).map(commandsOf)))"
-    done = subprocess.run(
-        ["node", "-e", script], input=json.dumps(consoles), capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == [[command.text for command in commands(text)] for text in consoles]
+    copied = _copied("commandsOf", consoles)
+    assert copied == [[command.text for command in commands(text)] for text in consoles]
     assert len(consoles) > 20
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node runs the site's script, and is not here")
+def test_the_button_of_a_block_of_python_copies_what_its_prompt_runs():
+    """All of it, so that nothing waits for an empty line, and without prompts and what they print."""
+    shown = [block.text for page in all_pages() for block in blocks(page) if block.language == "python"]
+    examples = {
+        ">>> 1 + 1\n2\n": "1 + 1\n",
+        ">>> for i in (1,\n...     2):\n...     i\n1\n2\n>>> i\n2\n": "for i in (1,\n    2):\n    i\n\ni\n",
+        ">>> if i:\n...     i\n...\n2\n>>> 'a'\n'a'\n": "if i:\n    i\n\n'a'\n",
+    }
+    copied = _copied("codeOf", [*shown, *examples])
+    assert copied[len(shown) :] == list(examples.values())
+    assert [text.rstrip() for text in copied[: len(shown)]] == [text.rstrip() for text in shown]
+    assert [text for text in copied if _waiting(text)] == []
+    assert len(shown) > 100
+
+
+def _copied(function: str, texts: list[str]) -> list:
+    """Return what a function of the site's script makes of texts."""
+    script = f"const {{{function}}} = require({json.dumps(str(DOCS / '_static' / 'copy.js'))});"
+    script += f"console.log(JSON.stringify(JSON.parse(require('fs').readFileSync(0)).map({function})))"
+    done = subprocess.run(["node", "-e", script], input=json.dumps(texts), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _waiting(text: str) -> str:
+    """Return the lines of a text that wait for more at Python's prompt; raises `SyntaxError`."""
+    waiting = ""
+    for line in text.splitlines():
+        waiting = waiting + line + "\n" if compile_command(waiting + line) is None else ""
+    return waiting
 
 
 @pytest.mark.parametrize(("style", "ground"), [("pygments_style", "#f8f9fb"), ("pygments_dark_style", "#1a1c1e")])

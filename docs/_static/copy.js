@@ -1,4 +1,4 @@
-/* A button on each block of code that copies it; of a console block the commands alone, without what they print. */
+/* A button on each block of code that copies it; of a console or prompt the commands alone, without what they print. */
 
 const HERE = /<<\s*'?(\w+)'?/;
 
@@ -17,8 +17,16 @@ function commandsOf(text) {
   return commands;
 }
 
+/** Return the code of a block of Python, an empty line behind each statement that its prompt only ends with one. */
+function codeOf(text) {
+  if (!text.startsWith(">>> ")) return /\n[ \t]+.*\n$/.test(text) ? text + "\n" : text;
+  const statements = text.match(/^>>> .*\n(\.\.\.( .*)?\n)*/gm).map((lines) => lines.replace(/^(>>>|\.\.\.) ?/gm, ""));
+  return statements.map(codeOf).join("");
+}
+
 function addButton(block) {
   const isConsole = block.closest(".highlight-console") !== null;
+  const isPython = block.closest(".highlight-python, .doctest") !== null;
   const button = document.createElement("button");
   button.className = "copy";
   button.type = "button";
@@ -26,7 +34,7 @@ function addButton(block) {
   button.setAttribute("aria-label", isConsole ? "Copy the commands" : "Copy the code");
   button.addEventListener("click", async () => {
     const text = block.querySelector("pre").textContent;
-    await navigator.clipboard.writeText(isConsole ? commandsOf(text).join("\n") + "\n" : text);
+    await navigator.clipboard.writeText(isConsole ? commandsOf(text).join("\n") + "\n" : isPython ? codeOf(text) : text);
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = "Copy"), 1500);
   });
@@ -39,5 +47,5 @@ if (typeof document !== "undefined") {
     document.querySelectorAll("div[class*=highlight-]:not(.highlight-output) > .highlight").forEach(addButton);
   });
 } else {
-  module.exports = { commandsOf };
+  module.exports = { codeOf, commandsOf };
 }

@@ -69,7 +69,7 @@ class LinkedNames(SphinxTransform):
             if link["reftarget"] in _SPARK and str(link.get("py:module")).startswith("cdcavro.spark"):
                 link.replace_self(link.children)
         for literal in list(self.document.findall(nodes.literal)):
-            if isinstance(literal.parent, (pending_xref, nodes.reference, nodes.title)):
+            if _is_linked(literal):
                 continue
             target = _target(literal.astext())
             if target is not None:
@@ -99,6 +99,12 @@ class SettingEntry(SphinxRole):
         link = nodes.reference("", "", nodes.literal("", self.text.rpartition(".")[2]), refid=place, ids=[place])
         self.env.domains.standard_domain.note_object("setting", self.text, place, location=link)
         return [link], []
+
+
+def _is_linked(literal: nodes.literal) -> bool:
+    """Return whether code is in a title or in a link of the page's own, within which no link may be."""
+    inside = literal.parent if isinstance(literal.parent, nodes.inline) else literal
+    return isinstance(inside.parent, (pending_xref, nodes.reference, nodes.title))
 
 
 def _target(text: str) -> tuple[str, str, str] | None:
