@@ -360,7 +360,7 @@ font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
 h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
 p{margin:.4rem 0}.soft,figcaption small{color:var(--soft)}bdi,code{overflow-wrap:anywhere}.t bdi{overflow-wrap:normal}
 code{font:.88em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap}code.t,code .t{white-space:pre}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.6rem;margin:1.2rem 0 0;padding:0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.6rem;margin:1.2rem 0 0;padding:0}
 .tiles div{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.55rem .75rem}
 .tiles dt{color:var(--soft);font-size:.85rem}.tiles dd{margin:0;font-size:1.25rem;white-space:nowrap;font-variant-numeric:tabular-nums}
 .tiles small{font-size:.8rem;color:var(--soft)}
@@ -399,8 +399,9 @@ td{min-width:3rem;max-width:34rem}td ul{margin:0;padding-left:1.1rem}
 .dense th,.dense td{padding:.3rem .45rem;min-width:0;font-size:.8rem}.dense th{white-space:normal;vertical-align:bottom}
 summary{cursor:pointer;margin:.6rem 0}
 @container (max-width:30rem){.x span:nth-child(even){display:none}}
-@media (max-width:640px){.plot{margin-left:2.9rem}.y{width:2.8rem}.name{min-width:7rem}.wide{min-width:12rem}
+@media (max-width:640px){.plot{margin-left:2.9rem}.y{width:2.8rem}.wide{min-width:12rem}
 th,td{padding:.3rem .5rem}.bar{width:6rem}.charts{gap:.7rem}figure{padding:.7rem .6rem .4rem}}
 @media (max-width:426px){.tiles{grid-template-columns:1fr 1fr}.tiles div:last-child:nth-child(odd){grid-column:span 2}}
-@media print{.frame{overflow:visible}figure,tr{break-inside:avoid}}
+@media print{.frame{overflow:visible}figure,tr{break-inside:avoid}h2{break-after:avoid}.legend li::before{print-color-adjust:exact}
+.dense th,.dense td{padding:.15rem .2rem;font-size:.6rem}}
 """

@@ -12,6 +12,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import CdcAvroError, DdlError, SchemaError
 from cdcavro.table.columns.column_type import TypeOverrides
+from cdcavro.table.ddl.contents import sentence
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import by_columns, create_table, evolve
 from support.calls import calls
@@ -636,6 +637,18 @@ def test_types_that_are_given_stay_given_whatever_becomes_of_names():
 
 
 # By a list of columns
+
+
+def test_steps_show_names_of_any_script_as_they_are():
+    """Only what is hidden in a name is escaped."""
+    old = table("编号|int", "b|int", name="订单")
+    assert sentence(old.table, old.columns) == "table '订单' with 2 columns"
+    statement = "ALTER TABLE 订单 ADD 金额 INT, DROP COLUMN 编号, RENAME COLUMN b TO `c\u3164`"
+    assert evolve(old, statement, source=SOURCE).steps == (
+        "column '编号' dropped",
+        "column 'b' renamed to 'c\\u3164'",
+        "column '金额' added: null in older rows",
+    )
 
 
 @pytest.mark.parametrize(
