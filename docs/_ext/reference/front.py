@@ -18,7 +18,7 @@ def way_picture(_: str = "") -> str:
     row = update.after or {}
     types = [(column, declared, _spelled(row[column])) for column, declared in TYPES.items()]
     stations = [
-        ("Text", _code(update.text), "a message of a topic or a file", "encode ⇄"),
+        ("Text", _code(update.text), "a message from a topic or a file", "encode ⇄"),
         (
             "Payload",
             _code(_dump(update.payload[:_BYTES])),
