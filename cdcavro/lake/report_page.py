@@ -352,7 +352,7 @@ def _batches(account: Account) -> str:
 _STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1c2530;--soft:#5b6776;--paper:#fff;--card:#f6f8fa;--line:#d8dee6;
 --blue:#1769aa;--green:#12805c;--red:#c4471b;--sky:#3b9ad9;--gold:#b87a00;--rose:#a8508a}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e9ef;--soft:#9aa6b4;--paper:#12171d;--card:#1a212a;--line:#323c48;
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e4e9ef;--soft:#9aa6b4;--paper:#12171d;--card:#1a212a;--line:#323c48;
 --blue:#5aa9e6;--green:#3fbf93;--red:#f0815a;--sky:#8accf2;--gold:#e0aa3e;--rose:#d58abb}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1.5rem clamp(.75rem,3vw,2.5rem) 3rem;max-width:1500px;background:var(--paper);color:var(--ink);
@@ -360,7 +360,7 @@ font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
 h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
 p{margin:.4rem 0}.soft,figcaption small{color:var(--soft)}bdi,code{overflow-wrap:anywhere}.t bdi{overflow-wrap:normal}
 code{font:.88em/1.4 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre-wrap}code.t,code .t{white-space:pre}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.6rem;margin:1.2rem 0 0;padding:0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:.6rem;margin:1.2rem 0 0;padding:0}
 .tiles div{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.55rem .75rem}
 .tiles dt{color:var(--soft);font-size:.85rem}.tiles dd{margin:0;font-size:1.25rem;white-space:nowrap;font-variant-numeric:tabular-nums}
 .tiles small{font-size:.8rem;color:var(--soft)}
@@ -402,6 +402,6 @@ summary{cursor:pointer;margin:.6rem 0}
 @media (max-width:640px){.plot{margin-left:2.9rem}.y{width:2.8rem}.wide{min-width:12rem}
 th,td{padding:.3rem .5rem}.bar{width:6rem}.charts{gap:.7rem}figure{padding:.7rem .6rem .4rem}}
 @media (max-width:426px){.tiles{grid-template-columns:1fr 1fr}.tiles div:last-child:nth-child(odd){grid-column:span 2}}
-@media print{.frame{overflow:visible}figure,tr{break-inside:avoid}h2{break-after:avoid}.legend li::before{print-color-adjust:exact}
+@media print{:root{color-scheme:light}.frame{overflow:visible}.wide{min-width:0}.bar{width:4rem}figure,tr{break-inside:avoid}h2{break-after:avoid}.legend li::before{print-color-adjust:exact}
 .dense th,.dense td{padding:.15rem .2rem;font-size:.6rem}}
 """

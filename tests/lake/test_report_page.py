@@ -258,6 +258,15 @@ def test_what_a_state_says_is_in_a_file_that_can_be_read(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["account.json", "report.html"]
 
 
+def test_paper_is_light_and_shows_what_would_scroll():
+    """A browser with dark colours prints dark ink, all columns of wide tables and the colours of legends."""
+    text = page_of(account(2), "state", BEGAN)
+    assert re.findall(r"@media ([^{]*prefers-color-scheme[^{]*)", text) == ["screen and (prefers-color-scheme:dark)"]
+    (printed,) = re.findall(r"@media print{(.*)", text)
+    assert ".frame{overflow:visible}" in printed
+    assert ".legend li::before{print-color-adjust:exact}" in printed
+
+
 @pytest.mark.slow
 def test_a_page_is_bounded_and_says_what_it_leaves_out():
     """5,000 tables with names of 10,000 characters, as many versions, reasons, steps and tables that wait."""
