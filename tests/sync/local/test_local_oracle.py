@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from cdcavro.lake.lakes import HISTORY, SOFT
+from support import binary_streams
 from support.kafka_server import Record
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.local_shop import Placed, ShopRun, placed
@@ -92,6 +93,14 @@ def test_the_shop_as_it_came_ends_with_the_tables_of_the_server(tmp_path: Path, 
 def test_a_stream_says_the_same_however_it_is_cut(tmp_path: Path, producer: str, kind: str, seed: int):
     """Several partitions, three-fold delivery or one that goes back, a full load that is late."""
     check_cuts(tmp_path, kind, producer, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "seed"), [(DELTA, 2), (ICEBERG, 3)])
+@pytest.mark.parametrize("format", binary_streams.FORMATS)
+def test_histories_in_bytes_end_with_the_rows_of_their_tables(tmp_path: Path, format: str, kind: str, seed: int):
+    """Statements, moved keys, full loads, partitions, messages sent again, as bytes and as JSON, damaged ones between."""
+    assert binary_streams.through_partitions(tmp_path, kind, format, seed) == []
 
 
 def check_versions(folder: Path, kind: str, form: str, producer: str, seed: int) -> None:

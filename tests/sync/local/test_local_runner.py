@@ -197,6 +197,27 @@ def test_messages_that_are_bytes_are_lines_of_base64_or_their_json(job):
     assert made.rows("shop.t", "id", "price") == [(7, Decimal("1.30"))]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", ["CREATE INDEX i ON t (id)", "ANALYZE TABLE t", "ALTER TABLE t ADD b INT"])
+def test_rows_beside_a_statement_in_one_message_are_written(job, sql: str):
+    """Before it and behind it, in a packet of Canal that is a batch of its own; also if it changes no table."""
+    made, places = job(), iter(range(100, 1_000, 100))
+
+    def insert(id: str) -> Any:
+        own = canal_packets.made("RowData", afterColumns=[canal_packets.column(0, "id", id, "int", isKey=True)])
+        return canal_packets.rows("INSERT", own, offset=next(places))
+
+    def statement(text: str) -> Any:
+        change = canal_packets.made("RowChange", eventType="ALTER", isDdl=True, sql=text, ddlSchemaName="shop")
+        return canal_packets.entry(next(places), change, "ROWDATA", tableName="t")
+
+    begin = [statement("CREATE TABLE t (id INT PRIMARY KEY)"), insert("1")]
+    for entries in (begin, [insert("2"), statement(sql), insert("3")], [insert("4")]):
+        made.send(b64encode(canal_packets.packet(*entries)))
+        made.run(formats=Formats("canal_protobuf"))
+    assert made.rows("shop.t", "id") == [(1,), (2,), (3,), (4,)]
+
+
 @pytest.mark.jvm
 def test_messages_that_are_bytes_are_read_from_kafka_as_they_are(kafka: Broker, job):
     """Of two topics, each with its format; a value that is cut off is a reject with its bytes."""
