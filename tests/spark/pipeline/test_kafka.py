@@ -13,11 +13,17 @@ from pathlib import Path
 
 import fastavro
 import pytest
+from msgspec import structs
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.avro.functions import from_avro, to_avro
 
 import cdcavro
 from cdcavro import registry
+from cdcavro import spark as cdc
+from cdcavro.change.model import Change
 from cdcavro.errors import JobError
+from cdcavro.exact.jsontext import parse, render
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Formats, Kafka, LakeSettings, Pipeline, RegistrySettings
 from cdcavro.spark.pipeline.runner import stream_of
@@ -26,11 +32,12 @@ from cdcavro.sync.outputs.reject_places import replay
 from cdcavro.sync.outputs.topic_records import BATCH, CAME_WITH, JOB
 from cdcavro.sync.reading.kafka_source import KafkaReader
 from cdcavro.sync.reading.topic_ids import TOPICS, accept_loss, read_topics
+from cdcavro.table import TableName
 from cdcavro.wire.formats import get_format
 from support.headed_records import check_pipeline
 from support.kafka_server import Broker, Record, broker
 from support.local_pipelines import LocalJob, lake_section
-from support.messages import canal
+from support.messages import canal, golden_files
 from support.shop_records import as_came, through_partitions
 
 pytestmark = pytest.mark.timeout(1_200)
@@ -130,6 +137,42 @@ def test_what_headers_state_is_read_with_their_records(job, kafka: Broker):
     """As without Spark: operation, table, time and position, and again with rejects, which keep them."""
     kafka.create("headed.spark")
     check_pipeline(job(source=Kafka(kafka.servers, ("headed.spark",))), kafka, "headed.spark")
+
+
+def test_the_sample_with_headers_means_the_same_on_spark(spark, job, kafka: Broker):
+    """From Spark's source of Kafka: by the functions, also through from_avro and to_avro, as typed rows, and in a pipeline."""
+    format, topic = "debezium_flat", "headed.sample"
+    golden = golden_files(format)["headers"]
+    sample = parse(golden)
+    stated = zip(sample["headers"][::2], (one.encode() for one in sample["headers"][1::2]), strict=True)
+    send(kafka, [Record(topic, 0, render(sample["key"]), render(sample["value"]), tuple(stated))])
+    options = {"kafka.bootstrap.servers": kafka.servers, "subscribe": topic, "includeHeaders": "true"}
+    records = spark.read.format("kafka").options(**options).load()
+    members = {
+        "headers": sf.to_json("headers"),
+        "key": sf.col("key").cast("string"),
+        "value": sf.col("value").cast("string"),
+    }
+    parts = [sf.concat(sf.lit(f'"{name}":'), member) for name, member in members.items()]
+    messages = records.select(
+        sf.concat(sf.lit('{"topic":"srv.shop.orders",'), sf.concat_ws(",", *parts), sf.lit("}")).alias("m")
+    )
+    schema = cdcavro.load_schema(format).json
+    payloads = messages.select(to_avro(from_avro(cdc.encode("m", format), schema), schema).alias("p"))
+    (wanted,) = cdcavro.to_changes(golden, format)
+    assert (wanted.source.database, wanted.source.table, wanted.position) == ("shop", "orders", (12, 6020, 0))
+    for frame in (messages, payloads.select(cdc.decode("p", format).alias("m"))):
+        (row,) = frame.select(sf.explode(cdc.to_changes("m", format)["changes"]).alias("change")).collect()
+        change = Change.from_avro(bytes(row.change))
+        # Headers have another form, which comes back in `members`.
+        assert change.members is not None
+        assert change == structs.replace(wanted, members=change.members)
+    typed = cdc.messages_to_tables(messages, "m", format)
+    assert [one.schema.table for one in typed.tables] == [TableName("shop", None, "orders")]
+    made = job(source=Kafka(kafka.servers, (topic,)))
+    (report,) = made.run(formats=Formats(format))
+    assert (report.counts["written"], report.counts["rejected"]) == (1, 0)
+    assert made.rows("shop.orders", "id", "amount") == [("7", "3.60")]
 
 
 def test_a_batch_that_was_cut_off_before_the_checkpoint_is_run_again_and_the_stream_goes_on(job, kafka: Broker):
