@@ -20,9 +20,9 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import ProtobufReader
 from cdcavro.engine.program import Program
 from cdcavro.errors import StructureError, TextError, shown
-from cdcavro.exact.jsontext import MAX_LENGTH, loads, render
+from cdcavro.exact.jsontext import MAX_LENGTH, render
 from cdcavro.exact.jsonvalues import base64_bytes
-from cdcavro.wire.format import BINARY, Codec
+from cdcavro.wire.format import Codec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -438,10 +438,4 @@ def _text(raw: bytes) -> bytes | None:
         raise _too_many() from error
 
 
-def _read(raw: bytes) -> Value:
-    """Return the JSON of a packet; that of the engine has no numbers but those of 64 bits, and no member twice."""
-    text = _text(raw)
-    return read_packet(raw) | {BINARY: True} if text is None else loads(text)
-
-
-CODEC: Final = Codec(_read, write_packet, _text, _READER.column, parse_schema(json.dumps(_LINE)))
+CODEC: Final = Codec(write_packet, _text, _READER.column, read_packet, parse_schema(json.dumps(_LINE)))

@@ -30,7 +30,7 @@ from cdcavro.engine.machine import ImageReader
 from cdcavro.engine.program import Program
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.character_sets import CODECS_OF_CHARSETS
-from cdcavro.exact.jsontext import MAX_LENGTH, parse_fast, render
+from cdcavro.exact.jsontext import MAX_LENGTH, render
 from cdcavro.exact.jsonvalues import string_at
 from cdcavro.formats.bridge import Bridge, log_position, schema_bridge
 from cdcavro.formats.dts_codec import (
@@ -157,12 +157,7 @@ def _codec() -> Codec:
     program = Program(-1, array("i"), array("i"), array("i"), b"", (0, MAX_ITEMS, MAX_LENGTH))
     words = (sources, operations, numbered)
     reader = ImageReader(program, _LAYOUT, _values(), words, charsets, KEYS.encode(), _stated)
-
-    def read(raw: bytes) -> dict[str, Any]:
-        text = reader.text(raw)
-        return read_record(raw) | {BINARY: True} if text is None else parse_fast(text)
-
-    return Codec(read, write_record, reader.text, reader.column)
+    return Codec(write_record, reader.text, reader.column, read_record)
 
 
 CODEC: Final = _codec()

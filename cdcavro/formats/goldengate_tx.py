@@ -118,13 +118,6 @@ def _text(raw: bytes) -> bytes:
     return b'{"operations":[' + b",".join(_split(raw)) + b'],"binary":true}'
 
 
-def _read(raw: bytes) -> dict[str, Any]:
-    text = _text(raw)
-    get_format(FORMAT).encode(text)  # which checks it
-    record: dict[str, Any] = parse_fast(text)
-    return record
-
-
 def _write(record: dict[str, Any]) -> bytes:
     """Return the operations of a record one after another. Raises `StructureError` for what would be lost."""
     other = next((name for name in record if name not in (_OPERATIONS, BINARY)), None)
@@ -135,7 +128,6 @@ def _write(record: dict[str, Any]) -> bytes:
 
 BRIDGE: Final = Bridge(to_changes=to_changes, from_changes=from_changes)
 CODEC: Final = Codec(
-    read=_read,
     write=_write,
     text=_text,
     column=split_column,

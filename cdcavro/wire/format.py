@@ -90,14 +90,14 @@ def _sent_bytes(message: bytes | str) -> bytes | None:
 class Codec(NamedTuple):
     """What turns the messages of a format that are no JSON text into JSON, and back."""
 
-    # Returns the JSON object of a message, with `BINARY`. Raises `TextError` for bytes that are none.
-    read: Callable[[bytes], dict[str, Any]]
     # Returns the bytes of a message. Raises `StructureError` for JSON that has none.
     write: Callable[[dict[str, Any]], bytes]
-    # Returns the same as text if the message is plain, and None for any other one.
+    # Returns the JSON text of a message, with `BINARY`; None for one that is left to `read`.
     text: Callable[[bytes], bytes | None]
     # Returns the texts of a column's messages, up to one that is left to `text`: without what no row has.
     column: Batch
+    # Returns the JSON object of a message, without `BINARY`. Raises `TextError` for bytes that are none.
+    read: Callable[[bytes], dict[str, Any]] = parse_fast
     # The wire schema of the lines that `column` returns, if it returns the rows of messages as lines, which are no JSON
     # of the format: only the engine types them. A line that is empty stands for a change without rows.
     lines: Schema | None = None
@@ -178,7 +178,11 @@ class Format:
         raw = None if codec is None else codec.sent(message)
         if codec is None or raw is None:
             return None
-        return codec.read(raw)
+        text = codec.text(raw)
+        if text is not None and codec.joined:
+            # Nothing has looked at its messages.
+            self.encode(text)
+        return _left_by(codec, raw) if text is None else parse_fast(text)
 
     def text_of(self, message: bytes | str) -> bytes | str:
         """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""
@@ -396,7 +400,11 @@ def _text_by(codec: Codec, message: bytes | str) -> bytes | str:
     if raw is None:
         return message
     text = codec.text(raw)
-    return render(codec.read(raw)) if text is None else text
+    return render(_left_by(codec, raw)) if text is None else text
+
+
+def _left_by(codec: Codec, raw: bytes) -> dict[str, Any]:
+    return codec.read(raw) | {BINARY: True}
 
 
 def _bytes_by(codec: Codec, record: dict[str, Any]) -> bytes:

@@ -242,7 +242,7 @@ class History:
             self.tables[f"r{self._named}"] = self.tables.pop(name)
         elif kind == "index":
             self._sql(name, f"CREATE INDEX i ON {_quoted(name)} (`id`)")
-        elif name == table.lake_name and not table.has_reused_names:
+        elif name == table.lake_name and table.is_declared and not table.has_reused_names:
             self._sql(name, f"DROP TABLE {_quoted(name)}")
             del self.tables[name]
             self._create(name, is_again=True)
