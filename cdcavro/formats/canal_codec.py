@@ -36,7 +36,7 @@ _MASK: Final = (1 << 64) - 1
 _MOST_BYTES: Final = 10
 _MAX_NUMBER: Final = 1 << 29
 PLAIN_COMPRESSIONS: Final = frozenset({None, "NONE", "COMPRESSIONCOMPATIBLEPROTO2"})
-_BITS: Final = {"int32": 32, "int64": 64, "bool": 1}
+_RANGES: Final = {"int32": range(-(1 << 31), 1 << 31), "int64": range(-(1 << 63), 1 << 63), "bool": range(2)}
 
 
 def _enum(*names: str) -> Mapping[int, str]:
@@ -130,7 +130,7 @@ _MESSAGES: Final[dict[str, dict[int, _Field]]] = {
     "Pair": {1: _Field("key", "string"), 2: _Field("value", "string")},
 }
 # What the value of an entry is, by the entry's type, and the member that has it.
-_STORED: Final = {
+STORED: Final = {
     "TRANSACTIONBEGIN": ("transactionBegin", "TransactionBegin"),
     "ROWDATA": ("rowChange", "RowChange"),
     "TRANSACTIONEND": ("transactionEnd", "TransactionEnd"),
@@ -174,7 +174,7 @@ class _Reader:
             field = fields.get(tag >> 3)
             if field is None:
                 raise TextError(f"a field of {kind} in Canal's protobuf", f"field {min(tag >> 3, _MAX_NUMBER)}")
-            if tag & 7 != (_VARINT if field.type in _BITS or field.type in _ENUMS else _BYTES):
+            if tag & 7 != (_VARINT if field.type in _RANGES or field.type in _ENUMS else _BYTES):
                 raise TextError(f"{kind}.{field.name} as {field.type}", f"wire type {tag & 7} at byte {self._at}")
             item = self._item(field, kind, end)
             if field.is_repeated:
@@ -199,14 +199,12 @@ class _Reader:
 
     def _item(self, field: _Field, kind: str, end: int) -> Any:
         number = self._varint(end, kind)
-        if field.type in _BITS:
-            signed = number - (1 << 64) if number >> 63 else number
-            bits = _BITS[field.type]
-            if not (0 <= signed <= 1 if bits == 1 else -(1 << bits - 1) <= signed < 1 << bits - 1):
+        signed = number - (1 << 64) if number >> 63 else number
+        if field.type in _RANGES:
+            if signed not in _RANGES[field.type]:
                 raise TextError(f"{kind}.{field.name} as {field.type}", str(signed))
             return bool(signed) if field.type == "bool" else signed
         if field.type in _ENUMS:
-            signed = number - (1 << 64) if number >> 63 else number
             return _ENUMS[field.type].get(signed, str(signed))
         start, stop = self._at, self._at + number
         if stop > end:
@@ -228,7 +226,7 @@ class _Reader:
 
     def _entry(self, entry: Value) -> Value:
         """Return an entry with what its value holds in place of the bytes."""
-        member, kind = _STORED.get(entry.get("entryType", "ROWDATA"), ("", ""))
+        member, kind = STORED.get(entry.get("entryType", "ROWDATA"), ("", ""))
         if not member or "storeValue" not in entry:
             return entry
         reader = _Reader(base64_bytes(entry.pop("storeValue")) or b"")
@@ -263,13 +261,13 @@ def _write(out: bytearray, kind: str, value: Any, pointer: str) -> None:
         if field.is_repeated and item is not None and type(item) is not list:
             raise StructureError("an array", shown(str(item)), pointer=place)
         for one in item or () if field.is_repeated else () if item is None else (item,):
-            is_number = field.type in _BITS or field.type in _ENUMS
+            is_number = field.type in _RANGES or field.type in _ENUMS
             _write_varint(out, number << 3 | (_VARINT if is_number else _BYTES))
             _write_item(out, field, one, place)
 
 
 def _stored(entry: Value, pointer: str) -> str | None:
-    for member, kind in _STORED.values():
+    for member, kind in STORED.values():
         if entry.get(member) is not None:
             out = bytearray()
             _write(out, kind, entry[member], f"{pointer}/{member}")
@@ -280,14 +278,8 @@ def _stored(entry: Value, pointer: str) -> str | None:
 
 def _write_item(out: bytearray, field: _Field, item: Any, pointer: str) -> None:
     raw: bytes | bytearray | None
-    if field.type in _BITS:
-        bits = _BITS[field.type]
-        fits = (
-            type(item) is bool
-            if field.type == "bool"
-            else type(item) is int and -(1 << bits - 1) <= item < 1 << bits - 1
-        )
-        if not fits:
+    if field.type in _RANGES:
+        if type(item) is not (bool if field.type == "bool" else int) or item not in _RANGES[field.type]:
             raise StructureError(field.type, shown(str(item)), pointer=pointer)
         _write_varint(out, int(item) & _MASK)
         return
@@ -313,7 +305,7 @@ def _number(enum: str, name: Any, pointer: str) -> int:
         if known == name:
             return number
     digits = name.removeprefix("-") if type(name) is str else ""
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not -(1 << 31) <= int(name) < 1 << 31:  # noqa: PLR2004
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or int(name) not in _RANGES["int32"]:  # noqa: PLR2004
         raise StructureError(f"a name of {enum}", shown(str(name)), pointer=pointer)
     return int(name)
 
@@ -413,8 +405,7 @@ def _reader() -> ProtobufReader:
     fields = [[facts(kind, i, field) for i, field in _MESSAGES[kind].items()] for kind in kinds]
     plain = [i for i, name in _ENUMS["Compression"].items() if name in PLAIN_COMPRESSIONS]
     stored = {
-        number("EntryType", type): (render(member) + b":", kinds.index(kind))
-        for type, (member, kind) in _STORED.items()
+        number("EntryType", type): (render(member) + b":", kinds.index(kind)) for type, (member, kind) in STORED.items()
     }
     messages = {number("PacketType", "MESSAGES"): (b"", kinds.index("Messages"))}
     held = [

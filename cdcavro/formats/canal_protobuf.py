@@ -28,7 +28,7 @@ from cdcavro.exact.instants import MILLISECOND, from_count, to_count
 from cdcavro.exact.jsonvalues import drop_nulls, string_at, text_or_none, whole_number
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge, log_position
-from cdcavro.formats.canal_codec import PLAIN_COMPRESSIONS
+from cdcavro.formats.canal_codec import PLAIN_COMPRESSIONS, STORED
 from cdcavro.formats.oms_canal import OPERATIONS, SPELLINGS
 from cdcavro.wire.format import BINARY
 
@@ -175,10 +175,8 @@ def _entry(rows: list[Change], word: str, zone: tzinfo | None) -> dict[str, Any]
     header = {"version": 1, "serverenCode": "UTF-8", "executeTime": time, "sourceType": "MYSQL"}
     header |= {"schemaName": first.source.database, "tableName": first.source.table, "gtid": first.transaction}
     if first.op in _ENTRIES:
-        member = {"TRANSACTION_BEGIN": "transactionBegin", "TRANSACTION_END": "transactionEnd"}.get(first.op)
-        stored = (
-            {} if member is None else {member: drop_nulls({"executeTime": time, "transactionId": first.transaction})}
-        )
+        mark = drop_nulls({"executeTime": time, "transactionId": first.transaction})
+        stored = {STORED[word][0]: mark} if word in STORED else {}
         return {"header": drop_nulls(header), "entryType": word, **stored}
     is_statement = first.op in DDL
     change = {"eventType": word, "isDdl": True if is_statement else None, "sql": first.ddl}

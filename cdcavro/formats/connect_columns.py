@@ -241,12 +241,6 @@ def remove_unavailable(line: dict[str, Any], word: str | None) -> tuple[dict[str
     return available, tuple(unavailable)
 
 
-def remove_unavailable_columns(row: dict[str, Any], word: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return a row without the columns that hold a placeholder, and the names of these columns."""
-    unavailable: dict[str, None] = {}
-    return (row if word is None else _available_columns(row, _placeholder_forms(word), unavailable)), tuple(unavailable)
-
-
 def _remove_unavailable(
     line: dict[str, Any], forms: _PlaceholderForms, wrappers: tuple[str, ...], unavailable: dict[str, None]
 ) -> dict[str, Any]:

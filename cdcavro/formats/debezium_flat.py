@@ -32,7 +32,6 @@ from cdcavro.formats.connect_columns import (
     placeholders,
     read_row,
     remove_unavailable,
-    remove_unavailable_columns,
     schema_columns,
 )
 from cdcavro.formats.connect_messages import (
@@ -183,7 +182,8 @@ def _remove_unavailable(record: Row, word: str | None) -> tuple[Row, tuple[str, 
     row, _ = _unwrap(record)
     if is_enveloped(row):
         return remove_unavailable(record, word)
-    available, names = remove_unavailable_columns(row, word)
+    images, names = remove_unavailable({"after": row}, word)
+    available = images["after"]
     return (available if row is record else record | {"payload": available}), names
 
 
