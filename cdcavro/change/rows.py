@@ -16,7 +16,7 @@ from cdcavro.exact.jsontext import escape
 from cdcavro.exact.numbers import without_decimals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from cdcavro.change.model import Row
 
@@ -58,7 +58,7 @@ def check_images(change: Change, before: str, after: str, index: int | None = No
     return change
 
 
-def group_rows(changes: Iterable[Change], *, is_mixed: bool = False) -> list[list[Change]]:
+def group_rows(changes: Sequence[Change], *, is_mixed: bool = False) -> list[list[Change]]:
     """Return changes in groups, each of consecutive rows of one message.
 
     The numbers of the rows in the message are consecutive, and everything that belongs to the message
@@ -68,6 +68,8 @@ def group_rows(changes: Iterable[Change], *, is_mixed: bool = False) -> list[lis
     >>> [len(rows) for rows in group_rows([Change(op="INSERT", row=0, rows=2), Change(op="DELETE", row=1, rows=2)])]
     [1, 1]
     """
+    if len(changes) == 1:
+        return [[*changes]]
     groups: list[list[Change]] = []
     for change in changes:
         last = groups[-1][-1] if groups else None

@@ -725,6 +725,7 @@ def same(left, right):
 cdef int _find_differences(object left, object right, list path, list found, int depth) except -1:
     """Add what differs at a path, which is spelled out for differences only."""
     cdef object name, value
+    cdef str above = None
     cdef PyObject *other
     cdef Py_ssize_t i
     if left is right:
@@ -733,15 +734,24 @@ cdef int _find_differences(object left, object right, list path, list found, int
         _check_bottom(depth)
         for name, value in (<dict>left).items():
             other = PyDict_GetItemWithError(right, name)
-            if other == NULL:
-                found.append((_pointer(path, name), value, ABSENT_MEMBER))
-            elif <PyObject *>value != other:
-                path.append(name)
-                _find_differences(value, <object>other, path, found, depth + 1)
-                path.pop()
+            if other != NULL:
+                if <PyObject *>value == other:
+                    continue
+                if type(value) is type(<object>other) and (PyDict_CheckExact(value) or PyList_CheckExact(value)):
+                    path.append(name)
+                    _find_differences(value, <object>other, path, found, depth + 1)
+                    path.pop()
+                    continue
+                if _are_same(value, <object>other, 0):
+                    continue
+            if above is None:
+                above = _pointer(path)
+            found.append((_below(above, name), value, ABSENT_MEMBER if other == NULL else <object>other))
         for name, value in (<dict>right).items():
             if name not in <dict>left:
-                found.append((_pointer(path, name), ABSENT_MEMBER, value))
+                if above is None:
+                    above = _pointer(path)
+                found.append((_below(above, name), ABSENT_MEMBER, value))
     elif PyList_CheckExact(left) and PyList_CheckExact(right) and PyList_GET_SIZE(left) == PyList_GET_SIZE(right):
         _check_bottom(depth)
         for i in range(PyList_GET_SIZE(left)):
@@ -749,18 +759,25 @@ cdef int _find_differences(object left, object right, list path, list found, int
             _find_differences((<list>left)[i], (<list>right)[i], path, found, depth + 1)
             path.pop()
     elif not _are_same(left, right, 0):
-        found.append((_pointer(path, None), left, right))
+        found.append((_pointer(path), left, right))
     return 0
 
 
-cdef object _pointer(list path, object last):
-    """Return the JSON pointer of a path, whose first item is its beginning, and of a last name unless that is None."""
-    cdef list texts = [path[0]]
+cdef str _pointer(list path):
+    """Return the JSON pointer of a path, whose first item is its beginning."""
+    cdef str pointer = path[0]
     cdef object name
-    for name in path[1:] if last is None else [*path[1:], last]:
-        texts.append("/")
-        texts.append(escape(name) if PyUnicode_CheckExact(name) else str(name))
-    return "".join(texts)
+    for name in path[1:]:
+        pointer = _below(pointer, name)
+    return pointer
+
+
+cdef inline str _below(str above, object name):
+    if not PyUnicode_CheckExact(name):
+        return f"{above}/{name}"
+    if "~" in <str>name or "/" in <str>name:
+        name = escape(name)
+    return f"{above}/{name}"
 
 
 def differences(left, right, pointer=""):

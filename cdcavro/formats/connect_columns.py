@@ -33,6 +33,8 @@ _IDS: Final = re.compile(rf"{_IDENTIFIERS.pattern}(?:,{_IDENTIFIERS.pattern})*")
 # SQL Server's types of columns that it numbers: `int identity`, `decimal() identity`.
 _IDENTITY: Final = re.compile(r"(?:\(\))?\s+identity", re.ASCII | re.IGNORECASE)
 _IMAGES: Final = ("before", "after")
+# Where an envelope may be: in a record, beside its schema, or both.
+_WRAPPERS: Final = ("value", "payload")
 _CONTAINERS: Final = (list, dict)
 _MOST_NAMES: Final = 3
 _BOTH: Final = 2
@@ -234,11 +236,10 @@ def remove_unavailable(line: dict[str, Any], word: str | None) -> tuple[dict[str
     >>> remove_unavailable({"op": "u", "after": {"id": 1, "doc": "__debezium_unavailable_value"}}, PLACEHOLDER)
     ({'op': 'u', 'after': {'id': 1}}, ('doc',))
     """
+    if word is None:
+        return line, ()
     unavailable: dict[str, None] = {}
-    available = (
-        line if word is None else _remove_unavailable(line, _placeholder_forms(word), ("value", "payload"), unavailable)
-    )
-    return available, tuple(unavailable)
+    return _remove_unavailable(line, _placeholder_forms(word), _WRAPPERS, unavailable), tuple(unavailable)
 
 
 def _remove_unavailable(
@@ -262,16 +263,14 @@ def _remove_unavailable(
 
 def _available_columns(image: dict[str, Any], forms: _PlaceholderForms, unavailable: dict[str, None]) -> dict[str, Any]:
     scalars = forms.scalars
-    missing = dict.fromkeys(
-        [
-            name
-            for name, value in image.items()
-            if (value in scalars if type(value) is str else type(value) in _CONTAINERS and _is_container(value, forms))
-        ]
-    )
+    missing = [
+        name
+        for name, value in image.items()
+        if (value in scalars if type(value) is str else type(value) in _CONTAINERS and _is_container(value, forms))
+    ]
     if not missing:
         return image
-    unavailable.update(missing)
+    unavailable.update(dict.fromkeys(missing))
     return {name: value for name, value in image.items() if name not in missing}
 
 

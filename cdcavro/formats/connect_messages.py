@@ -48,9 +48,9 @@ def kind_of(envelope: dict[str, Any]) -> str | None:
     >>> kind_of({"ts_ms": 1}), kind_of({"ts_ms": 1, "id": 5}), kind_of({"op": "c", "after": {"id": 5}, "more": 1})
     ('heartbeat', None, 'row')
     """
-    names = envelope.keys()
-    if any(envelope.get(name) is not None for name in IMAGES):
+    if envelope.get("before") is not None or envelope.get("after") is not None:
         return ROW
+    names = envelope.keys()
     if type(envelope.get("op")) is str and (names <= _OF_A_ROW or type(envelope.get("source")) is dict):
         return ROW
     if ("ddl" in names or "tableChanges" in names) and names <= _OF_A_STATEMENT:
@@ -236,7 +236,7 @@ def is_sendable(change: Change) -> bool:
 
 def is_row(change: Change) -> bool:
     """Return whether a change affects a row, or all rows of a table."""
-    return not _is_statement(change) and change.op not in _ROWLESS
+    return change.op not in _ROWLESS and not _is_statement(change)
 
 
 def value_of(change: Change) -> dict[str, Any] | None:

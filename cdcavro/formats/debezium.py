@@ -109,8 +109,11 @@ def from_changes(changes: Sequence[Change], _zone: tzinfo | None = None) -> list
 
 
 def _record(change: Change) -> dict[str, Any]:
-    notes = (change.members or {}) if is_debezium(change) else {}
-    is_alone = VALUE_ALONE in notes if is_debezium(change) else change.key is None or not is_row(change)
+    if is_debezium(change):
+        notes = change.members or {}
+        is_alone = VALUE_ALONE in notes
+    else:
+        notes, is_alone = {}, change.key is None or not is_row(change)
     value = value_of(change)
     if f"{'' if is_alone else '/value'}/schema" in notes:
         value = {"payload": value}
@@ -142,7 +145,7 @@ def _check_beside(record: dict[str, Any], envelope: dict[str, Any] | None) -> No
     """Raise `StructureError` for a row beside the envelope: it is no part of the change, so it would be lost."""
     value = record.get("value")
     for outer, pointer in ((record, ""), (value, "/value")):
-        for name in IMAGES if outer is not envelope else ():
+        for name in IMAGES if outer is not envelope and outer is not None else ():
             if at(outer, name) is not None:
                 raise StructureError(
                     "no row beside the value or payload of a message", "some", pointer=f"{pointer}/{name}"
@@ -175,17 +178,18 @@ def _row(line: _ParsedLine) -> Change:
     if line.key:
         _check_key(line, before if after is None else after)
     columns = None if line.schema is None else image_columns(line.schema)
-    base = _base_change(envelope, read_operation(operation, OPERATIONS))
-    of_stream = base.op == "SNAPSHOT" and string_at(envelope, "source", "snapshot") == _IN_STREAM
-    change = replace(
-        base,
+    op, stated = read_operation(operation, OPERATIONS), _stated_fields(envelope)
+    of_stream = op == "SNAPSHOT" and string_at(envelope, "source", "snapshot") == _IN_STREAM
+    change = Change(
+        op=op,
         operation=operation,
         snapshot=False if of_stream else None,
-        key=None if base.op in ("OTHER", "TRUNCATE") else _names(line),
+        key=None if op in ("OTHER", "TRUNCATE") else _names(line),
         columns=columns,
-        before=read_row(before, columns, base.source.db_type) if columns else before,
-        after=read_row(after, columns, base.source.db_type) if columns else after,
+        before=read_row(before, columns, stated["source"].db_type) if columns else before,
+        after=read_row(after, columns, stated["source"].db_type) if columns else after,
         members=line.notes or None,
+        **stated,
     )
     return check_images(change, f"{line.pointer}/before", f"{line.pointer}/after")
 
@@ -332,23 +336,27 @@ def _unknown(line: _ParsedLine) -> Change:
 
 
 def _base_change(envelope: Any, op: str) -> Change:
+    return Change(op=op, **_stated_fields(envelope))
+
+
+def _stated_fields(envelope: Any) -> dict[str, Any]:
+    """Return the fields of a change that its envelope states, whatever its kind is."""
     source = at(envelope, "source")
     stated = source if type(source) is dict else {}
     transaction = string_at(envelope, "transaction", "id")
-    return Change(
-        op=op,
-        source=Source(
+    return {
+        "source": Source(
             format=FORMAT,
             db_type=text_or_none(stated.get("connector")),
             database=text_or_none(stated.get("db")),
             schema=text_or_none(stated.get("schema")),
             table=text_or_none(stated.get("collection" if stated.get("table") is None else "table")),
         ),
-        position=connector_position(source) if "connector" in stated else None,
-        event_time=_instant(stated),
-        system_time=_instant(envelope),
-        transaction=text_or_none(stated.get("gtid")) if transaction is None else transaction,
-    )
+        "position": connector_position(source) if "connector" in stated else None,
+        "event_time": _instant(stated),
+        "system_time": _instant(envelope),
+        "transaction": text_or_none(stated.get("gtid")) if transaction is None else transaction,
+    }
 
 
 def _names(line: _ParsedLine) -> tuple[str, ...] | None:

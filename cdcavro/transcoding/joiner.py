@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
 
 from cdcavro.change.halves import HalfJoiner, Identity, identity_of, resolve_half
 from cdcavro.errors import StructureError
@@ -20,8 +21,7 @@ MOST_BYTES: Final = 8 * 1024 * 1024
 Message = tuple[int, bytes | str]
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedChanges:
+class JoinedChanges(Struct, frozen=True):
     """Changes that are complete, and the messages they came in."""
 
     # The number and text of each message, that of the BEFORE half first.
@@ -79,7 +79,7 @@ class StreamJoiner:
         `number` identifies the message in `JoinedChanges.messages`.
         """
         complete: list[JoinedChanges] = []
-        for change in changes:
+        for change in changes if self._unstated else ():
             complete += self._settle(change)
         if not any(map(self._is_to_join, changes)):
             return [*complete, JoinedChanges(((number, message),), tuple(changes))]

@@ -124,10 +124,10 @@ def parse_message(
     added = {} if value is record else target.members_in_headers(record)
     try:
         available, names = bridge.remove_unavailable(bridge.add_members(value, added) if added else value, unavailable)
-        kafka_record = None if is_alone else target.kafka_record(record)
-        changes = with_kafka_record(bridge.to_changes(available, zone), kafka_record, target.rule.key)
-        if names:
-            changes = [replace(change, unavailable=names) for change in changes]
+        changes = bridge.to_changes(available, zone)
+        if not is_alone:
+            changes = with_kafka_record(changes, target.kafka_record(record), target.rule.key)
+        changes = [replace(change, unavailable=names) for change in changes] if names else changes
         check_repeated(changes, len(message))
     except MessageError as error:
         raise _placed(error, record, value, format) from None

@@ -1,7 +1,7 @@
 """The transcoder of any format into any other, with a report of what the target cannot hold.
 
 Losses are measured, not listed by hand: the messages made for the target are converted back into the
-source's format, and every difference from the originals is a loss (see `find_losses`).
+source's format, and every difference from the originals is a loss (see `_find_losses`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdcavro.change.order import is_by_numbers
 from cdcavro.change.rows import check_count
 from cdcavro.engine.machine import differences
 from cdcavro.errors import MessageError, StructureError, json_path
-from cdcavro.exact.caching import IdentityCache, bounded_cache
+from cdcavro.exact.caching import IdentityCache
 from cdcavro.exact.instants import check_zone, is_local
 from cdcavro.exact.jsontext import check_collections, escape, parse, parse_fast, render, to_bytes
 from cdcavro.exact.jsonvalues import ABSENT
@@ -47,16 +47,19 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Column
     from cdcavro.transcoding.joiner import Message
+    from cdcavro.transcoding.mapping import ParsedMessage
 
 MOST_PLACES: Final = 1_000
 # The messages made of each row are converted back and compared, which takes far more memory than the row itself.
 MAX_ROWS: Final = 20_000
 # Each object or array is parsed several times. 20,000 rows with both images have 40,000; column values add few.
 MAX_COLLECTIONS: Final = 65_536
+# How many messages, of how many bytes in all, go through each step together.
+_TOGETHER: Final = 32
+_TOGETHER_SIZE: Final = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Transcoded:
+class Transcoded(Struct, frozen=True):
     """Messages in the target format, and the losses on the way there.
 
     Fields:
@@ -130,6 +133,9 @@ class Transcoder:
         self._format = get_format(source)
         self._route = Route(source, target, zone, unavailable)
         self._source, self._target, self._zone = source, target, zone
+        self._has_codec = self._format.codec is not None
+        # Of what a change does not hold, only the local times as they were sent are needed.
+        self._needs_members = bool(_local_times(source)) and source not in OF_CONNECT
         self._catalog = SchemaHistory(decimals=decimals, times=times, binaries=binaries)
         # If the target has halves too, messages that are stated to be halves stay as they are.
         self._joiner = StreamJoiner(passes_stated=target_rule.has_halves)
@@ -137,8 +143,8 @@ class Transcoder:
         # By the number of a position's parts: without its time, a position of Canal has one part less.
         self._greatest: dict[int, tuple[int, ...]] = {}
         self._count = 0
-        # The last message, and its record.
-        self._last: tuple[bytes | str, Any] = b"", None
+        # By their ids: the messages that go through the steps now, and their records.
+        self._records: dict[int, tuple[bytes | str, Any]] = {}
         self.unzoned = 0
         self.unzoned_places: Counter[str] = Counter()
 
@@ -149,21 +155,64 @@ class Transcoder:
         default messages are counted from 0. Raises `TextError` or `StructureError` for a message that is
         not one of the source's format.
         """
-        number = self._count if number is None else number
-        self._count += 1
+        (result,) = self._add_some([(self._count if number is None else number, message)])
+        if isinstance(result, MessageError):
+            raise result
+        return result
+
+    def add_each(self, messages: Iterable[Message]) -> Iterator[list[Outcome] | MessageError]:
+        """Yield what `add` returns for each message with its number, or the error that it raises.
+
+        Some short messages go through each step together, which takes less time: what a step uses is then at hand.
+        """
+        some: list[Message] = []
+        size = 0
+        for number, message in messages:
+            size += len(message)
+            if some and (len(some) == _TOGETHER or size > _TOGETHER_SIZE):
+                yield from self._add_some(some)
+                some, size = [], len(message)
+            some.append((number, message))
+        yield from self._add_some(some)
+
+    def _add_some(self, messages: Sequence[Message]) -> list[list[Outcome] | MessageError]:
+        read = [self._read(message) for _, message in messages]
+        joined = [self._join(one, number) for one, (number, _) in zip(read, messages, strict=True)]
+        outcomes = iter(self._outcomes([part for one in joined if isinstance(one, list) for part in one]))
+        self._records.clear()
+        return [[next(outcomes) for _ in one] if isinstance(one, list) else one for one in joined]
+
+    def _read(self, message: bytes | str) -> tuple[bytes | str, ParsedMessage] | MessageError:
+        """Return a message as text and what is read of it, or its error."""
+        route = self._route
         try:
-            message = self._format.text_of(message)
-            changes, record = self._read_changes(message)
+            text = self._format.text_of(message) if self._has_codec else message
+            check_collections(to_bytes(text), MAX_COLLECTIONS)
+            return text, parse_message(text, route.source, zone=route.zone, unavailable=route.unavailable)
         except MessageError as error:
             error.format = self._source
-            raise
+            return error
+
+    def _join(
+        self, read: tuple[bytes | str, ParsedMessage] | MessageError, number: int
+    ) -> list[JoinedChanges] | MessageError:
+        """Return what a message completes, or its error."""
+        self._count += 1
+        if isinstance(read, MessageError):
+            return read
+        message, parsed = read
+        try:
+            changes = self._with_columns(parsed)
+        except MessageError as error:
+            error.format = self._source
+            return error
         if self._source == self._target:
-            return [Outcome(((number, message),), Transcoded([render(parse_fast(message))], []))]
+            return [JoinedChanges(((number, message),), ())]
         self._count_unzoned(changes)
         if self._is_numbered:
             changes = [_with_number(self._raise_position(change), self._count) for change in changes]
-        self._last = message, record
-        return list(map(self._outcome, self._joiner.add(changes, number, message)))
+        self._records[id(message)] = message, parsed.record
+        return self._joiner.add(changes, number, message)
 
     def _raise_position(self, change: Change) -> Change:
         """Return a change with the greatest position so far if its own is smaller and does not state the order."""
@@ -173,26 +222,20 @@ class Transcoder:
         greatest = self._greatest[len(position)] = max(position, self._greatest.get(len(position), ()))
         return replace(change, position=greatest)
 
-    def _read_changes(self, message: bytes | str) -> tuple[list[Change], Any]:
-        """Return the changes of a message with the columns known so far, and its record.
-
-        Raises `StructureError` if it is too large.
-        """
-        check_collections(to_bytes(message), MAX_COLLECTIONS)
+    def _with_columns(self, parsed: ParsedMessage) -> list[Change]:
+        """Return the changes of a message with the columns known so far. Raises `StructureError` if it is too large."""
         route = self._route
-        read = parse_message(message, route.source, zone=route.zone, unavailable=route.unavailable)
         if route.source in OF_CONNECT:
-            changes = self._catalog.read_parsed(read, route.zone, members=False)
+            changes = self._catalog.read_parsed(parsed, route.zone, members=False)
         else:
-            # Of what a change does not hold, only the local times as they were sent are needed.
-            changes = all_with_members(read, route.zone) if _local_times(route.source) else read.changes
+            changes = all_with_members(parsed, route.zone) if self._needs_members else parsed.changes
         if self._source != self._target:
             check_count(changes, MAX_ROWS)
-        return changes, read.record
+        return changes
 
     def finish(self) -> list[Outcome]:
         """Return an outcome for each waiting half: what it is on its own, or its error."""
-        return list(map(self._outcome, self._joiner.finish()))
+        return self._outcomes(self._joiner.finish())
 
     def _count_unzoned(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -206,21 +249,44 @@ class Transcoder:
             if place in self.unzoned_places or len(self.unzoned_places) < MOST_PLACES:
                 self.unzoned_places[place] += 1
 
-    def _outcome(self, joined: JoinedChanges) -> Outcome:
-        if joined.error is not None:
-            return Outcome(joined.messages, None, joined.error)
-        try:
-            return Outcome(joined.messages, self._convert(joined.messages, joined.changes))
-        except MessageError as error:
-            return Outcome(joined.messages, None, error)
+    def _outcomes(self, each: Sequence[JoinedChanges]) -> list[Outcome]:
+        """Return the outcomes of changes, each step of which is done for all before the next."""
+        outcomes: list[Outcome | None] = [None] * len(each)
+        running = list(enumerate(map(self._steps, each)))
+        while running:
+            for i, steps in running:
+                outcomes[i] = next(steps)
+            running = [(i, steps) for i, steps in running if outcomes[i] is None]
+        return [outcome for outcome in outcomes if outcome is not None]
 
-    def _convert(self, messages: Sequence[tuple[int, bytes | str]], changes: Sequence[Change]) -> Transcoded:
-        bare = [without_members(change) for change in changes]
-        texts = [render(record) for record in records(bare, self._target, self._zone)]
-        last, record = self._last
-        # Of two halves, the message of the first is parsed again: so many wait.
-        originals = [record if message is last else self._format.parse(message) for _, message in messages]
-        return Transcoded(texts, find_losses(messages, originals, changes, texts, self._route))
+    def _steps(self, joined: JoinedChanges) -> Iterator[Outcome | None]:
+        """Yield None between the steps of a conversion, and at last its outcome."""
+        messages, changes = joined.messages, joined.changes
+        if joined.error is not None:
+            yield Outcome(messages, None, joined.error)
+            return
+        try:
+            if self._source == self._target:
+                texts, losses = [render(parse_fast(message)) for _, message in messages], []
+            else:
+                bare = [change if change.members is None else without_members(change) for change in changes]
+                texts = [render(record) for record in records(bare, self._target, self._zone)]
+                yield None
+                read = _read_back(texts, self._route)
+                yield None
+                natural = records(read, self._source, self._zone)
+                yield None
+                originals = [self._original(message) for _, message in messages]
+                losses = _find_losses(messages, originals, changes, texts, read, natural, self._route)
+        except MessageError as error:
+            yield Outcome(messages, None, error)
+        else:
+            yield Outcome(messages, Transcoded(texts, losses))
+
+    def _original(self, message: bytes | str) -> Any:
+        """Return the record of a message; that of the first of two halves is parsed again, since so many wait."""
+        read = self._records.get(id(message))
+        return self._format.parse(message) if read is None else read[1]
 
 
 def needs_order(source: str, target: str) -> bool:
@@ -237,8 +303,7 @@ def _is_numbered(source: str, target: str) -> bool:
     return get_format(target).rule.id == "position" and not get_format(source).rule.has_halves
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The outcome of a message, or of the two messages that are the halves of an update."""
 
     # The number and text of each message, that of the BEFORE half first.
@@ -281,7 +346,8 @@ def count_unzoned(changes: Iterable[Change]) -> int:
 def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
     """Yield the place of each time that `count_unzoned` counts: `table.column`, or the path of a member."""
     for change in changes:
-        yield from _unzoned_members(change)
+        if change.members:
+            yield from _unzoned_members(change)
         table = change.source.table or ""
         for name in _INSTANTS.of(change.columns):
             for image in (change.before, change.after):
@@ -291,7 +357,7 @@ def unzoned_places(changes: Iterable[Change]) -> Iterator[str]:
 
 def _unzoned_members(change: Change) -> Iterator[str]:
     members = change.members or {}
-    for pointer, field in _local_times(change.source.format) if members else ():
+    for pointer, field in _local_times(change.source.format):
         sent = members.get(pointer)
         # A time with a fraction is a member too, so that it comes back, although its instant is known.
         if sent and getattr(change, field) is None and is_local(parse(sent)):
@@ -357,22 +423,23 @@ class Route:
     unavailable: str | None = PLACEHOLDER
 
 
-def find_losses(
+def _find_losses(
     messages: Sequence[Message],
     originals: Sequence[Any],
     changes: Sequence[Change],
     texts: Sequence[bytes],
+    read: Sequence[Change],
+    natural: Sequence[Any],
     route: Route,
 ) -> list[Loss]:
     """Return what a message, or the two halves of an update, lost when the target's texts were made.
 
-    `originals` are the records of the messages, and `changes` their changes, with halves joined. Messages are
+    `originals` are the records of the messages, and `changes` their changes, with halves joined; `read` is what the
+    texts are read as, and `natural` what that is in the source's format. Messages are
     compared in the shape of the originals: rows of one message as rows of one, each half with its own half,
     Debezium's lines as records or values. If they come back in another shape, that is one more loss, without a value; if the
     source's format has no message for what the target's texts say, each whole message is one more.
     """
-    read = _read_back(texts, route)
-    natural = records(read, route.source, route.zone)
     back = sent = _in_form_of(originals, read, natural, route)
     as_sent = _restore_values(read, changes, originals, route.source)
     if as_sent is not read:
@@ -444,7 +511,7 @@ def _read_back(texts: Sequence[bytes], route: Route) -> list[Change]:
     halves = HalfJoiner()
     for text in texts:
         for change in parse_message(text, route.target, zone=route.zone, unavailable=route.unavailable).changes:
-            bare = without_members(change)
+            bare = change if change.members is None else without_members(change)
             # A half without a number came from a half alone: there is nothing to join it with.
             if bare.half is None or bare.position is None:
                 read.append(bare)
@@ -479,15 +546,23 @@ def _compare(original: Any, back: Any, sent: Any, target: str, number: int) -> l
             reason = has_no_place
         else:
             reason = is_new if value is ABSENT else is_another
-        losses.append(Loss(_path(pointer), _text(value), reason, number))
+        text = "" if value is ABSENT else render(value).decode()
+        losses.append(Loss(_PATHS.get(pointer) or _path(pointer), text, reason, number))
     return losses
 
 
-def _text(value: Any) -> str:
-    return "" if value is ABSENT else render(value).decode()
+def _path(pointer: str) -> str:
+    """Return the JSON path of a pointer, which is remembered with the last few: most messages lose the same members."""
+    path = json_path(pointer)
+    if len(_PATHS) >= MOST_PLACES:
+        _PATHS.clear()
+    if len(pointer) <= _LONGEST:
+        _PATHS[pointer] = path
+    return path
 
 
-_path: Final = bounded_cache(MOST_PLACES)(json_path)
+_LONGEST: Final = 1_000
+_PATHS: Final[dict[str, str]] = {}
 
 
 def _describe_form(

@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import cdcavro
-from cdcavro.errors import StructureError
+from cdcavro.errors import MessageError, StructureError
 from cdcavro.exact.jsontext import parse
 from cdcavro.transcoding.mapping import to_changes
-from cdcavro.transcoding.transcoder import Loss, Transcoded, Transcoder, count_unzoned, transcode
-from support.messages import HALVED, shop_canal, shop_debezium
+from cdcavro.transcoding.transcoder import Loss, Outcome, Transcoded, Transcoder, count_unzoned, transcode
+from support.messages import HALVED, goldens, shop_canal, shop_debezium
 from support.roundtrip import error_of, exact
 
 PAIRS = list(product(cdcavro.FORMATS, cdcavro.FORMATS))
@@ -428,3 +428,46 @@ def test_a_transcoder_counts_them_over_its_stream():
         for text in shop_canal():
             transcoder.add(text)
         assert transcoder.unzoned == count
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("canal", "maxwell"), ("debezium", "canal"), ("datahub_blob", "debezium")]
+)
+def test_some_messages_together_become_what_they_are_one_by_one(source, target):
+    """With what is refused, columns that are learned on the way, and halves that wait."""
+    shop = {"canal": shop_canal, "debezium": shop_debezium}.get(source, list)()
+    halves = [before(1, 7), after(3, 8), after(2, 7), after(4, 9)] if source in HALVED else [STATEMENT, ROW.format("1")]
+    messages = [*shop[:70], "{", *halves, b"\xff", '{"a":1,"a":2}', *goldens(source), *shop[:40]]
+    alone, together = Transcoder(source, target), Transcoder(source, target)
+    expected = []
+    for number, message in enumerate(messages):
+        try:
+            expected.append(alone.add(message, number))
+        except MessageError as error:
+            expected.append([str(error)])
+    found = [[str(one)] if isinstance(one, MessageError) else one for one in together.add_each(enumerate(messages))]
+    assert [list(map(shown, one)) for one in found] == [list(map(shown, one)) for one in expected]
+    assert list(map(shown, together.finish())) == list(map(shown, alone.finish()))
+    assert (together.unzoned, together.unzoned_places) == (alone.unzoned, alone.unzoned_places)
+
+
+def shown(outcome: Outcome | str) -> tuple[object, ...] | str:
+    """Return an outcome as what can be compared: an error is not equal to another one."""
+    return outcome if isinstance(outcome, str) else (outcome.messages, outcome.transcoded, str(outcome.error))
+
+
+def test_of_long_messages_only_one_is_at_hand():
+    """So what they become takes no more memory than that of one; of short ones there are 32."""
+    most = {}
+    for size in (1, 70_000):
+        read = []
+
+        def messages(read=read, size=size):
+            for number in range(100):
+                read.append(number)
+                yield number, '{"recordType":"HEARTBEAT","x":"%s"}' % ("a" * size)
+
+        for done, _ in enumerate(Transcoder("oms_default", "canal").add_each(messages())):
+            most[size] = max(most.get(size, 0), len(read) - done)
+    # One more is read to see that it is too much.
+    assert most == {1: 33, 70_000: 2}

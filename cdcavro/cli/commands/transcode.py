@@ -32,7 +32,7 @@ from cdcavro.exact.caching import bounded_cache
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
 from cdcavro.files.threads import write_in_order
-from cdcavro.transcoding.transcoder import MOST_PLACES, Transcoder, needs_order
+from cdcavro.transcoding.transcoder import MOST_PLACES, SAME_VALUE, Transcoder, needs_order
 from cdcavro.wire.marked_members import version_note
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ class _Part:
         self.read = self.written = self.without_counterpart = 0
         # By the kind of loss: their number, and whether a value is lost.
         self.kinds: dict[str, tuple[int, bool]] = {}
+        # By path and reason, and whether there is a value: the number of losses that are in no kind yet.
+        self._counts: dict[tuple[str, str, bool], int] = {}
         self.losses: list[Loss] = []
         self.rejects: list[tuple[MessageError, Line]] = []
         # Times without a zone, by their place, the first places only, and of all.
@@ -139,8 +141,8 @@ class _Part:
         # A sentence about the version that messages state.
         self.note: str | None = None
 
-    def add(self, outcomes: Iterable[Outcome], *, has_losses: bool) -> Iterator[bytes]:
-        """Count what came of messages, and yield the messages that were made."""
+    def add(self, outcomes: Iterable[Outcome], texts: list[bytes], *, has_losses: bool) -> None:
+        """Count what came of messages, and add the messages that were made to `texts`."""
         for outcome in outcomes:
             if outcome.error is not None:
                 self.rejects += [(outcome.error, Line.of(number, text)) for number, text in outcome.messages]
@@ -150,13 +152,23 @@ class _Part:
                 self.without_counterpart += len({loss.message for loss in result.losses})
             self.written += len(result.texts)
             for text in result.texts:
-                yield text
-                yield b"\n"
+                texts += text, b"\n"
+            counts = self._counts
             for loss in result.losses:
-                kind = _kind(loss.path, loss.reason)
-                count, is_of_a_value = self.kinds.get(kind, (0, False))
-                self.kinds[kind] = count + 1, is_of_a_value or loss.is_of_a_value
-            self.losses += result.losses if has_losses else ()
+                key = loss.path, loss.reason, loss.value != ""
+                counts[key] = counts.get(key, 0) + 1
+            if has_losses:
+                self.losses += result.losses
+            if len(counts) > _KINDS:
+                self.count_kinds()
+
+    def count_kinds(self) -> None:
+        """Count the losses that are in no kind yet."""
+        for (path, reason, has_value), count in self._counts.items():
+            kind = _kind(path, reason)
+            before, is_of_a_value = self.kinds.get(kind, (0, False))
+            self.kinds[kind] = before + count, is_of_a_value or (has_value and not reason.endswith(SAME_VALUE))
+        self._counts.clear()
 
 
 class ChunkTranscoder:
@@ -176,7 +188,10 @@ class ChunkTranscoder:
     def finish(self) -> tuple[list[bytes], _Part]:
         """Return what comes of the halves that wait."""
         part = _Part(self._lines)
-        return list(part.add(self._begun().finish(), has_losses=self._route.has_losses)), part
+        texts: list[bytes] = []
+        part.add(self._begun().finish(), texts, has_losses=self._route.has_losses)
+        part.count_kinds()
+        return texts, part
 
     def _begun(self) -> Transcoder:
         if self._transcoder is None:
@@ -185,22 +200,33 @@ class ChunkTranscoder:
 
     def _add(self, lines: list[Line]) -> tuple[list[bytes], _Part]:
         transcoder, part = self._begun(), _Part(self._lines)
+        numbered = [line._replace(number=self._lines + i) for i, line in enumerate(lines, 1)]
+        self._lines += len(lines)
+        messages = {line.number: _message(line) for line in numbered}
+        each = transcoder.add_each((number, one) for number, one in messages.items() if isinstance(one, bytes))
         texts: list[bytes] = []
-        for line in lines:
-            self._lines += 1
-            numbered = line._replace(number=self._lines)
-            try:
-                message = line.message()
-                part.note = part.note or version_note(message, self._route.source)
-                outcomes = transcoder.add(message, self._lines)
-            except MessageError as error:
-                part.rejects.append((error, numbered))
+        for line in numbered:
+            message = messages[line.number]
+            outcomes = next(each) if isinstance(message, bytes) else message
+            if isinstance(outcomes, MessageError):
+                part.rejects.append((outcomes, line))
                 continue
-            texts += part.add(outcomes, has_losses=self._route.has_losses)
+            part.add(outcomes, texts, has_losses=self._route.has_losses)
+        for message in messages.values():
+            part.note = part.note or (version_note(message, self._route.source) if isinstance(message, bytes) else None)
+        part.count_kinds()
         part.read = len(lines)
         part.unzoned, part.unzoned_places = transcoder.unzoned, transcoder.unzoned_places
         transcoder.unzoned, transcoder.unzoned_places = 0, Counter()
         return [b"".join(texts)], part
+
+
+def _message(line: Line) -> bytes | MessageError:
+    """Return the message of a line, or the error of one that is too long."""
+    try:
+        return line.message()
+    except MessageError as error:
+        return error
 
 
 class _Job:
