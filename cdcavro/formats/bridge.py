@@ -88,8 +88,8 @@ class Bridge:
     remove_unavailable: Callable[[Record, str | None], tuple[Record, tuple[str, ...]]] = _all_available
     # Returns the texts of the placeholders made of a word.
     placeholders: Callable[[str | None], tuple[bytes, ...]] = _no_placeholders
-    # Says in words which of several shapes a record has.
-    shape_of: Callable[[Record], str] = no_shape
+    # Returns which of several shapes a record has: its text says so in words, and is another one for another shape.
+    shape_of: Callable[[Record], object] = no_shape
     # Puts a record into the shape of an original.
     reshape: Callable[[Record, Record], Record] = _unchanged_record
     # Spells the values of a change that was read back as they are spelled in an original, which came in a message.
@@ -419,7 +419,10 @@ def log_position(file: str | None, *rest: Any) -> tuple[int, ...] | None:
 
 def log_numbers(*values: Any) -> tuple[int, ...] | None:
     """Return integers from 0 to 2^63 - 1 as a position; None if any value is no such."""
-    return values if all(type(value) is int and 0 <= value <= MAX_LONG for value in values) else None
+    for value in values:
+        if type(value) is not int or not 0 <= value <= MAX_LONG:
+            return None
+    return values
 
 
 def trail_place(text: str | None) -> tuple[int, ...] | None:

@@ -113,7 +113,7 @@ def shape_of(line: dict[str, Any]) -> LineShape:
     is_record = "value" in line
     value, key = (line["value"], line.get("key")) if is_record else (line, None)
     has_schema = type(value) is dict and not _WRAPPED.isdisjoint(value)
-    return LineShape(is_record, has_schema, type(key) is dict and set(key) == _WRAPPED)
+    return LineShape(is_record, has_schema, type(key) is dict and key.keys() == _WRAPPED)
 
 
 def reshape(line: dict[str, Any], shape: LineShape) -> dict[str, Any]:
@@ -149,13 +149,14 @@ def connector_position(source: Any) -> Position | None:
     >>> connector_position({"connector": "postgresql", "lsn": 9, "sequence": '["7","9"]'})
     (7, 9)
     """
-    find = _POSITIONS.get(string_at(source, "connector") or "")
+    connector = source.get("connector") if type(source) is dict else None
+    find = _POSITIONS.get(connector) if type(connector) is str else None
     return None if find is None else find(source)
 
 
 def _in_binlog(source: Any) -> Position | None:
     """Return the number of the binlog file, the offset in it, and the row of the event."""
-    return log_position(string_at(source, "file"), at(source, "pos"), at(source, "row"))
+    return log_position(string_at(source, "file"), source.get("pos"), source.get("row"))
 
 
 def _in_log(source: Any) -> Position | None:

@@ -372,6 +372,8 @@ def _instant(record: Any) -> int | None:
 
 
 def _restore_values(change: Change, original: Change, message: dict[str, Any]) -> Change:
+    if change.columns is None:
+        return change  # which `restore_values` leaves as it is
     envelope = _line(message).envelope
     return restore_values(change, original, at(envelope, "before"), at(envelope, "after"))
 
@@ -382,7 +384,7 @@ BRIDGE: Final = Bridge(
     from_changes=from_changes,
     remove_unavailable=remove_unavailable,
     placeholders=placeholders,
-    shape_of=lambda line: str(shape_of(line)),
+    shape_of=shape_of,
     reshape=lambda line, original: reshape(line, shape_of(original)),
     restore_values=_restore_values,
 )

@@ -381,9 +381,8 @@ def with_kafka_record(changes: Sequence[Change], record: dict[str, Any] | None, 
     for change in changes:
         own = _key_in_row(key, prefix, change) if prefix else key
         is_key = _is_key_of(own, change)
-        if is_key or place is not None:
-            change = replace(change, place=place, key=tuple(own) if is_key else change.key)  # noqa: PLW2901
-        placed.append(change)
+        is_other = is_key or place is not None
+        placed.append(replace(change, place=place, key=tuple(own) if is_key else change.key) if is_other else change)
     return placed
 
 
@@ -461,6 +460,7 @@ def _is_key_of(key: Row, change: Change) -> bool:
 MAX_TABLES: Final = 100_000
 MAX_COLUMNS: Final = 500_000
 _TABLE_CHANGES: Final = tuple(f"{above}/tableChanges" for above in ("", "/payload", "/value", "/value/payload"))
+_TABLE_PATHS: Final = [tuple(pointer.split("/")[1:]) for pointer in _TABLE_CHANGES]
 
 
 class SchemaHistory:
@@ -589,7 +589,7 @@ def _table(change: Change) -> Table:
 
 def _states_tables(record: Any) -> bool:
     """Return whether a message has table changes, wherever its envelope is."""
-    return any(at(record, *pointer.split("/")[1:]) is not None for pointer in _TABLE_CHANGES)
+    return any(at(record, *path) is not None for path in _TABLE_PATHS)
 
 
 def _table_changes(change: Change) -> list[Any]:

@@ -457,7 +457,7 @@ def shown(outcome: Outcome | str) -> tuple[object, ...] | str:
 
 
 def test_of_long_messages_only_one_is_at_hand():
-    """So what they become takes no more memory than that of one; of short ones there are 32."""
+    """So what they become takes no more memory than that of one; of short ones there are 16."""
     most = {}
     for size in (1, 70_000):
         read = []
@@ -470,4 +470,4 @@ def test_of_long_messages_only_one_is_at_hand():
         for done, _ in enumerate(Transcoder("oms_default", "canal").add_each(messages())):
             most[size] = max(most.get(size, 0), len(read) - done)
     # One more is read to see that it is too much.
-    assert most == {1: 33, 70_000: 2}
+    assert most == {1: 17, 70_000: 2}
