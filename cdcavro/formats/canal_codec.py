@@ -20,7 +20,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import ProtobufReader
 from cdcavro.engine.program import Program
 from cdcavro.errors import StructureError, TextError, shown
-from cdcavro.exact.jsontext import MAX_LENGTH, render
+from cdcavro.exact.jsontext import MAX_LENGTH, loads, render
 from cdcavro.exact.jsonvalues import base64_bytes
 from cdcavro.wire.format import Codec
 
@@ -429,4 +429,5 @@ def _text(raw: bytes) -> bytes | None:
         raise _too_many() from error
 
 
-CODEC: Final = Codec(write_packet, _text, _READER.column, read_packet, parse_schema(json.dumps(_LINE)))
+# Texts of the engine have no numbers but those of 64 bits, and no member twice.
+CODEC: Final = Codec(write_packet, _text, _READER.column, read_packet, parse_schema(json.dumps(_LINE)), parse=loads)

@@ -105,6 +105,8 @@ class Codec(NamedTuple):
     sent: Callable[[bytes | str], bytes | None] = _sent_bytes
     # The formats of whose messages one after another a message consists; none if messages are bytes.
     joined: tuple[str, ...] = ()
+    # Parses what `text` returns.
+    parse: Callable[[bytes], Any] = parse_fast
 
 
 CODECS: Final[dict[str, Codec]] = {}
@@ -182,7 +184,7 @@ class Format:
         if text is not None and codec.joined:
             # Nothing has looked at its messages.
             self.encode(text)
-        return _left_by(codec, raw) if text is None else parse_fast(text)
+        return _left_by(codec, raw) if text is None else codec.parse(text)
 
     def text_of(self, message: bytes | str) -> bytes | str:
         """Return a message as JSON text, also one of a format whose messages are bytes. Raises `TextError`."""
