@@ -39,6 +39,7 @@ from cdcavro.cli.group import Terminated, second_signal_ends, signals_wait
 from cdcavro.cli.options import parse_max_rejects
 from cdcavro.cli.spark_session import one_compiler
 from cdcavro.engine.machine import COMPILED
+from cdcavro.errors import shown
 from cdcavro.exact import jsontext
 from cdcavro.exact.jsonvalues import same
 from cdcavro.files.lines import SPLIT
@@ -983,9 +984,8 @@ def test_a_place_that_cannot_be_a_folder_is_told_before_spark_starts(tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flat").touch()
     result = run("run", SHOP, "--out", place)
-    said = (
-        f"Error: {place}: expected a folder, or a place for one, got {str(tmp_path / 'flat')!r}, which is no folder\n"
-    )
+    got = shown(tmp_path / "flat")
+    said = f"Error: {place}: expected a folder, or a place for one, got {got}, which is no folder\n"
     assert_ends(result, 2, said)
     assert_ends(run("run", "none", "--out", "out"), 2, "Error: none: expected a file or folder, got none\n")
 
