@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cdcavro.formats.connect_columns import PLACEHOLDER
+from cdcavro.transcoding.mapping import to_changes
 from cdcavro.wire.formats import FORMATS
 from support import bounds_trial
 
@@ -37,6 +40,13 @@ def test_messages_and_payloads_of_a_megabyte_cost_what_they_may(format):
     """In places of the samples drawn by lot, and payloads of which counts and lengths lie, framed ones too."""
     kinds = {kind.partition(": ")[2] for kind in assert_bounded(bounds_trial.of_format(format, SIZE, 2))}
     assert {"sniff", "encode", "decode what lies", "open what lies"} <= kinds
+
+
+def test_rows_without_available_values_cost_what_they_may():
+    """Some 80,000 placeholders in a row."""
+    row = bounds_trial.numbered('"', f'":"{PLACEHOLDER}"', 4 * SIZE)
+    message = f'{{"op":"u","after":{{"id":1,{row}}}}}'
+    assert_bounded([("to_changes", "placeholders", partial(to_changes, message, "debezium"))])
 
 
 def test_schemas_statements_and_containers_of_a_megabyte_cost_what_they_may():

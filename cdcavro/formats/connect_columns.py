@@ -263,14 +263,16 @@ def _remove_unavailable(
 
 def _available_columns(image: dict[str, Any], forms: _PlaceholderForms, unavailable: dict[str, None]) -> dict[str, Any]:
     scalars = forms.scalars
-    missing = [
-        name
-        for name, value in image.items()
-        if (value in scalars if type(value) is str else type(value) in _CONTAINERS and _is_container(value, forms))
-    ]
+    missing = dict.fromkeys(
+        [
+            name
+            for name, value in image.items()
+            if (value in scalars if type(value) is str else type(value) in _CONTAINERS and _is_container(value, forms))
+        ]
+    )
     if not missing:
         return image
-    unavailable.update(dict.fromkeys(missing))
+    unavailable.update(missing)
     return {name: value for name, value in image.items() if name not in missing}
 
 

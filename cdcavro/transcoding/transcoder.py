@@ -163,16 +163,21 @@ class Transcoder:
     def add_each(self, messages: Iterable[Message]) -> Iterator[list[Outcome] | MessageError]:
         """Yield what `add` returns for each message with its number, or the error that it raises.
 
-        Some short messages go through each step together, which takes less time: what a step uses is then at hand.
+        Some short messages go through each step together, which takes less time: what a step uses is then at hand. So up
+        to 16 messages are taken before the first result; if taking one raises, the results of those before it come first.
         """
         some: list[Message] = []
         size = 0
-        for number, message in messages:
-            size += len(message)
-            if some and (len(some) == _TOGETHER or size > _TOGETHER_SIZE):
-                yield from self._add_some(some)
-                some, size = [], len(message)
-            some.append((number, message))
+        try:
+            for number, message in messages:
+                size += len(message)
+                if some and (len(some) == _TOGETHER or size > _TOGETHER_SIZE):
+                    whole, some, size = some, [], len(message)
+                    yield from self._add_some(whole)
+                some.append((number, message))
+        except Exception:
+            yield from self._add_some(some)
+            raise
         yield from self._add_some(some)
 
     def _add_some(self, messages: Sequence[Message]) -> list[list[Outcome] | MessageError]:
@@ -232,13 +237,15 @@ class Transcoder:
                 self.unzoned_places[place] += 1
 
     def _outcomes(self, each: Sequence[JoinedChanges]) -> list[Outcome]:
-        """Return the outcomes of changes, each step of which is done for all before the next."""
+        """Return the outcomes of changes, each step of which is done for some of them before the next."""
         outcomes: list[Outcome | None] = [None] * len(each)
-        running = list(enumerate(map(self._steps, each)))
-        while running:
-            for i, steps in running:
-                outcomes[i] = next(steps)
-            running = [(i, steps) for i, steps in running if outcomes[i] is None]
+        # Of many halves that waited, too, only some are at hand.
+        for start in range(0, len(each), _TOGETHER):
+            running = [(i, self._steps(each[i])) for i in range(start, min(start + _TOGETHER, len(each)))]
+            while running:
+                for i, steps in running:
+                    outcomes[i] = next(steps)
+                running = [(i, steps) for i, steps in running if outcomes[i] is None]
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _steps(self, joined: JoinedChanges) -> Iterator[Outcome | None]:

@@ -456,6 +456,19 @@ def shown(outcome: Outcome | str) -> tuple[object, ...] | str:
     return outcome if isinstance(outcome, str) else (outcome.messages, outcome.transcoded, str(outcome.error))
 
 
+def test_an_error_of_who_sends_messages_comes_behind_their_results():
+    """None of them is dropped."""
+
+    def messages():
+        yield from enumerate(['{"recordType":"HEARTBEAT"}'] * 10)
+        raise TimeoutError
+
+    results = []
+    with pytest.raises(TimeoutError):
+        results.extend(Transcoder("oms_default", "canal").add_each(messages()))
+    assert len(results) == 10
+
+
 def test_of_long_messages_only_one_is_at_hand():
     """So what they become takes no more memory than that of one; of short ones there are 16."""
     most = {}
