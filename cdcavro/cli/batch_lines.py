@@ -19,7 +19,7 @@ from cdcavro.files.lines import SPLIT
 from cdcavro.files.rejects import is_all_rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cdcavro.lake.account import Unparsed
@@ -32,6 +32,7 @@ _WORDS: Final = {"c": "inserts", "u": "updates", "d": "deletes", "r": "loaded", 
 # How many tables, steps and reasons are listed, or kept.
 _MOST: Final = 200
 _REASONS: Final = 20
+_LACKING: Final = 10
 _WIDTH: Final = 60
 _MAINTAINING: Final = "maintaining lake tables"
 _GOT: Final = ", got "
@@ -205,6 +206,16 @@ class BatchLines:
         """Say something that is of no batch, whatever else is wanted."""
         with self._lock:
             self._print(sentence)
+
+    def warn_of_lake(self, sentences: Sequence[str]) -> None:
+        """Say which lake tables lack rows, whatever else is wanted: the first ten, and how many more there are."""
+        shown, left = [self._hide(one) for one in sentences[:_LACKING]], len(sentences) - _LACKING
+        if self._is_json and sentences:
+            self.warn(json.dumps({"lacking": shown, "more": max(0, left)}, ensure_ascii=False))
+        elif sentences:
+            more = [f"... and {left:,} more lake tables lack rows"] if left > 0 else []
+            with self._lock:
+                self._print(*map(plain, shown), *more)
 
     def _show(self, line: str) -> None:
         """Note what the line of a terminal is to show from the next `_print` on."""

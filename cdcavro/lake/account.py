@@ -8,8 +8,10 @@ state, which is replaced after each batch.
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -17,14 +19,14 @@ from msgspec import Struct, field
 from cdcavro.change.model import DDL
 from cdcavro.errors import FileError, number_of, visible
 from cdcavro.lake.job_state import replace_file
+from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.history import time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from cdcavro.change.model import Change
-    from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
     from cdcavro.table.tables import Tables
 
@@ -44,6 +46,10 @@ _PAUSE: Final = 10
 _MINUTE: Final = 60
 _TEXT: Final = 300
 _STEPS_EACH: Final = 12
+# How long the name of a lake table is that is remembered.
+_KEY: Final = 1_000
+_GONE: Final = "is not there"
+_OTHER: Final = "was made anew or restored"
 
 
 class RejectReason(Struct, array_like=True):
@@ -90,6 +96,40 @@ class Version(Struct):
     # What led to the version, and the statement if one did.
     steps: list[str]
     statement: str = ""
+
+
+class LakeMark(NamedTuple):
+    """What tells that a lake table is the one whose rows were written, and not another or an older one."""
+
+    # What its name ends with, one of `lakes.SUFFIXES`.
+    suffix: str
+    # What was made up when it was created; None if that is not known.
+    created: str | None
+    # A number of its newest version, which grows with each change; None if that is not known.
+    version: int | None
+    # The same before this run wrote it; None if that is not known, or was said.
+    found: int | None = None
+    # Whether no row from before can be missing in it, and whether it has none.
+    is_new: bool = False
+    is_empty: bool = False
+
+
+class LakeTable(Struct, array_like=True):
+    """What a lake table was when its rows were written last."""
+
+    # As `LakeMark` has it.
+    created: str | None
+    version: int | None
+    # The batch of the rows.
+    batch: int
+    # The last batch whose rows may be missing in it; None if none are.
+    lacks: int | None = None
+
+    def lacks_now(self, mark: LakeMark) -> int | None:
+        """Return the last batch whose rows may be missing, now that the lake table has a mark."""
+        is_other = None not in (self.created, mark.created) and self.created != mark.created
+        is_older = self.version is not None and mark.found is not None and mark.found < self.version
+        return self.batch if is_other or is_older else self.lacks
 
 
 class BatchFacts(Struct):
@@ -164,6 +204,8 @@ class Account(Struct):
     unparsed: Unparsed = field(default_factory=Unparsed)
     # What a lag counts.
     unit: str = "messages"
+    # Lake tables as `lake_key` names them; those beyond 10,000 are not remembered.
+    lake: dict[str, LakeTable] = {}
 
     @property
     def last(self) -> int:
@@ -238,6 +280,48 @@ class Account(Struct):
         self.rejects = sorted(known.values(), key=lambda one: -one.count)
         self.other_rejects += sum(one.count for one in self.rejects[_REASONS:])
         del self.rejects[_REASONS:]
+
+
+def lake_key(name: TableName, suffix: str) -> str:
+    """Return what an account calls a lake table of a table.
+
+    >>> lake_key(TableName("shop", None, "orders"), "changes")
+    '["shop",null,"orders","changes"]'
+    """
+    return json.dumps([name.database, name.schema, name.table, suffix], ensure_ascii=False, separators=(",", ":"))
+
+
+def table_of(key: str) -> tuple[TableName, str]:
+    """Return the table of a lake table, and what the name of the lake table ends with."""
+    database, schema, table, suffix = json.loads(key)
+    return TableName(database, schema, table), suffix
+
+
+def note_mark(known: dict[str, LakeTable], name: TableName, mark: LakeMark, batch: int) -> str | None:
+    """Note what a lake table was when rows up to a batch were written; say if rows from before may be missing since then."""
+    key = lake_key(name, mark.suffix)
+    before = known.pop(key, None)
+    if mark.is_empty or len(key) > _KEY or len(known) >= _TABLES:
+        return None
+    if before is None or mark.is_new:
+        known[key] = LakeTable(mark.created, mark.version, batch)
+        return None
+    lacks = before.lacks_now(mark)
+    created = before.created if mark.created is None else mark.created
+    # A version that is not known now is at least the one that was known, unless the table is another one.
+    version = before.version if mark.version is None and lacks == before.lacks else mark.version
+    known[key] = LakeTable(created, version, batch, lacks)
+    return None if lacks is None or lacks == before.lacks else lacking_sentence(name, mark.suffix, lacks)
+
+
+def lacking_sentence(name: TableName, suffix: str, batch: int, *, is_gone: bool = False) -> str:
+    """Return why rows up to a batch may be missing in a lake table, and what brings them back."""
+    label = ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+    what, why = "changelog" if suffix else "lake table", _GONE if is_gone else _OTHER
+    return (
+        f"its {what} {why}, so rows up to batch {batch} may be missing: `cdcavro sync reset {quote(label)}` and a new"
+        " snapshot bring them back"
+    )
 
 
 def bounded_name(name: str) -> str:
@@ -360,6 +444,20 @@ class AccountFile:
     def waiting(self) -> dict[str, str]:
         """The tables that refused their rows when they were last written, and why."""
         return dict(self._account.waiting)
+
+    @property
+    def lake(self) -> dict[str, LakeTable]:
+        """The lake tables, which whoever writes them may change before what is noted next."""
+        return self._account.lake
+
+    def forget_lake(self, names: Collection[TableName] | None = None) -> None:
+        """Forget the lake tables of tables, by default of all: whatever they lack, nobody is told."""
+        with self._lock:
+            gone = [key for key in self._account.lake if names is None or table_of(key)[0] in names]
+            for key in gone:
+                del self._account.lake[key]
+            if gone:
+                self._write()
 
     def add(self, facts: BatchFacts) -> None:
         """Add a batch that is written completely; a batch that is run again is added once."""

@@ -220,7 +220,7 @@ class Batches:
         # The halves of updates that the last batch left.
         self._halves, self._kept = KeptHalves(folder / HALVES), tuple[WaitingHalf, ...]()
         named = paused_tables(folder), table_resets(folder)
-        self._rows = TableRows(writer, waiting, settings.merge_every, *named, self._protection.public)
+        self._rows = TableRows(writer, waiting, settings.merge_every, *named, self._protection.public, account.lake)
         # The topics whose messages tell their format: those with rows of a format in which a record without a value is a
         # delete, and those of which it was said that such records are none.
         self._rows_alone, self._undeleted = frozenset[str](), frozenset[str]()

@@ -19,6 +19,7 @@ from uuid import uuid4
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import FileError, plain, shown
 from cdcavro.files.streams import local_folder, plain_path
+from cdcavro.lake.account import AccountFile, read_account
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import SCHEME, DeltaLake, is_lake, one_address
@@ -42,6 +43,7 @@ from cdcavro.sync.outputs.table_rows import (
     WAITING,
     WaitingRows,
     kept_tables,
+    lacking_tables,
     paused_tables,
     put_names,
     put_resets,
@@ -51,13 +53,14 @@ from cdcavro.sync.outputs.writer import Publisher
 from cdcavro.sync.reading.checkpoint import Checkpoint, reads_files
 from cdcavro.sync.reading.stored_state import LOCK, StoredState, is_stored
 from cdcavro.sync.secrets import Redaction
-from cdcavro.sync.settings import Settings
+from cdcavro.sync.settings import Chosen, Settings
 from cdcavro.sync.sources import Files
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cdcavro.lake.account import LakeMark, LakeTable
     from cdcavro.sync.outputs.schema_changes import SchemaChangeOutput
     from cdcavro.sync.settings import RegistrySettings
     from cdcavro.sync.sources import Kafka
@@ -235,6 +238,21 @@ class Pipeline:
             return []
         return self.settings.unmatched(state.resume(last + 1, self.settings.tables()).tables.tables)
 
+    def lacking(
+        self, known: Mapping[str, LakeTable] | None, look: Callable[[TableName, str], LakeMark | None]
+    ) -> list[str]:
+        """Return which lake tables lack rows, as `lacking_tables` does, by default of those that the state knows."""
+        chosen, paused = self.settings.chosen, paused_tables(self.folder)
+
+        def is_wanted(name: TableName) -> bool:
+            # Of a table with another name in the lake it is not known whether it is chosen.
+            return name not in paused and (chosen == Chosen() or self.settings.is_written_as(name))
+
+        if not isinstance(self.sink, LakeSettings) or self.sink.is_adopting:
+            return []
+        own = read_account(self.folder).lake if known is None else known
+        return self.redaction.of(lacking_tables(own, self.sink, is_wanted, look))
+
     def check_free(self) -> None:
         """Check that no other job uses the state, and that it is of such a source, before anything that takes a while.
 
@@ -348,6 +366,7 @@ def reset(folder: Path, tables: Sequence[str], *, is_kept: bool = False) -> dict
                     waiting.keep_reset(number, batch)
         # From here on it counts.
         put_resets(folder, resets)
+        AccountFile(folder).forget_lake(names)
         kept = kept_tables(folder)
         put_names(folder / KEPT, kept.union(names) if is_kept else kept.difference(names))
         return {label_of(name): reset_order(len(resets[name])) for name in names}

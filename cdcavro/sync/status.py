@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from cdcavro.errors import CdcAvroError, FileError
-from cdcavro.lake.account import bounded_name, read_account
+from cdcavro.lake.account import bounded_name, lacking_sentence, read_account, table_of
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
@@ -55,6 +55,8 @@ class TableStatus(Struct):
     late: int = 0
     # Whether rows from before its last reset stay in it, until they are read again or the reset is finished.
     has_kept_rows: bool = False
+    # Why rows of earlier batches may be missing in its lake table; None if none are known to be.
+    lacks: str | None = None
 
 
 class LaneStatus(Struct):
@@ -161,6 +163,11 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
     labels = {number: names.label_of(number) for number in names.names} | dict(facts.get("nameless", []))
     pending, paused, kept = WaitingRows(folder / WAITING).counts(), paused_tables(folder), kept_tables(folder)
     found: dict[str, TableStatus] = {}
+    lacking = {
+        name: lacking_sentence(name, suffix, one.lacks)
+        for (name, suffix), one in ((table_of(key), one) for key, one in account.lake.items())
+        if one.lacks is not None
+    }
     complete = Completeness.of(facts)
     if is_done:
         complete.settle(pending)
@@ -168,14 +175,15 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
         known = bounded_name(label)
         waiting = pending.get(number, 0) + (found[label].pending if label in found else 0)
         of_table = versions.get(number), account.rows.get(known, {}), waiting, account.waiting.get(known)
-        mark = complete.marks.get(number)
+        mark, name = complete.marks.get(number), names.names.get(number)
         found[label] = TableStatus(
             label,
             *of_table,
-            is_paused=names.names.get(number) in paused,
-            has_kept_rows=names.names.get(number) in kept,
+            is_paused=name in paused,
+            has_kept_rows=name in kept,
             complete_until=None if mark is None else mark / 1e6,
             late=complete.late(number),
+            lacks=None if name is None else lacking.get(name),
         )
     return [found[name] for name in sorted(found)]
 

@@ -18,12 +18,18 @@ from cdcavro.lake.account import (
     Account,
     AccountFile,
     BatchFacts,
+    LakeMark,
+    LakeTable,
     NewVersions,
     RejectReason,
     Version,
     bounded_name,
+    lake_key,
+    note_mark,
     read_account,
+    table_of,
 )
+from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.shop_state import as_came
 
@@ -221,3 +227,65 @@ def test_a_watch_that_starts_later_tells_only_what_is_new():
     after = {(table.number, schema.version) for table in maker.tables.tables for schema in table.versions}
     assert {(one.number, one.version) for one in found} - before == after - before
     assert len(found) < len(after)
+
+
+T = TableName("d", None, "t")
+MARK = LakeMark("", "one", 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("mark", "lacks"),
+    [
+        (MARK, None),
+        (MARK._replace(found=9), None),
+        (MARK._replace(found=4), 3),
+        (MARK._replace(found=-1), 3),
+        (MARK._replace(created="two"), 3),
+        # What is not known is no reason to say anything.
+        (MARK._replace(created=None, found=None), None),
+        (MARK._replace(created="two", found=1, is_new=True), None),
+    ],
+)
+def test_a_lake_table_that_is_another_or_older_lacks_rows_from_then_on(mark: LakeMark, lacks: int | None):
+    """It is said once, and known until nothing from before can be missing."""
+    known: dict[str, LakeTable] = {}
+    assert note_mark(known, T, MARK, 3) is None
+    assert (note_mark(known, T, mark, 4) is None) == (lacks is None)
+    assert note_mark(known, T, mark._replace(found=None, is_new=False), 5) is None
+    assert [(table.batch, table.lacks) for table in known.values()] == [(5, lacks)]
+    assert note_mark(known, T, mark._replace(is_new=True), 6) is None
+    assert [table.lacks for table in known.values()] == [None]
+    assert note_mark(known, T, mark._replace(is_new=True, is_empty=True), 7) is None
+    assert known == {}
+
+
+def test_a_version_that_is_not_known_is_at_least_the_one_that_was():
+    """Who writes by turns may not know it; of another table nothing was known."""
+    known: dict[str, LakeTable] = {}
+    for mark in (MARK, MARK._replace(version=None, found=None)):
+        note_mark(known, T, mark, 3)
+    assert [table.version for table in known.values()] == [5]
+    note_mark(known, T, MARK._replace(created="two", version=None), 4)
+    assert [table.version for table in known.values()] == [None]
+
+
+def test_lake_tables_are_bounded_and_any_name_can_be_in_a_command(tmp_path: Path):
+    """Names come from messages."""
+    known: dict[str, LakeTable] = {}
+    name = TableName("d", "s", "a b'; $(x) `y`\u202e")
+    assert table_of(lake_key(name, "changes")) == (name, "changes")
+    note_mark(known, name, MARK, 3)
+    said = note_mark(known, name, MARK._replace(found=1), 4)
+    assert said is not None
+    assert """reset 'd.s.a b'"'"'; $(x) `y`""" in said
+    note_mark(known, TableName("d", None, "t" * 1_000), MARK, 3)
+    for i in range(10_010):
+        note_mark(known, TableName("d", None, str(i)), MARK, 3)
+    assert len(known) == 10_000
+    account = AccountFile(tmp_path)
+    account.lake.update(known)
+    account.add(facts(0))
+    AccountFile(tmp_path).forget_lake([name])
+    assert len(AccountFile(tmp_path).lake) == 9_999
+    AccountFile(tmp_path).forget_lake()
+    assert read_account(tmp_path).lake == {}

@@ -184,7 +184,10 @@ def _lines(status: Status) -> list[str]:
 
 
 def _stopped(status: Status) -> list[str]:
-    return [f"{plain(one.name)} has stopped: {plain(one.stopped or '')}" for one in status.stopped]
+    stopped = [f"{plain(one.name)} has stopped: {plain(one.stopped or '')}" for one in status.stopped]
+    return (
+        stopped + [f"{plain(one.name)}: {plain(one.lacks)}" for one in status.tables if one.lacks is not None][:_MOST]
+    )
 
 
 def _position(lane: LaneStatus) -> str:

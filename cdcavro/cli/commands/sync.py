@@ -308,7 +308,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
     _check_brokers(config, progress)
     with redaction.errors():
         if check:
-            pipeline.check()
+            pipeline.check(progress.warn_of_lake)
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
@@ -342,7 +342,7 @@ def _run_on_spark(
     with redaction.errors(), spark_session(master, settings, is_verbose=verbose, note=progress.start) as spark:
         progress.wait(_LOOKING)
         if check:
-            in_thread(partial(pipeline.check, spark))
+            in_thread(partial(pipeline.check, spark, progress.warn_of_lake))
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
@@ -356,7 +356,8 @@ def _run_on_spark(
 def _listeners(progress: BatchLines, maintenance: Callable[[], None] | None) -> dict[str, Any]:
     """Return what either runner calls."""
     maintain = partial(progress.maintain, maintenance)
-    return {"say": progress.add, "begin": progress.begin, "idle": progress.idle, "maintain": maintain}
+    told = {"say": progress.add, "begin": progress.begin, "idle": progress.idle, "warn": progress.warn_of_lake}
+    return {**told, "maintain": maintain}
 
 
 def _maintenance(config: Config, pipeline: Pipeline, progress: BatchLines) -> Callable[[], None] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from pyspark.sql import functions as sf
 
@@ -13,8 +14,8 @@ from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns, readings
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, name_property
-from cdcavro.lake.sql_statements import literal
-from cdcavro.lake.typed_rows import DROP
+from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER, literal
+from cdcavro.lake.typed_rows import CREATED, DROP
 from cdcavro.spark.lake.current_state import with_headers
 from cdcavro.spark.lake.sinks import prepare, present_columns
 from cdcavro.spark.version_columns import read_fields
@@ -85,7 +86,8 @@ class Changelog:
         Raises `SchemaError`.
         """
         self.sink.make_room(spark, self.table)
-        own, columns = name_property(versions[-1].table), {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
+        own = {**name_property(versions[-1].table), CREATED: uuid4().hex}
+        columns = {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
         return prepare(spark, self.sink, self.identifier, versions, columns, self.behavior, own, self.excluded)
 
     def append(
@@ -154,3 +156,18 @@ def _of_shard(chosen: Mapping[str, str], lake: DataFrame, rows: ShardRows) -> di
         found[one.name] = f"CAST({chosen[names[one.name]] if one.name in names else 'NULL'} AS {one.type})"
     found[sql.KEY] = f"concat(X'{rows.prefix.hex()}', {chosen[sql.KEY]})"
     return {**found, sql.SHARD: literal(rows.shard)}
+
+
+def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:
+    """Return the typed rows that a changelog does not hold, which was adopted when its last order was `until`."""
+    first = rows.agg(sf.min("order").alias("first")).collect()[0]["first"]
+    if first is None or bytes(first) > until:
+        return rows
+    held = rows.sparkSession.table(identifier).where(sf.col(ORDER).between(sf.lit(first), sf.lit(until)))
+    held = held.select(*[sf.col(name).alias(f"held{name}") for name in (ORDER, OPERATION, KEY)])
+    same = (
+        (rows["order"] == held[f"held{ORDER}"])
+        & (rows["operation"] == held[f"held{OPERATION}"])
+        & rows["key"].eqNullSafe(held[f"held{KEY}"])
+    )
+    return rows.join(held, same, "left_anti")

@@ -11,6 +11,7 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import from_avro
 
+from cdcavro.change.order_value import reset_order
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
@@ -23,6 +24,7 @@ from cdcavro.lake.typed_rows import (
     DELETE,
     DELETES_TABLE,
     DROP,
+    ENDS,
     FILLED,
     GUARDED,
     PARTIAL,
@@ -526,3 +528,14 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
             "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in put)
         ),
     )
+
+
+def floor_of(rows: DataFrame, facts: RowFacts, excluded: Collection[str]) -> bytes | None:
+    """Return the order of the last TRUNCATE or DROP of rows that a state follows, or of a reset; None if there is none."""
+    ends = [operation for operation, kind in ENDS.items() if kind not in excluded]
+    if facts.floor is None or len(ends) == len(ENDS):
+        return facts.floor
+    resets = [sf.lit(reset_order(count)) for count in range(1, facts.resets + 1)]
+    is_floor = sf.col("operation").isin(ends) | (sf.col("order").isin(resets) if resets else sf.lit(False))  # noqa: FBT003
+    found = rows.where(is_floor).agg(sf.max("order").alias("floor")).collect()[0]["floor"]
+    return None if found is None else bytes(found)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 
 import pyspark
@@ -73,6 +73,7 @@ _PACKAGES: Final = {
     "4.0": ("io.delta:delta-spark_2.13:4.0.1", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"),
     "4.1": ("io.delta:delta-spark_4.1_2.13:4.3.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"),
 }
+_T = TypeVar("_T")
 _TRIES: Final = 5
 # What Iceberg calls a partition that was removed from a table of its first format.
 _VOID: Final = "void"
@@ -403,16 +404,15 @@ def _are_there(frame: DataFrame, identifier: str, identity: Sequence[str]) -> bo
     return not rows.join(held, same, "left_anti").take(1)
 
 
-def retry(write: Callable[[], None]) -> None:
-    """Write, and again if that failed for a passing reason, and so wrote nothing that is seen."""
+def retry(write: Callable[[], _T]) -> _T:
+    """Write, and again if that failed for a passing reason, and so wrote nothing that is seen; return what that does."""
     for left in reversed(range(_TRIES)):
         try:
-            write()
+            return write()
         except (PySparkException, Py4JJavaError) as error:
             if not left or not _is_passing(error):
                 raise
-        else:
-            return
+    raise AssertionError
 
 
 def _is_passing(error: Exception) -> bool:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
+from cdcavro.errors import SchemaError
 from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.lake_columns import arrow_type, spark_name
+from cdcavro.lake.lakes import SUFFIXES
 from cdcavro.lake.sql_statements import (
     DELETED,
     GONE,
@@ -28,6 +30,8 @@ from cdcavro.lake.sql_statements import (
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.lake.sinks import (
     Delta,
+    Iceberg,
+    iceberg_table,
     present_columns,
     properties_of,
     repartition,
@@ -35,6 +39,8 @@ from cdcavro.spark.lake.sinks import (
     take_steps,
     with_view,
 )
+from cdcavro.spark.session import classic
+from cdcavro.sync.local.local_outcomes import ROWS
 from cdcavro.sync.native.native_state import with_types
 
 if TYPE_CHECKING:
@@ -283,3 +289,34 @@ def _rewritten(
 
 def _ddl(schema: pa.Schema) -> Any:
     return ", ".join(f"{quote(one.name)} {spark_name(one.type)}" for one in schema)
+
+
+def pieces_of(rows: DataFrame | pa.Table) -> Iterator[pa.Table]:
+    """Yield rows of a table as Arrow has them, those of a key together, about `COLLECTED` bytes of them at a time."""
+    if isinstance(rows, pa.Table):
+        yield rows
+        return
+    for piece in pieces_of_bytes(rows.select(*ROWS.names), "payload", ["key"]):
+        yield piece.cast(ROWS)
+
+
+def check_spaces(spark: SparkSession, sink: Sink, table: TableName) -> None:
+    """Raise `SchemaError` if a catalog takes spaces in the name of a table for plus signs, and has a table of that name.
+
+    Iceberg in Java asks a REST catalog for `a+b` where it means `a b`, and for `a%2Bb` where it means `a+b`: only some
+    catalogs take the first for a space.
+    """
+    if not isinstance(sink, Iceberg):
+        return
+    for suffix in SUFFIXES:
+        parts = sink.parts(table, suffix)
+        name, other = (quote(sink.catalog, *own) for own in (parts, [part.replace(" ", "+") for part in parts]))
+        if name == other or not (spark.catalog.tableExists(other) and spark.catalog.tableExists(name)):
+            continue
+        own = classic(spark, "Iceberg")
+        if iceberg_table(own, name).uuid() == iceberg_table(own, other).uuid():
+            raise SchemaError(
+                table.table,
+                f"asked for {name}, the catalog answers with the table that has + in place of spaces: let that one have"
+                " another name, or say one without spaces for this one",
+            )

@@ -10,20 +10,21 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
     DateTimeException,
     IllegalArgumentException,
     NumberFormatException,
+    PySparkException,
 )
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, SetupError
+from cdcavro.lake.account import LakeMark
 from cdcavro.lake.catalogs import metastore_settings, spark_catalog
-from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lakes import (
     COMPLETE,
@@ -41,15 +42,14 @@ from cdcavro.lake.lakes import (
     foreign_table_error,
 )
 from cdcavro.lake.merge import changelog_reason
-from cdcavro.lake.sql_statements import KEY, OPERATION, ORDER
-from cdcavro.lake.typed_rows import ENDS, facts_of_parts
-from cdcavro.spark.lake.changelog import CHANGES, Changelog
-from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache
+from cdcavro.lake.sql_statements import OPERATION, ORDER
+from cdcavro.lake.typed_rows import CREATED, facts_of_parts
+from cdcavro.spark.lake.changelog import CHANGES, Changelog, rows_not_held
+from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache, floor_of
 from cdcavro.spark.lake.sinks import (
     Delta,
     Iceberg,
     check_separate,
-    iceberg_table,
     locate,
     present_columns,
     properties_of,
@@ -57,20 +57,20 @@ from cdcavro.spark.lake.sinks import (
     register,
     retry,
 )
-from cdcavro.spark.lake.spark_tables import COLLECTED, SparkLake, pieces_of_bytes
-from cdcavro.spark.session import classic, first_line, reach_s3, session_of
-from cdcavro.sync.local.local_outcomes import ROWS
+from cdcavro.spark.lake.spark_tables import COLLECTED, SparkLake, check_spaces, pieces_of
+from cdcavro.spark.session import first_line, reach_s3, session_of
 from cdcavro.sync.local.local_sinks import native_tables
+from cdcavro.sync.native.delta_log import newest_version
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_tables import NativeChangelog, followed_rows
 from cdcavro.sync.native.native_versions import NativeVersions
 from cdcavro.sync.native.shard_tables import ShardTable, ShardVersions, steps_done
 from cdcavro.sync.outputs.table_rows import ROW_TYPES
-from cdcavro.sync.outputs.writer import BatchRows, WriteResult
+from cdcavro.sync.outputs.writer import BatchRows, WriteResult, lake_marks
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -183,6 +183,20 @@ class LakeSink:
                 if owner not in (None, own_id) and (named is None or is_ours(TableName(*json.loads(named)))):
                     raise foreign_table_error(identifier, owner)
 
+    def look(self, spark: SparkSession, name: TableName, suffix: str, *, is_opened: bool) -> LakeMark | None:
+        """Return the mark of a lake table, whose properties are read if it is opened; None if it is not there.
+
+        Also not under its first name. Of one that cannot be looked at, nothing is known.
+        """
+        try:
+            for sink in (self.sink, replace(self.sink, is_older=True)):
+                if sink.is_there(spark, name, suffix):
+                    held = properties_of(spark, sink.identifier(name, suffix)) if is_opened else {}
+                    return LakeMark(suffix, held.get(CREATED), None, version_of(sink, name, suffix))
+        except (PySparkException, Py4JError):
+            return LakeMark(suffix, None, None)
+        return None
+
     def writer(self, job: Job, publisher: object) -> LakeTables:  # noqa: ARG002  as that of topics
         """Return what writes batches of a pipeline."""
         return LakeTables(self.settings, job.id, job.unmarked, check=job.check)
@@ -224,7 +238,10 @@ class LakeTables:
     native: NativeTables | None = None
     spark: SparkSession | None = None
     _sinks: dict[TableName, Sink] = field(default_factory=dict)
-    _until: dict[TableName, bytes] = field(default_factory=dict)
+    # What the properties of changelogs say: up to where they were adopted, and what was made up when they were created.
+    _logs: dict[TableName, tuple[bytes, str | None]] = field(default_factory=dict)
+    # The versions of lake tables before this run wrote them.
+    _found: dict[tuple[TableName, str], int | None] = field(default_factory=dict)
     # By tables and their shards, as what follows.
     _prepared: dict[tuple[_Place, str], tuple[int, int]] = field(default_factory=dict)
     # Why tables have no current state, as it was said last.
@@ -321,13 +338,14 @@ class LakeTables:
         else:
             is_known = name in self.unmarked
             claim(spark, sink, name, is_known=is_known, is_adopting=self.settings.is_adopting)
+            self._found |= {(name, suffix): version_of(sink, name, suffix) for suffix in ("", CHANGES)}
         self._sinks[name] = sink
 
     def _write_all(self, spark: SparkSession, tables: Sequence[Rows]) -> list[WriteResult]:
         return [self._write(spark, *one) for one in tables]
 
     def _write(self, spark: SparkSession, table: Table, name: TableName, waiting: Waiting) -> WriteResult:
-        written: list[str] = []
+        written, has_rows = list[str](), None
         sink, own = self._sinks[name], self.settings
         # It has what versions and shards need of a lake.
         work = _Work(spark, cast("NativeLake", SparkLake(spark, sink, self.check)), table, name, waiting, [])
@@ -345,11 +363,11 @@ class LakeTables:
                 if form == CURRENT and work.shard is None:
                     known = self._known.setdefault(name, LakeTableCache())
                     state = CurrentState(sink, *how, known, *chosen, check_held=self.check)
-                    retry(lambda: self._merge(state, work))
+                    has_rows = retry(lambda: self._merge(state, work))
                 else:
                     given = work.lake, *how, self._kept.setdefault(work.place, NativeCache()), *chosen
                     kept = NativeState(*given) if form == CURRENT else NativeVersions(*given, form=form)
-                    retry(lambda: self._merge_here(kept, work))
+                    has_rows = retry(lambda: self._merge_here(kept, work))
                 written.append("")
             if own.is_changelog or reason is not None:
                 if own.is_current and self._reasons.get(work.place) != reason:
@@ -363,7 +381,18 @@ class LakeTables:
             return WriteResult(table.number, work.steps, first_line(error))
         self._note("a name in the metastore", work.steps, partial(self._register, spark, sink, name, written))
         self._note(COMPLETE, work.steps, partial(self._tell, work, written))
-        return WriteResult(table.number, work.steps, None)
+        seen = [self._seen(work, suffix) for suffix in written]
+        marks = lake_marks(seen, table, waiting, chosen[1], has_rows=has_rows, is_adopted=own.is_adopting)
+        return WriteResult(table.number, work.steps, None, marks)
+
+    def _seen(self, work: _Work, suffix: str) -> LakeMark:
+        """Return what tells a lake table that was written from others: what is known without looking at it again."""
+        name = work.name
+        known = self._kept.get(work.place) or self._known.get(name)
+        created = self._logs[name][1] if suffix else (known.properties or {}).get(CREATED) if known else None
+        version = version_of(self._sinks[name], name, suffix)
+        # Each shard says when it was begun.
+        return LakeMark(suffix, None if work.shard else created, version, self._found.pop((name, suffix), None))
 
     def _note(self, what: str, steps: list[str], put: Callable[[], None]) -> None:
         """Let a lake table say what it is to say, or say why it does not: the rows are written all the same."""
@@ -386,7 +415,8 @@ class LakeTables:
         for suffix in written if properties else ():
             retry(partial(work.lake.table(work.name, suffix).alter, [], properties))
 
-    def _merge(self, state: CurrentState, work: _Work) -> None:
+    def _merge(self, state: CurrentState, work: _Work) -> bool | None:
+        """Merge rows; return None, or False if they emptied the table: whether it has rows behind that is not known."""
         self.check()
         facts, versions = work.facts, work.table.versions
         rows = reduce(DataFrame.unionByName, [part.rows for part in work.waiting]) if work.waiting else None
@@ -396,18 +426,25 @@ class LakeTables:
         if rows is not None:
             state.merge(rows, versions, facts=facts)
             self._forget_deletes(work, partial(state.forget_deletes, work.spark))
+        return None if facts is None or facts.floor is None else False
 
-    def _merge_here(self, state: NativeState, work: _Work) -> None:
-        """Merge all changes of rows in this process, some keys at a time: they make the same rows however they come."""
+    def _merge_here(self, state: NativeState, work: _Work) -> bool | None:
+        """Merge all changes of rows in this process, some keys at a time: they make the same rows however they come.
+
+        Return what `_merge` does.
+        """
         self.check()
+        floor = None
         facts, versions = work.facts, work.table.versions
         self._prepare("state", work, lambda: state.prepare(versions, facts=facts))
         if facts is not None:
             for piece in (one for part in work.waiting for one in pieces_of(part.rows)):
                 rows, own = followed_rows(piece, facts, state.excluded)
                 state.merge(rows, versions, facts=own)
+                floor = own.floor or floor
             if state.form == CURRENT:
                 self._forget_deletes(work, state.forget_deletes)
+        return None if floor is None or state.form != CURRENT else False
 
     def _forget_deletes(self, work: _Work, forget: Callable[[], None]) -> None:
         """Let a current state forget deletes whose guard is over, once a day."""
@@ -420,8 +457,9 @@ class LakeTables:
         own = NativeChangelog(work.lake, log.table, log.behavior, log.change_columns, log.excluded)
         versions, is_alone = work.table.versions, work.shard is None
         self._prepare("log", work, lambda: log.prepare(work.spark, versions) if is_alone else own.prepare(versions))
-        if log.table not in self._until:
-            self._until[log.table] = adopted_until(properties_of(work.spark, log.identifier))
+        if log.table not in self._logs:
+            held = properties_of(work.spark, log.identifier)
+            self._logs[log.table] = adopted_until(held), held.get(CREATED)
         for part in work.waiting:
             # Each by itself: what was appended before is not written again.
             retry(partial(self._append_part, log, work, part))
@@ -436,7 +474,7 @@ class LakeTables:
             shard = (own.columns(), own.rows) if isinstance(own, ShardTable) else None
             known = self._readings[work.place] = key, log.reading(frame, table.versions, shard)
         job = part.mark(self.job, table.number)
-        rows = rows_not_held(part.rows, log.identifier, until) if (until := self._until[log.table]) else part.rows
+        rows = rows_not_held(part.rows, log.identifier, until) if (until := self._logs[log.table][0]) else part.rows
         log.append(rows, table.versions, job=job, batch=part.batch, attempt=part.attempt, reading=known[1])
 
     def _prepare(self, kind: str, work: _Work, prepare: Callable[[], Sequence[Step | str]]) -> None:
@@ -485,6 +523,13 @@ def _frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame([tuple(row.values()) for row in rows.to_pylist()], ROW_TYPES)
 
 
+def version_of(sink: Sink, name: TableName, suffix: str) -> int | None:
+    """Return the newest version of a lake table on this machine; None where it is not known without opening it."""
+    version = newest_version(sink.path(name, suffix)) if isinstance(sink, Delta) else None
+    # A path may be one of another file system.
+    return None if version == -1 else version
+
+
 def _fits(native: NativeTables, name: TableName) -> bool:
     """Return whether this process can write a table: its library reaches it, and it is not too large."""
     try:
@@ -522,28 +567,6 @@ def claim(spark: SparkSession, sink: Sink, table: TableName, *, is_known: bool, 
             put_properties(spark, identifier, {OWNER: sink.owner or ""})
 
 
-def check_spaces(spark: SparkSession, sink: Sink, table: TableName) -> None:
-    """Raise `SchemaError` if a catalog takes spaces in the name of a table for plus signs, and has a table of that name.
-
-    Iceberg in Java asks a REST catalog for `a+b` where it means `a b`, and for `a%2Bb` where it means `a+b`: only some
-    catalogs take the first for a space.
-    """
-    if not isinstance(sink, Iceberg):
-        return
-    for suffix in SUFFIXES:
-        parts = sink.parts(table, suffix)
-        name, other = (quote(sink.catalog, *own) for own in (parts, [part.replace(" ", "+") for part in parts]))
-        if name == other or not (spark.catalog.tableExists(other) and spark.catalog.tableExists(name)):
-            continue
-        own = classic(spark, "Iceberg")
-        if iceberg_table(own, name).uuid() == iceberg_table(own, other).uuid():
-            raise SchemaError(
-                table.table,
-                f"asked for {name}, the catalog answers with the table that has + in place of spaces: let that one have"
-                " another name, or say one without spaces for this one",
-            )
-
-
 def foreign_tables(spark: SparkSession, sink: Sink, table: TableName) -> dict[str, str | None]:
     """Return the lake tables of a table that are not those of the sink's owner, each with its own owner."""
     found = {}
@@ -562,38 +585,3 @@ def _adopt(spark: SparkSession, sink: Sink, identifier: str) -> None:
         until = bytes(lake.agg(sf.max(ORDER).alias("last")).collect()[0]["last"] or b"")
     columns = [one.name for one in present_columns(lake)]
     put_properties(spark, identifier, adopted_properties(sink.owner or "", columns, until))
-
-
-def floor_of(rows: DataFrame, facts: RowFacts, excluded: Collection[str]) -> bytes | None:
-    """Return the order of the last TRUNCATE or DROP of rows that a state follows, or of a reset; None if there is none."""
-    ends = [operation for operation, kind in ENDS.items() if kind not in excluded]
-    if facts.floor is None or len(ends) == len(ENDS):
-        return facts.floor
-    resets = [sf.lit(reset_order(count)) for count in range(1, facts.resets + 1)]
-    is_floor = sf.col("operation").isin(ends) | (sf.col("order").isin(resets) if resets else sf.lit(False))  # noqa: FBT003
-    found = rows.where(is_floor).agg(sf.max("order").alias("floor")).collect()[0]["floor"]
-    return None if found is None else bytes(found)
-
-
-def pieces_of(rows: DataFrame | pa.Table) -> Iterator[pa.Table]:
-    """Yield rows of a table as Arrow has them, those of a key together, about `COLLECTED` bytes of them at a time."""
-    if isinstance(rows, pa.Table):
-        yield rows
-        return
-    for piece in pieces_of_bytes(rows.select(*ROWS.names), "payload", ["key"]):
-        yield piece.cast(ROWS)
-
-
-def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:
-    """Return the typed rows that a changelog does not hold, which was adopted when its last order was `until`."""
-    first = rows.agg(sf.min("order").alias("first")).collect()[0]["first"]
-    if first is None or bytes(first) > until:
-        return rows
-    held = rows.sparkSession.table(identifier).where(sf.col(ORDER).between(sf.lit(first), sf.lit(until)))
-    held = held.select(*[sf.col(name).alias(f"held{name}") for name in (ORDER, OPERATION, KEY)])
-    same = (
-        (rows["order"] == held[f"held{ORDER}"])
-        & (rows["operation"] == held[f"held{OPERATION}"])
-        & rows["key"].eqNullSafe(held[f"held{KEY}"])
-    )
-    return rows.join(held, same, "left_anti")

@@ -53,7 +53,7 @@ from cdcavro.sync.reading.topic_ids import BatchTopics, CheckedMessages, TopicId
 from cdcavro.sync.sources import STATED, Files, Kafka
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -112,12 +112,12 @@ class Pipeline(pipeline.Pipeline):
         for rule in self.settings.rules:
             _check_function(rule)
 
-    def check(self, spark: SparkSession) -> None:
+    def check(self, spark: SparkSession, warn: Callable[[Sequence[str]], None] = lambda _: None) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
         Also that lake tables belong to no other pipeline, if their names are known: those in the state or, for a new
-        state, all chosen ones in the lake. Raises `FileError`, `JobError` and `RegistryError`, and `SetupError` over
-        Spark Connect.
+        state, all chosen ones in the lake. `warn` is called with sentences on lake tables that lack rows, if there are
+        any. Raises `FileError`, `JobError` and `RegistryError`, and `SetupError` over Spark Connect.
         """
         classic(spark, "a pipeline")
         with self.redaction.errors(), self.held():
@@ -148,6 +148,7 @@ class Pipeline(pipeline.Pipeline):
             if isinstance(sink, LakeSink):
                 names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
                 sink.check_owner(spark, job, names, self.settings.is_written_as)
+                warn(self.lacking(None, partial(sink.look, spark, is_opened=True)))
 
     def run(
         self,
@@ -159,12 +160,14 @@ class Pipeline(pipeline.Pipeline):
         begin: Callable[[int, Lag | None], None] = lambda _, __: None,
         idle: Callable[[], None] = lambda: None,
         maintain: Callable[[], None] = lambda: None,
+        warn: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         """Run until the stream ends: with `once`, when all that is there now is read, else when the process ends.
 
         `every` is how often a batch begins, in Spark's words; `begin` is called with the number of each batch, and with
         None, as Spark does not say how much it reads; `say` with its report; `idle` while Spark waits for the next one;
-        `maintain` behind batches that are done, once all is said of them, and not behind the error that ends a run.
+        `maintain` behind batches that are done, once all is said of them, and not behind the error that ends a run;
+        `warn` before the first one with sentences on lake tables that lack rows.
         A run resumes where the previous one stopped or was killed. Raises `JobError` for faults other than a message's,
         `FileError` for a folder of another job or one that not all machines of Spark share, and `SetupError` over Spark
         Connect.
@@ -194,6 +197,10 @@ class Pipeline(pipeline.Pipeline):
                 writer = ShardWriter(writer, folder / SHARDS, FrameFiles(spark), self.save)
             writer = SeparatingWriter(writer, self.places, self.sink.topic)
             account = AccountFile(folder, self.redaction.of)
+            if isinstance(sink, LakeSink):
+                if sink.settings.is_adopting:
+                    account.forget_lake()
+                warn(self.lacking(account.lake, partial(sink.look, spark, is_opened=False)))
             reports = Reports(
                 lambda report: say(self.redaction.of(report)),
                 account,

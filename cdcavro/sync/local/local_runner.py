@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from cdcavro.sync.sources import Kafka
 
     Say = Callable[[str], None]
+    Warn = Callable[[Sequence[str]], None]
 
 # How many bytes of a batch's rows are held in memory before they go to files.
 ROOM: Final = 256 << 20
@@ -191,11 +192,11 @@ class Pipeline(pipeline.Pipeline):
             if isinstance(sink, LocalLakeSink):
                 native_lake(sink.settings)
 
-    def check(self) -> None:
+    def check(self, warn: Warn = lambda _: None) -> None:
         """Check that the source, the sink and the registry can be reached, and that no other job uses the state.
 
-        Also that lake tables belong to no other pipeline, if their names are known. Raises `FileError`, `JobError` and
-        `RegistryError`.
+        Also that lake tables belong to no other pipeline, if their names are known. `warn` is called with sentences on
+        lake tables that lack rows, if there are any. Raises `FileError`, `JobError` and `RegistryError`.
         """
         with self.redaction.errors(), self.held():
             self.check_source_kind()
@@ -214,6 +215,7 @@ class Pipeline(pipeline.Pipeline):
             if isinstance(sink, LocalLakeSink):
                 names = [*LakeNames.of(state.facts(last).get("names", [])).names.values()]
                 sink.check_owner(job, names, self.settings.is_written_as)
+                warn(self.lacking(None, sink.look(is_opened=True)))
 
     def run(
         self,
@@ -225,6 +227,7 @@ class Pipeline(pipeline.Pipeline):
         seen: Seen = lambda _, *, is_all: None,  # noqa: ARG005
         idle: Callable[[], None] = lambda: None,
         maintain: Callable[[], None] = lambda: None,
+        warn: Warn = lambda _: None,
         stop: threading.Event | None = None,
         room: int = ROOM,
     ) -> None:
@@ -235,6 +238,7 @@ class Pipeline(pipeline.Pipeline):
           reads, and `seen` meanwhile with how many of its messages are converted, and whether these are all.
         * `idle` is called whenever everything available has been read.
         * `maintain` is called behind each batch that is done, once all is said of it.
+        * `warn` is called before the first batch with sentences on lake tables that lack rows.
         * `room` is how many bytes of a batch's rows are held in memory.
 
         A run resumes where the previous one, on either runner, stopped or was killed. Raises `JobError` for faults
@@ -251,6 +255,8 @@ class Pipeline(pipeline.Pipeline):
                 writer = ShardWriter(writer, self.folder / SHARDS, LocalFiles(), self.save)
             writer = SeparatingWriter(writer, self.places, self.sink.topic)
             run = _Run(self, job, writer, say, begin, seen, maintain, room)
+            if isinstance(sink, LocalLakeSink):
+                warn(run.lacking(sink))
             run.all_batches(once=once, every=seconds_of(every), idle=idle, stop=stop or threading.Event())
 
 
@@ -285,6 +291,12 @@ class _Run:
         decided = own.schema_changes(schema_change_output(own.places, job.id))
         to = writer, self._account, self._reports.append, outputs, own.sink.template, decided
         self._batches = Batches(own.settings, state, *to)
+
+    def lacking(self, sink: LocalLakeSink) -> list[str]:
+        """Return which lake tables lack rows; if lake tables are adopted, they are taken as they are."""
+        if sink.settings.is_adopting:
+            self._account.forget_lake()
+        return self._pipeline.lacking(self._account.lake, sink.look(is_opened=False))
 
     def all_batches(self, *, once: bool, every: float, idle: Callable[[], None], stop: threading.Event) -> None:
         """Run batches."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, cast
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.local.local_outcomes import in_order
 from cdcavro.sync.native.native_state import NativeState
 from cdcavro.sync.native.native_table import Mark
-from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate
+from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate, look
 from cdcavro.sync.outputs import schema_changes
 from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 from cdcavro.sync.outputs.reject_places import COLUMNS, dotted_name
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from cdcavro.lake.account import LakeMark
     from cdcavro.lake.lakes import Attempt
     from cdcavro.sync.native.native_table import NativeLake, NativeTable
     from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
@@ -103,6 +105,10 @@ class LocalLakeSink:
             owner, named = properties.get(OWNER), properties.get(NAME)
             if owner not in (None, own_id) and (named is None or is_ours(TableName(*json.loads(named)))):
                 raise foreign_table_error(table.identifier, owner)
+
+    def look(self, *, is_opened: bool) -> Callable[[TableName, str], LakeMark | None]:
+        """Return what looks at lake tables, as `native_tables.look` does."""
+        return partial(look, self.lake, is_opened=is_opened)
 
     def writer(self, job: Job, publisher: Publisher | None) -> Writer:  # noqa: ARG002  as that of topics
         """Return what writes batches of a pipeline."""

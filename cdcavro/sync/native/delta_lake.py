@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,8 +49,10 @@ from cdcavro.sync.native.delta_log import (
     commit,
     has_log,
     is_commit,
+    local_path,
     log_folder,
     new_schema,
+    newest_version,
     schema_of,
 )
 from cdcavro.sync.native.native_table import WAITED
@@ -131,7 +132,7 @@ class NativeDelta(DeltaLake):
         """
         lakes.check_separate(self, table, _LOOK)
         for suffix in SUFFIXES:
-            folder = _local(self.path(table, suffix))
+            folder = local_path(self.path(table, suffix))
             log = None if folder is None else log_folder(folder)
             if log is not None and log.is_dir() and not any(is_commit(one.name) for one in log.iterdir()):
                 for left in log.iterdir():
@@ -150,7 +151,7 @@ class NativeDelta(DeltaLake):
 
     def check(self) -> None:
         """Check that the root can be written to, if it is a local folder. Raises `FileError`."""
-        folder = _local(self.folder)
+        folder = local_path(self.folder)
         if folder is not None:
             there = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
             if not (there.is_dir() and os.access(there, os.W_OK)):
@@ -158,14 +159,14 @@ class NativeDelta(DeltaLake):
 
     def _has_log(self, folder: str) -> bool:
         """Return whether a folder is that of a table. Raises `JobError` if that cannot be found out."""
-        local = _local(folder)
+        local = local_path(folder)
         with _errors_of(quote("delta", folder)):
             return has_log(local) if local is not None else DeltaTable.is_deltatable(folder, {**self.storage_options})
 
     def _inner(self, folder: str) -> list[str]:
         """Return the folders in a folder. Raises `JobError` for an object store that Arrow does not reach."""
         try:
-            system, path = fs.FileSystem.from_uri(_local(folder) or lakes.one_address(folder))
+            system, path = fs.FileSystem.from_uri(local_path(folder) or lakes.one_address(folder))
             found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
         except (OSError, pa.ArrowException) as error:
             raise JobError(f"{folder}: {error}") from error
@@ -195,8 +196,15 @@ class NativeDeltaTable:
     def properties(self) -> dict[str, str] | None:
         """Return the properties that the newest version of the table has; None if there is no table."""
         with self._errors():
-            is_there = self.lake._has_log(self.folder)  # noqa: SLF001  its own module
-            return dict(self._open().metadata().configuration) if is_there else None
+            return dict(self._open().metadata().configuration) if self.is_there() else None
+
+    def is_there(self) -> bool:
+        """Return whether there is the table."""
+        return self.lake._has_log(self.folder)  # noqa: SLF001  its own module
+
+    def version(self) -> int | None:
+        """Return the number of the newest version of a table on this machine."""
+        return newest_version(self.folder)
 
     def size(self) -> int:
         """Return how many bytes the files of the newest version have."""
@@ -223,9 +231,9 @@ class NativeDeltaTable:
     ) -> None:
         """Create the table unless there is one."""
         with self._errors():
-            if self.lake._has_log(self.folder):  # noqa: SLF001
+            if self.is_there():
                 return
-            made, local = new_schema(columns, own, properties, partition), _local(self.folder)
+            made, local = new_schema(columns, own, properties, partition), local_path(self.folder)
             if local is None:
                 facts: dict[str, Any] = {"configuration": made.properties, "partition_by": list(made.partition)}
                 facts |= {"storage_options": dict(self.lake.storage_options), "raise_if_key_not_exists": False}
@@ -254,7 +262,7 @@ class NativeDeltaTable:
         """
         if not steps and not properties:
             return
-        if _local(self.folder) is None:
+        if local_path(self.folder) is None:
             with self._errors():
                 self._alter_remotely(steps, properties)
             return
@@ -270,7 +278,7 @@ class NativeDeltaTable:
         after = before.with_properties({**properties, **needed})
         for step in steps:
             after = after.with_step(step, is_rewritten=is_rewritten)
-        local, moved = _local(self.folder) or self.folder, []
+        local, moved = local_path(self.folder) or self.folder, []
         if any(step.kind in (REWRITING if is_rewritten else (WIDEN,)) for step in steps):
             held = [LakeColumn(one["name"], "", "") for one in before.fields]
             former = {one.name: name for name, one in columns_behind(held, steps) if name} if is_rewritten else None
@@ -279,7 +287,7 @@ class NativeDeltaTable:
 
     def _commit(self, table: DeltaTable, operation: str, actions: Sequence[Mapping[str, Any]]) -> None:
         """Commit actions to a local table; files that they add are removed if another writer was first."""
-        local = _local(self.folder) or self.folder
+        local = local_path(self.folder) or self.folder
         try:
             commit(local, table.version() + 1, operation, actions)
         except TakenError:
@@ -385,7 +393,7 @@ class NativeDeltaTable:
         self, table: DeltaTable, schema: DeltaSchema, change: Callable[[DeltaFiles], None], operation: str = "MERGE"
     ) -> bool:
         """Change a table file by file if it can be changed so; return whether it can, else `deltalake` does it."""
-        local = _local(self.folder)
+        local = local_path(self.folder)
         if local is None or not is_plain(schema):
             return False
         files = DeltaFiles(table, local, schema, operation)
@@ -405,7 +413,7 @@ class NativeDeltaTable:
         """Return the rows that have one of these keys; `names` are the columns, by default all."""
         with self._errors():
             table = self._open_plain()
-            stated, local = schema_of(table), _local(self.folder)
+            stated, local = schema_of(table), local_path(self.folder)
             if local is not None and is_plain(stated):
                 return file_changes.find(DeltaFiles(table, local, stated), keys, names)
             schema = arrow_schema(stated)
@@ -501,7 +509,9 @@ class NativeDeltaTable:
             return len(self._open().vacuum(-(-keep // timedelta(hours=1)), dry_run=False))
 
     def _open(self) -> DeltaTable:
-        table = DeltaTable(_local(self.folder) or self.folder, storage_options={**self.lake.storage_options} or None)
+        table = DeltaTable(
+            local_path(self.folder) or self.folder, storage_options={**self.lake.storage_options} or None
+        )
         self.lake.check_held()
         return table
 
@@ -512,7 +522,7 @@ class NativeDeltaTable:
         that Spark has widened, and those with instants of far years that Spark wrote.
         """
         table = self._open()
-        schema, local = schema_of(table), _local(self.folder)
+        schema, local = schema_of(table), local_path(self.folder)
         if local is None:
             if schema.is_widened:
                 raise SchemaError(self.identifier, f"deltalake does not read files with narrower types: {_ON_SPARK}")
@@ -563,14 +573,6 @@ def _errors_of(identifier: str) -> Iterator[None]:
 def _is_refused(error: Exception) -> bool:
     """Return whether `deltalake` does not know something that a table has."""
     return isinstance(error, DeltaProtocolError) or _UNKNOWN_FEATURE.search(str(error)) is not None
-
-
-def _local(folder: str) -> str | None:
-    """Return the path of a folder on this machine; None for one in an object store."""
-    if not SCHEME.match(folder):
-        return folder
-    parts = urlsplit(folder)
-    return unquote(parts.path) if parts.scheme == "file" and not parts.netloc else None
 
 
 def _named(alias: str | None, name: str) -> str:

@@ -17,15 +17,18 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from cdcavro.errors import JobError, SchemaError, shown
 from cdcavro.lake.escaped_names import OWN
 from cdcavro.lake.evolution import ADD, DROP, MARK, RENAME, WIDEN, LakeColumn
 from cdcavro.lake.lake_columns import split_parts
+from cdcavro.lake.lakes import SCHEME
 from cdcavro.lake.table_shape import check_partitioned
 
 if TYPE_CHECKING:
@@ -37,8 +40,20 @@ if TYPE_CHECKING:
     from cdcavro.lake.table_shape import Partition
 
 
+# What a commit and a checkpoint of a version begin with.
+_COMMIT: Final = re.compile(r"[0-9]{20}\.")
+
+
 class TakenError(Exception):
     """Another writer has committed under the number of a commit."""
+
+
+def local_path(folder: str) -> str | None:
+    """Return the path of a folder on this machine; None for one in an object store."""
+    if not SCHEME.match(folder):
+        return folder
+    parts = urlsplit(folder)
+    return unquote(parts.path) if parts.scheme == "file" and not parts.netloc else None
 
 
 def log_folder(folder: str) -> Path:
@@ -52,6 +67,27 @@ def has_log(folder: str) -> bool:
         return any(is_commit(one.name) for one in os.scandir(log_folder(folder)))
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def newest_version(folder: str) -> int | None:
+    """Return the number of the newest version of a table, -1 if there is no table; None for one in an object store."""
+    local = local_path(folder)
+    if local is None:
+        return None
+    log = log_folder(local)
+    try:
+        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            # A log may have the commits of a month, which take as long to list as a batch to write.
+            version = int(json.loads((log / "_last_checkpoint").read_bytes())["version"])
+            while (log / f"{version + 1:020}.json").exists():
+                version += 1
+            return version
+        names = [one.name for one in os.scandir(log)]
+    except (FileNotFoundError, NotADirectoryError):
+        return -1
+    except OSError:
+        return None
+    return max((int(name[:20]) for name in names if _COMMIT.match(name)), default=-1)
 
 
 def is_commit(name: str) -> bool:

@@ -151,11 +151,13 @@ class NativeIceberg(IcebergLake):
     * `warehouse` (str): the folder, a path or an address such as `file:/lake`, which Spark has as a catalog of type
       `hadoop`.
     * `connection` (Connection or None): what leads to a catalog that is a server or a database.
+    * `versions` (dict): the newest versions of tables that were read or written, by their names.
     * `check_held` (callable): as in `NativeDelta`.
     """
 
     warehouse: str = field(default="", kw_only=True)
     connection: Connection | None = field(default=None, kw_only=True, repr=False, compare=False)
+    versions: dict[tuple[str, ...], int] = field(default_factory=dict, kw_only=True, repr=False, compare=False)
     check_held: Callable[[], None] = field(default=lambda: None, kw_only=True, repr=False, compare=False)
 
     @property
@@ -251,7 +253,17 @@ class NativeIcebergTable:
             try:
                 return dict(self._load().metadata.properties)
             except (NoSuchTableError, NoSuchNamespaceError):
+                self._lake.versions[self._parts] = -1
                 return None
+
+    def is_there(self) -> bool:
+        """Return whether there is the table."""
+        with self._as_own_errors():
+            return self._lake.files.table_exists(self._parts)
+
+    def version(self) -> int | None:
+        """Return the sequence number of the newest snapshot, as it was when the table was read or written last."""
+        return self._lake.versions.get(self._parts)
 
     def size(self) -> int:
         """Return how many bytes the files of the newest snapshot have."""
@@ -423,7 +435,12 @@ class NativeIcebergTable:
     def _load(self) -> Table:
         table = self._lake.files.load_table(self._parts)
         self._lake.check_held()
+        self._note(table)
         return table
+
+    def _note(self, table: Table) -> None:
+        snapshot = table.metadata.current_snapshot()
+        self._lake.versions[self._parts] = 0 if snapshot is None else snapshot.sequence_number or 0
 
     def _try(self, change: Callable[[IcebergFiles], None]) -> None:
         """Make a change of the newest version; again if another writer was faster."""
@@ -442,6 +459,7 @@ class NativeIcebergTable:
                         files.discard()
                     raise
                 else:
+                    self._note(files.table)
                     return
 
     @contextmanager

@@ -44,6 +44,15 @@ class NativeTable(Protocol):
     def properties(self) -> dict[str, str] | None:
         """Return the properties that the newest version of the table has; None if there is no table."""
 
+    def is_there(self) -> bool:
+        """Return whether there is the table, without opening it."""
+
+    def version(self) -> int | None:
+        """Return a number of the newest version, which grows with each change, -1 if there is no table.
+
+        None if that is not known without opening the table.
+        """
+
     def size(self) -> int:
         """Return how many bytes the files of the newest version have."""
 

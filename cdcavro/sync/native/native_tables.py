@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from threading import Condition
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ from cdcavro.arrow.arrays import blank, places
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, SchemaError, hide_credentials
 from cdcavro.lake import sql_statements as sql
+from cdcavro.lake.account import LakeMark
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns
 from cdcavro.lake.lakes import (
@@ -35,7 +37,7 @@ from cdcavro.lake.lakes import (
 )
 from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER, change_types, held_change_columns
-from cdcavro.lake.typed_rows import DROP, ENDS, facts_of_parts
+from cdcavro.lake.typed_rows import CREATED, DROP, ENDS, facts_of_parts
 from cdcavro.sync.native.native_columns import prepare
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_table import WAITED, Mark
@@ -51,6 +53,7 @@ from cdcavro.sync.native.row_images import (
 )
 from cdcavro.sync.native.shard_tables import ShardVersions, steps_done
 from cdcavro.sync.outputs.sink_settings import StatementRules, TableForms
+from cdcavro.sync.outputs.writer import lake_marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -117,6 +120,8 @@ class TableResult(NamedTuple):
     steps: list[str]
     # Why the rows wait; None if they are written.
     error: str | None
+    # What tells its lake tables from others.
+    marks: tuple[LakeMark, ...] = ()
 
 
 @dataclass
@@ -153,7 +158,10 @@ class NativeTables:
     complete_minutes: float = 10
     shards: ShardVersions = field(default_factory=ShardVersions)
     _lakes: dict[TableName, NativeLake] = field(default_factory=dict)
-    _until: dict[TableName, bytes] = field(default_factory=dict)
+    # What the properties of changelogs say: up to where they were adopted, and what was made up when they were created.
+    _logs: dict[TableName, tuple[bytes, str | None]] = field(default_factory=dict)
+    # The versions of lake tables before this run wrote them.
+    _found: dict[tuple[TableName, str], int | None] = field(default_factory=dict)
     # By tables and their shards.
     _prepared: dict[tuple[_Place, str], tuple[int, int]] = field(default_factory=dict)
     _forgotten: dict[_Place, date] = field(default_factory=dict)
@@ -214,6 +222,7 @@ class NativeTables:
             lake = self.lake
         else:
             claim(lake, name, self.job, is_known=name in self.unmarked, is_adopting=self.is_adopting)
+            self._found |= {(name, suffix): lake.table(name, suffix).version() for suffix in ("", _CHANGES)}
         self._lakes[name] = lake
 
     def _write_all(self, tables: Sequence[tuple[Table, TableName, Sequence[Part]]]) -> list[TableResult]:
@@ -225,7 +234,8 @@ class NativeTables:
 
     def _write(self, table: Table, name: TableName, waiting: Sequence[Part]) -> TableResult:
         steps: list[str] = []
-        written: list[NativeTable] = []
+        written: dict[str, NativeTable] = {}
+        has_rows = None
         place = name, waiting[0].shard if waiting else None
         lake = self._lakes[name]
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
@@ -239,25 +249,35 @@ class NativeTables:
                 own = lake, name, behavior, self.guard, known, self.change_columns, excluded
                 form = self.forms.of(table)
                 state = NativeState(*own) if form == CURRENT else NativeVersions(*own, form=form)
-                self._merge(state, place, table, waiting, steps)
-                written.append(lake.table(name))
+                has_rows = self._merge(state, place, table, waiting, steps)
+                written[""] = lake.table(name)
             if self.is_changelog or reason is not None:
                 log = NativeChangelog(lake, name, behavior, self.change_columns, excluded)
                 if self.is_current and self._reasons.get(place) != reason:
                     self._reasons[place] = reason
                     steps += [] if reason is None else [reason]
                 self._append(log, place, table, waiting, steps)
-                written.append(log.lake_table)
+                written[_CHANGES] = log.lake_table
         except CdcAvroError as error:
             # Somebody may mend the lake table.
             self._known.pop(place, None)
             return TableResult(table.number, steps, _sentence(error))
         try:
-            self._tell(written, place, waiting)
+            self._tell([*written.values()], place, waiting)
         except CdcAvroError as error:
             # The rows are written all the same.
             steps.append(f"{COMPLETE} is not set: {_sentence(error)}")
-        return TableResult(table.number, steps, None)
+        seen = [self._seen(place, suffix) for suffix in written]
+        marks = lake_marks(seen, table, waiting, excluded, has_rows=has_rows, is_adopted=self.is_adopting)
+        return TableResult(table.number, steps, None, marks)
+
+    def _seen(self, place: _Place, suffix: str) -> LakeMark:
+        """Return what tells a lake table that was written from others: what is known without looking at it again."""
+        name, table = place[0], self._lakes[place[0]].table(place[0], suffix)
+        created = self._logs[name][1] if suffix else (self._known[place].properties or {}).get(CREATED)
+        # Each shard says when it was begun.
+        own = created if place[1] is None else None
+        return LakeMark(suffix, own, table.version(), self._found.pop((name, suffix), None))
 
     def _tell(self, written: Sequence[NativeTable], place: _Place, waiting: Sequence[Part]) -> None:
         """Let the lake tables of a table that were written say up to when it is complete, if it is time."""
@@ -267,7 +287,8 @@ class NativeTables:
 
     def _merge(
         self, state: NativeState, place: _Place, table: Table, waiting: Sequence[Part], steps: list[str]
-    ) -> None:
+    ) -> bool | None:
+        """Merge rows; return whether there are any behind what emptied the table, None if nothing did."""
         facts = facts_of_parts([part.facts for part in waiting]) if waiting else None
         rows = pa.concat_tables([part.rows for part in waiting]) if waiting else None
         if facts is not None and rows is not None:
@@ -284,15 +305,19 @@ class NativeTables:
             if self._forgotten.get(place) != today:
                 state.forget_deletes()
                 self._forgotten[place] = today
+        if rows is None or facts is None or facts.floor is None or state.form != CURRENT:
+            return None
+        return bool(pc.any(pc.greater(binary(rows.column("order")), pa.scalar(facts.floor))).as_py())
 
     def _append(
         self, log: NativeChangelog, place: _Place, table: Table, waiting: Sequence[Part], steps: list[str]
     ) -> None:
         self._prepare("log", place, table, lambda: steps.extend(steps_done(log.lake, log.prepare(table.versions))))
         lake_table = log.lake_table
-        if log.table not in self._until:
-            self._until[log.table] = adopted_until(lake_table.properties() or {})
-        until = self._until[log.table]
+        if log.table not in self._logs:
+            properties = lake_table.properties() or {}
+            self._logs[log.table] = adopted_until(properties), properties.get(CREATED)
+        until = self._logs[log.table][0]
         for part in waiting:
             # Each by itself: what was appended before is not written again.
             rows = rows_not_held(part.rows, lake_table, until) if until else part.rows
@@ -348,6 +373,20 @@ def locate(lake: NativeLake, name: TableName) -> NativeLake:
     if lake.table(name).identifier == older.table(name).identifier or _has(lake, name) or not _has(older, name):
         return lake
     return older
+
+
+def look(lake: NativeLake, name: TableName, suffix: str, *, is_opened: bool) -> LakeMark | None:
+    """Return the mark of a lake table, with what is known without opening it unless it is opened; None if it is not there."""
+    for own in (lake, _with(lake, is_older=True)):
+        table = own.table(name, suffix)
+        if not is_opened:
+            if table.is_there():
+                return LakeMark(suffix, None, None, table.version())
+            continue
+        properties = table.properties()
+        if properties is not None:
+            return LakeMark(suffix, properties.get(CREATED), None, table.version())
+    return None
 
 
 def _has(lake: NativeLake, name: TableName) -> bool:
@@ -417,7 +456,7 @@ class NativeChangelog:
         """
         self.lake.make_room(self.table)
         columns = {**sql.CHANGELOG, **change_types(self.change_columns)}
-        own = name_property(versions[-1].table)
+        own = {**name_property(versions[-1].table), CREATED: uuid4().hex}
         return prepare(self.lake, self.lake_table, versions, columns, self.behavior, own, self.excluded)
 
     def append(self, rows: pa.Table, versions: Sequence[TableSchema], mark: Mark) -> None:

@@ -207,6 +207,14 @@ class ShardTable:
         """How rows of the shard become those of the lake table."""
         return ShardRows(self._lake.shard, {column.name: held for column, held in self._columns()})
 
+    def is_there(self) -> bool:
+        """Return whether there is the lake table, which may have no rows of the shard."""
+        return self._table.is_there()
+
+    def version(self) -> int | None:
+        """Return the newest version of the lake table."""
+        return self._table.version()
+
     def size(self) -> int:
         """Return how many bytes the files have, of all shards."""
         return self._table.size()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from bisect import bisect_left
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003  msgspec looks for it
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from cdcavro.change.order_value import reset_order
-from cdcavro.errors import FileError, JobError, plain
+from cdcavro.errors import CdcAvroError, FileError, JobError, plain
+from cdcavro.lake.account import LakeMark, lacking_sentence, lake_key, note_mark, table_of
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.merge import UNFOUND
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from cdcavro.lake.account import LakeTable
     from cdcavro.sync.conversion.rounds import Outcomes, RowFiles
-    from cdcavro.sync.outputs.sink_settings import LakeNames
+    from cdcavro.sync.outputs.sink_settings import LakeNames, LakeSettings
     from cdcavro.sync.outputs.writer import Writer
     from cdcavro.table.history import Table
 
@@ -60,7 +63,7 @@ class TableRows:
     """Writes rows to their tables, with every n-th batch (`every`); rows that a table refuses wait.
 
     Rows of tables that are `paused`, by their names in the lake, wait until they are not. `resets` is as `table_resets`
-    returns it. `public` returns a table as the writer sees it.
+    returns it. `public` returns a table as the writer sees it. `lake` is as in `Account`, and is kept up to date.
     """
 
     def __init__(
@@ -71,8 +74,10 @@ class TableRows:
         paused: frozenset[TableName] = frozenset(),
         resets: Mapping[TableName, Sequence[int]] | None = None,
         public: Callable[[Table], Table] = lambda table: table,
+        lake: dict[str, LakeTable] | None = None,
     ) -> None:
         self._writer, self.waiting, self._every = writer, waiting, every
+        self._lake: dict[str, LakeTable] = {} if lake is None else lake
         self._paused, self._resets, self._public = paused, resets or {}, public
 
     def write(
@@ -149,15 +154,29 @@ class TableRows:
             if waiting:
                 work.append((own, name, [part._replace(shard=shard) for part in waiting]))
         written = nameless + [_with_remedy(one, names) for one in self._writer.write(work)]
+        last = {table.number: waiting[-1].batch for table, _, waiting in work}
         for one in written:
             if one.error is None:
                 self.waiting.forget(one.number)
             elif one.number in parts:
                 self.waiting.keep(files, one.number, parts[one.number])
-        return sorted(
+        written = [
             one._replace(steps=[*one.steps, _SAID]) if one.number in reset and one.error is None else one
             for one in written
-        )
+        ]
+        return [self._noted(one, names, last) for one in sorted(written, key=lambda one: one.number)]
+
+    def _noted(self, result: WriteResult, names: LakeNames, last: Mapping[int, int]) -> WriteResult:
+        """Note what tells the lake tables of a table from others; return the result, with what rows they lack."""
+        name = names.names.get(result.number)
+        if name is None or result.error is not None:
+            return result
+        if result.marks:
+            # What is not written any more may be removed.
+            for suffix in {"", "changes"}.difference(mark.suffix for mark in result.marks):
+                self._lake.pop(lake_key(name, suffix), None)
+        said = [note_mark(self._lake, name, mark, last[result.number]) for mark in result.marks]
+        return result._replace(steps=[*result.steps, *filter(None, said)])
 
     def _behind_resets(
         self, files: RowFiles, table: Table, resets: Sequence[int], parts: Sequence[BatchRows]
@@ -175,6 +194,38 @@ class TableRows:
                 rows = self.waiting.reset_rows(files, table, batch, order)
                 found.append(BatchRows(batch, rows, facts, Attempt(), is_reset=True))
         return sorted(found, key=lambda part: (part.batch, part.is_reset))
+
+
+def lacking_tables(
+    known: Mapping[str, LakeTable],
+    settings: LakeSettings,
+    is_wanted: Callable[[TableName], bool],
+    look: Callable[[TableName, str], LakeMark | None],
+) -> list[str]:
+    """Return which lake tables are not there, or lack rows that were written, each with what brings them back.
+
+    `look` returns the mark of a lake table, None if it is not there. One that cannot be looked at is left out, and so are
+    those that the settings do not let be written any more.
+    """
+
+    def is_written(name: TableName, suffix: str) -> bool:
+        has_state = settings.is_current and lake_key(name, "") in known
+        return is_wanted(name) and (settings.is_changelog or not has_state if suffix else settings.is_current)
+
+    def judge(key: str) -> str | None:
+        name, suffix = table_of(key)
+        try:
+            mark = look(name, suffix)
+        except CdcAvroError:
+            mark = LakeMark(suffix, None, None)
+        lacks = known[key].batch if mark is None else known[key].lacks_now(mark)
+        if lacks is None:
+            return None
+        return f"{label_of(name)}: {lacking_sentence(name, suffix, lacks, is_gone=mark is None)}"
+
+    keys = sorted(key for key in known if is_written(*table_of(key)))
+    with ThreadPoolExecutor(settings.parallel) as pool:
+        return [said for said in pool.map(judge, keys) if said is not None]
 
 
 def table_resets(state: Path) -> dict[TableName, list[int]]:

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from cdcavro.errors import RegistryError
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
+from cdcavro.lake.typed_rows import DROP, ENDS
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
 from cdcavro.sync.outputs.connect_payloads import ConnectSchemas, connect_schemas
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from cdcavro.avro.schema import Schema
+    from cdcavro.lake.account import LakeMark
     from cdcavro.lake.typed_rows import RowFacts
     from cdcavro.registry import Registry
     from cdcavro.sync.settings import RegistrySettings
@@ -83,6 +85,42 @@ class WriteResult(NamedTuple):
     steps: list[str]
     # Why the rows wait; None if they are written.
     error: str | None
+    # What tells its lake tables from others.
+    marks: tuple[LakeMark, ...] = ()
+
+
+def lake_marks(
+    seen: Iterable[LakeMark],
+    table: Table,
+    waiting: Sequence[Any],
+    excluded: Collection[str],
+    *,
+    has_rows: bool | None,
+    is_adopted: bool,
+) -> tuple[LakeMark, ...]:
+    """Return the marks of a table's lake tables, with what is known of the rows from before that they have.
+
+    * `waiting` has the rows that were written, with their facts, and `excluded` the kinds of statements that are not
+      followed.
+    * `has_rows` says whether a current state has rows behind a TRUNCATE, a DROP or a reset that was written; None if there
+      was none, or if it keeps the rows before it.
+    * `is_adopted` says that lake tables are taken as they are.
+
+    There are none if nothing is to be noted: a table that is dropped gets late rows, or other shards are left.
+    """
+    is_shard = any(part.shard is not None for part in waiting)
+    if table.is_gone:
+        has_end = any(part.facts.floor is not None for part in waiting)
+        is_ended = has_end and not is_shard and ENDS[DROP] not in excluded
+        return tuple(mark._replace(is_new=True, is_empty=True) for mark in seen) if is_ended else ()
+    is_begun = has_rows is not None and not is_shard
+    return tuple(
+        mark._replace(
+            is_new=is_adopted or (is_begun and not mark.suffix),
+            is_empty=is_begun and not has_rows and not mark.suffix,
+        )
+        for mark in seen
+    )
 
 
 class Writer(Protocol):

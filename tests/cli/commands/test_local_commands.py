@@ -75,6 +75,36 @@ def test_the_samples_are_converted_without_spark():
     assert any(line.split() == ["canal", "UPDATE", "70"] for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
+def test_lake_tables_that_lack_rows_are_told_on_standard_error(files: Path):
+    """The first ten, and how many more; a check is as successful as a run; and status and the report say it once rows came."""
+    rows = [canal("INSERT", [{"id": "1"}], id=i, table=f"t{i:02}") for i in range(13)]
+    (files / "in" / "a.jsonl").write_bytes(b"\n".join(rows))
+    assert cdcavro("sync", "--local", *FLAGS, "--once").exit_code == 0
+    shutil.rmtree("lake")
+    rest = "its lake table is not there, so rows up to batch 0 may be missing: `cdcavro sync reset d.{0}` and a new"
+    said = [f"d.{one}: {rest.format(one)} snapshot bring them back" for one in (f"t{i:02}" for i in range(10))]
+    for options in (["--check"], ["--once"], ["--once", "--quiet"]):
+        done = cdcavro("sync", "--local", *FLAGS, *options)
+        assert done.exit_code == 0
+        assert [*said, "... and 3 more lake tables lack rows"] == [
+            line for line in done.stderr.splitlines() if "lack rows" in line or "may be" in line
+        ]
+    done = cdcavro("sync", "--local", *FLAGS, "--check", "--log", "json")
+    assert [json.loads(line) for line in done.stderr.splitlines()] == [{"lacking": said, "more": 3}]
+    (files / "in" / "b.jsonl").write_bytes(canal("INSERT", [{"id": "2"}], id=20, table="t05"))
+    done = cdcavro("sync", "--local", *FLAGS, "--once", "--quiet", "--report", "page.html")
+    told = said[5].replace("is not there", "was made anew or restored")
+    assert told in done.stdout
+    assert cdcavro("sync", "status", "--state", "state").stdout.splitlines()[-1] == told
+    assert cdcavro("sync", "show", "--state", "state").stdout.splitlines()[-1] == told
+    status = json.loads(cdcavro("sync", "status", "--state", "state", "--json").stdout)
+    assert [one["lacks"] for one in status["tables"] if one["lacks"]] == [told.removeprefix("d.t05: ")]
+    assert "cdcavro sync reset d.t05" in (files / "page.html").read_text()
+    assert cdcavro("sync", "reset", "d.t05", "--state", "state").exit_code == 0
+    assert "d.t05" not in cdcavro("sync", "--local", *FLAGS, "--check").stderr
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [((), 0), (("--max-rejects", "0"), 1), (("--max-rejects", "25%"), 0), (("--format", "debezium"), 1)],

@@ -59,7 +59,7 @@ def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
     found = json.loads(cdcavro("sync", "status", "--state", "state", "--json").stdout)
     assert (found["batch"], found["counts"]["read"], found["lag"], found["unit"]) == (0, 2, 0, "files")
     table = {"name": "d.t", "version": 1, "rows": {"c": 1}, "pending": 0, "stopped": None, "is_paused": False}
-    assert found["tables"] == [table | {"complete_until": None, "late": 0, "has_kept_rows": False}]
+    assert found["tables"] == [table | {"complete_until": None, "late": 0, "has_kept_rows": False, "lacks": None}]
 
 
 def test_the_status_of_a_pipeline_that_reads_from_elsewhere_is_refused(made: LocalJob):

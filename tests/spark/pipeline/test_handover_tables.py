@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
+from shutil import copytree, rmtree
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,6 +24,9 @@ from cdcavro.errors import SetupError
 from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, IcebergLake
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import Formats
+from cdcavro.sync.batches import BatchReport
+from cdcavro.sync.pipeline import reset
+from cdcavro.table import TableName
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
 from support.catalog_servers import GLUE, HIVE, NESSIE, POSTGRESQL, REST, SQL, CatalogServers, catalog_servers
 from support.halves import blob
@@ -61,6 +67,61 @@ def test_tables_for_all_readers_are_those_of_one_runner_alone(spark: SparkSessio
         for log in folder.rglob("_delta_log"):
             needed = DeltaTable(log.parent).protocol()
             assert needed.min_reader_version == 1 or needed.reader_features == ["timestampNtz"]
+
+
+@pytest.mark.parametrize("kind", [DELTA, ICEBERG])
+def test_a_lake_table_that_lacks_rows_is_told_by_either_runner(spark: SparkSession, tmp_path: Path, kind: str):
+    """What one of them wrote, the other one misses; and neither misses what the other one wrote, or a reset emptied."""
+    both, database, ids = BothRunners(spark, tmp_path, kind, tmp_path / "lake"), f"d{uuid4().hex}", count(1)
+    name = f"{database}.t"
+    again = f"so rows up to batch {{}} may be missing: `cdcavro sync reset {name}` and a new snapshot bring them back"
+    gone, other = (f"{name}: its lake table {why}, {again}" for why in ("is not there", "was made anew or restored"))
+
+    def told(runner: str, rows: int = 1) -> list[str]:
+        own = next(ids)
+        both.local.send(*[canal("INSERT", [{"id": str(own)}], id=own, database=database)][:rows])
+        both.on_spark.files = both.local.files
+        said: list[str] = []
+        reports: list[BatchReport] = []
+        how: dict[str, Any] = {"once": True, "say": reports.append, "warn": said.extend}
+        both.local.pipeline().run(**how) if runner == "L" else both.on_spark.pipeline().run(spark, **how)
+        return said + [step for report in reports for step in report.steps if "missing" in step]
+
+    def checked() -> list[list[str]]:
+        said: list[list[str]] = []
+        both.on_spark.pipeline().check(spark, said.append)
+        both.local.pipeline().check(said.append)
+        return said
+
+    table, parsed = tmp_path / "lake" / database / "t", TableName(database, None, "t")
+
+    def remove() -> None:
+        rmtree(table) if kind == DELTA else spark.sql(f"DROP TABLE {both.sink.identifier(parsed)} PURGE")
+
+    assert [told(runner) for runner in "SLSSLL"] == [[]] * 6
+    remove()
+    assert checked() == [[gone.format(5)]] * 2
+    assert (told("S", 0), told("S"), told("L")) == (
+        [gone.format(5)],
+        [gone.format(5), other.format(5)],
+        [other.format(5)],
+    )
+    remove()
+    reset(tmp_path / "state", [name])
+    assert [told(runner) for runner in "SLS"] == [[]] * 3
+    remove()
+    last = both.local.files - 1
+    assert (told("L"), told("S")) == ([gone.format(last), other.format(last)], [other.format(last)])
+    reset(tmp_path / "state", [name])
+    assert [*map(told, "SS"), *checked()] == [[]] * 4
+    if kind == DELTA:
+        copytree(table, tmp_path / "old")
+        assert told("S") == []
+        rmtree(table)
+        (tmp_path / "old").rename(table)
+        last = both.local.files - 1
+        # Before the batch that writes the table, and by it.
+        assert [*checked(), told("S")[:1], told("L")] == [[other.format(last)]] * 4
 
 
 def check_turns(
