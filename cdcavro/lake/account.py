@@ -208,6 +208,12 @@ class Account(Struct):
     lake: dict[str, LakeTable] = {}
 
     @property
+    def lacking(self) -> dict[TableName, str]:
+        """Why rows that were written may be missing in the lake tables of tables."""
+        found = [(*table_of(key), one.lacks) for key, one in self.lake.items() if one.lacks is not None]
+        return {name: lacking_sentence(name, suffix, batch) for name, suffix, batch in found}
+
+    @property
     def last(self) -> int:
         """The number of the last batch, -1 if there was none."""
         return self.points[-1].last if self.points else -1
@@ -314,12 +320,16 @@ def note_mark(known: dict[str, LakeTable], name: TableName, mark: LakeMark, batc
     return None if lacks is None or lacks == before.lacks else lacking_sentence(name, mark.suffix, lacks)
 
 
+def dotted_name(name: TableName) -> str:
+    """Return the name of a table for people."""
+    return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
+
 def lacking_sentence(name: TableName, suffix: str, batch: int, *, is_gone: bool = False) -> str:
     """Return why rows up to a batch may be missing in a lake table, and what brings them back."""
-    label = ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
     what, why = "changelog" if suffix else "lake table", _GONE if is_gone else _OTHER
     return (
-        f"its {what} {why}, so rows up to batch {batch} may be missing: `cdcavro sync reset {quote(label)}` and a new"
+        f"its {what} {why}, so rows up to batch {batch} may be missing: `cdcavro sync reset {quote(dotted_name(name))}` and a new"
         " snapshot bring them back"
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import number_of
-from cdcavro.lake.account import bound_text, read_account
+from cdcavro.lake.account import bound_text, bounded_name, dotted_name, read_account
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.markup import Series, bar, chart, duration, moment, number, table, text, time_axis
 
@@ -67,6 +67,7 @@ def page_of(account: Account, state: str, now: float) -> str:
     sections = [
         _tiles(account),
         _waiting_tables(account),
+        _lacking_tables(account),
         _charts(account),
         _tables(account),
         _versions(account),
@@ -306,6 +307,19 @@ def _waiting_tables(account: Account) -> str:
     rows = [(f'<span class="name">{text(name)}</span>', text(reason)) for name, reason in shown]
     more = _more(account.waiting_count - len(shown), "more tables")
     return f'<h2 class="bad">Tables with pending rows</h2>{table(("table", "reason"), rows)}{more}'
+
+
+def _lacking_tables(account: Account) -> str:
+    """Return the lake tables that lack rows, and what brings them back."""
+    found = sorted((dotted_name(name), why) for name, why in account.lacking.items())
+    if not found:
+        return ""
+    shown = [
+        (f'<span class="name">{text(bounded_name(name))}</span>', text(bound_text(why)))
+        for name, why in found[:_REASONS]
+    ]
+    more = _more(len(found) - len(shown), "more tables")
+    return f'<h2 class="bad">Lake tables that lack rows</h2>{table(("table", "reason"), shown)}{more}'
 
 
 def _steps(account: Account) -> str:

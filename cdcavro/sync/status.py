@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from cdcavro.errors import CdcAvroError, FileError
-from cdcavro.lake.account import bounded_name, lacking_sentence, read_account, table_of
+from cdcavro.lake.account import bounded_name, read_account
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
@@ -163,11 +163,7 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
     labels = {number: names.label_of(number) for number in names.names} | dict(facts.get("nameless", []))
     pending, paused, kept = WaitingRows(folder / WAITING).counts(), paused_tables(folder), kept_tables(folder)
     found: dict[str, TableStatus] = {}
-    lacking = {
-        name: lacking_sentence(name, suffix, one.lacks)
-        for (name, suffix), one in ((table_of(key), one) for key, one in account.lake.items())
-        if one.lacks is not None
-    }
+    lacking = account.lacking
     complete = Completeness.of(facts)
     if is_done:
         complete.settle(pending)

@@ -432,3 +432,23 @@ def _iceberg(job: Job) -> Table:
     lake = job.native
     assert isinstance(lake, NativeIceberg)
     return lake.files.load_table(("d", "t"))
+
+
+@pytest.mark.slow
+def test_a_lake_table_that_is_removed_during_a_run_is_told(tmp_path: Path, kind: str):
+    """Its rows are pending until it is made anew, with the next run or the next version of its table."""
+    job = Job(tmp_path, kind)
+    for _ in range(3):
+        job.insert()
+    job.state("ALTER TABLE t ADD COLUMN b int")
+    said: list[tuple[list[str], list[str]]] = []
+
+    def say(report: BatchReport) -> None:
+        if report.number == 1:
+            shutil.rmtree(job.place())
+        said.append(([*report.waiting], [step for step in report.steps if "missing" in step]))
+
+    job.pipeline().run(once=True, say=say)
+    assert said == [([], []), ([], []), (["d.t"], []), ([], [OTHER.format(1)])]
+    assert job.told() == job.checked() == [OTHER.format(1)]
+    assert job.rows("d.t", "id") == [(3,)]
