@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -124,6 +125,8 @@ class LakeTable(Struct, array_like=True):
     batch: int
     # The last batch whose rows may be missing in it; None if none are.
     lacks: int | None = None
+    # What the table is called, and why rows may be missing, as it may be shown; None if that was not said yet.
+    shown: tuple[str, str] | None = None
 
     def lacks_now(self, mark: LakeMark) -> int | None:
         """Return the last batch whose rows may be missing, now that the lake table has a mark."""
@@ -298,9 +301,15 @@ def lake_key(name: TableName, suffix: str) -> str:
 
 
 def table_of(key: str) -> tuple[TableName, str]:
-    """Return the table of a lake table, and what the name of the lake table ends with."""
-    database, schema, table, suffix = json.loads(key)
+    """Return the table of a lake table, and what the name of the lake table ends with. Raises `MsgspecError`."""
+    database, schema, table, suffix = msgspec.json.decode(key, type=tuple[str | None, str | None, str, str])
     return TableName(database, schema, table), suffix
+
+
+def _is_key(key: str) -> bool:
+    with suppress(msgspec.MsgspecError, UnicodeError):
+        return lake_key(*table_of(key)) == key
+    return False
 
 
 def note_mark(known: dict[str, LakeTable], name: TableName, mark: LakeMark, batch: int) -> str | None:
@@ -320,17 +329,18 @@ def note_mark(known: dict[str, LakeTable], name: TableName, mark: LakeMark, batc
     return None if lacks is None or lacks == before.lacks else lacking_sentence(name, mark.suffix, lacks)
 
 
-def dotted_name(name: TableName) -> str:
-    """Return the name of a table for people."""
+def label_of(name: TableName) -> str:
+    """Return the name of a lake table for people."""
     return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
 
 
 def lacking_sentence(name: TableName, suffix: str, batch: int, *, is_gone: bool = False) -> str:
     """Return why rows up to a batch may be missing in a lake table, and what brings them back."""
-    what, why = "changelog" if suffix else "lake table", _GONE if is_gone else _OTHER
+    what, why, label = "changelog" if suffix else "lake table", _GONE if is_gone else _OTHER, label_of(name)
+    # What begins like an option is none behind two dashes.
+    command = f"cdcavro sync reset {'-- ' if label.startswith('-') else ''}{quote(label)}"
     return (
-        f"its {what} {why}, so rows up to batch {batch} may be missing: `cdcavro sync reset {quote(dotted_name(name))}` and a new"
-        " snapshot bring them back"
+        f"its {what} {why}, so rows up to batch {batch} may be missing: `{command}` and a new snapshot bring them back"
     )
 
 
@@ -473,6 +483,7 @@ class AccountFile:
         """Add a batch that is written completely; a batch that is run again is added once."""
         with self._lock:
             self._account.add(self._hide(facts))
+            self._show_lacking()
             self._write()
 
     def note_lag(self, batch: int, lag: int, unit: str) -> None:
@@ -485,7 +496,16 @@ class AccountFile:
         """Note what became of rows that waited and were written without a new batch."""
         with self._lock:
             self._account.note_written(batch, self._hide(steps), self._hide(waiting))
+            self._show_lacking()
             self._write()
+
+    def _show_lacking(self) -> None:
+        """Note what may be shown of lake tables that lack rows: whoever reads the account knows no secrets."""
+        for key, one in self._account.lake.items():
+            if one.lacks is not None and one.shown is None:
+                name, suffix = table_of(key)
+                label, why = self._hide([label_of(name), lacking_sentence(name, suffix, one.lacks)])
+                one.shown = label, why
 
     def _write(self) -> None:
         replace_file(self._path, msgspec.json.encode(self._account).decode())
@@ -502,4 +522,5 @@ def read_account(folder: Path) -> Account:
         raise FileError(str(path), "the account of a job", str(error)) from error
     if account.format != _FORMAT:
         raise FileError(str(path), f"an account in format {_FORMAT}", f"one in format {account.format}")
+    account.lake = {key: one for key, one in account.lake.items() if _is_key(key)}
     return account

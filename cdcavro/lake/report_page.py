@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.errors import number_of
-from cdcavro.lake.account import bound_text, bounded_name, dotted_name, read_account
+from cdcavro.lake.account import bound_text, bounded_name, read_account
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.markup import Series, bar, chart, duration, moment, number, table, text, time_axis
 
@@ -311,7 +311,7 @@ def _waiting_tables(account: Account) -> str:
 
 def _lacking_tables(account: Account) -> str:
     """Return the lake tables that lack rows, and what brings them back."""
-    found = sorted((dotted_name(name), why) for name, why in account.lacking.items())
+    found = sorted({one.shown for one in account.lake.values() if one.shown is not None})
     if not found:
         return ""
     shown = [

@@ -19,7 +19,7 @@ from uuid import uuid4
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import FileError, plain, shown
 from cdcavro.files.streams import local_folder, plain_path
-from cdcavro.lake.account import AccountFile, read_account
+from cdcavro.lake.account import AccountFile, label_of, read_account
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import SCHEME, DeltaLake, is_lake, one_address
@@ -34,7 +34,6 @@ from cdcavro.sync.outputs.sink_settings import (
     LakeNames,
     LakeSettings,
     StatementRules,
-    label_of,
     with_shapes,
 )
 from cdcavro.sync.outputs.table_rows import (
@@ -352,7 +351,7 @@ def reset(folder: Path, tables: Sequence[str], *, is_kept: bool = False) -> dict
         if (folder / CHECKPOINT / "metadata").exists():
             planned = Checkpoint(folder / CHECKPOINT).last
             batch = batch if planned is None else max(batch, planned.number)
-        waiting, resets = WaitingRows(folder / WAITING), table_resets(folder)
+        account, waiting, resets = AccountFile(folder), WaitingRows(folder / WAITING), table_resets(folder)
         for name in names:
             numbers, own = _last_numbers(known, name), resets.get(name, ())
             if is_kept and any(one in own for number in numbers for one in waiting.resets(number)):
@@ -364,9 +363,9 @@ def reset(folder: Path, tables: Sequence[str], *, is_kept: bool = False) -> dict
                     waiting.forget_resets(number)
                 else:
                     waiting.keep_reset(number, batch)
+        account.forget_lake(names)
         # From here on it counts.
         put_resets(folder, resets)
-        AccountFile(folder).forget_lake(names)
         kept = kept_tables(folder)
         put_names(folder / KEPT, kept.union(names) if is_kept else kept.difference(names))
         return {label_of(name): reset_order(len(resets[name])) for name in names}

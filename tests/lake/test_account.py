@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from datetime import UTC
@@ -24,11 +25,14 @@ from cdcavro.lake.account import (
     RejectReason,
     Version,
     bounded_name,
+    lacking_sentence,
     lake_key,
     note_mark,
     read_account,
     table_of,
 )
+from cdcavro.lake.report_page import page_of
+from cdcavro.sync.secrets import FromVariable, Redaction
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.shop_state import as_came
@@ -267,6 +271,41 @@ def test_a_version_that_is_not_known_is_at_least_the_one_that_was():
     assert [table.version for table in known.values()] == [5]
     note_mark(known, T, MARK._replace(created="two", version=None), 4)
     assert [table.version for table in known.values()] == [None]
+
+
+def test_a_command_takes_no_name_for_an_option():
+    """Also behind the dashes, the name is one word."""
+    name = TableName("-f", None, "-x y")
+    assert "`cdcavro sync reset -- '-f.-x y'` and" in lacking_sentence(name, "", 3)
+    assert "`cdcavro sync reset f.-x` and" in lacking_sentence(TableName("f", None, "-x"), "", 3)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "[]", "t", "null", '["d",null,"t"]', '["d",null,1,""]', '["d", null, "t", ""]', "[" * 5_000]
+)
+def test_what_is_no_name_of_a_lake_table_is_ignored(tmp_path: Path, key: str):
+    """Nobody wrote it here, and the rest of the account is as good as before."""
+    stated = {"format": 1, "lake": {key: ["one", 5, 3, 2], lake_key(T, ""): ["one", 5, 3, 2]}}
+    (tmp_path / "account.json").write_text(json.dumps(stated))
+    assert list(read_account(tmp_path).lacking) == [T]
+    AccountFile(tmp_path).forget_lake([T])
+    assert read_account(tmp_path).lake == {}
+
+
+def test_a_page_has_no_secret_that_a_lake_table_is_called_by(tmp_path: Path):
+    """Whoever reads the account does not know what is secret, nor who forgets other tables."""
+    name, other = TableName("secret", None, "t"), TableName("secret", None, "u")
+    redaction = Redaction([FromVariable("secret.{table}", "${SEC}.{table}", {"SEC": "secret"})])
+    account = AccountFile(tmp_path, redaction.of)
+    for one in (name, other):
+        note_mark(account.lake, one, MARK, 3)
+        note_mark(account.lake, one, MARK._replace(found=1), 4)
+    account.add(facts(0))
+    AccountFile(tmp_path).forget_lake([other])
+    page = page_of(read_account(tmp_path), "state", 0)
+    assert "cdcavro sync reset ${SEC}.t" in page
+    assert "secret" not in page
+    assert "SEC}.u" not in page
 
 
 def test_lake_tables_are_bounded_and_any_name_can_be_in_a_command(tmp_path: Path):

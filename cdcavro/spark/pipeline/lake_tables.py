@@ -60,7 +60,7 @@ from cdcavro.spark.lake.sinks import (
 from cdcavro.spark.lake.spark_tables import COLLECTED, SparkLake, check_spaces, pieces_of
 from cdcavro.spark.session import first_line, reach_s3, session_of
 from cdcavro.sync.local.local_sinks import native_tables
-from cdcavro.sync.native.delta_log import newest_version
+from cdcavro.sync.native.delta_log import local_path, newest_version
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_tables import NativeChangelog, followed_rows
 from cdcavro.sync.native.native_versions import NativeVersions
@@ -186,10 +186,15 @@ class LakeSink:
     def look(self, spark: SparkSession, name: TableName, suffix: str, *, is_opened: bool) -> LakeMark | None:
         """Return the mark of a lake table, whose properties are read if it is opened; None if it is not there.
 
-        Also not under its first name. Of one that cannot be looked at, nothing is known.
+        Also not under its first name. Of one that cannot be looked at, nothing is known, nor of one that is not opened, if
+        it is not in files of this machine: that is a request for each.
         """
+        both = {one.identifier(name, suffix): one for one in (self.sink, replace(self.sink, is_older=True))}
+        folder = spark_folder(self.sink, spark)
         try:
-            for sink in (self.sink, replace(self.sink, is_older=True)):
+            if not is_opened and (folder is None or local_path(folder) is None):
+                return LakeMark(suffix, None, None)
+            for sink in both.values():
                 if sink.is_there(spark, name, suffix):
                     held = properties_of(spark, sink.identifier(name, suffix)) if is_opened else {}
                     return LakeMark(suffix, held.get(CREATED), None, version_of(sink, name, suffix))
@@ -309,6 +314,8 @@ class LakeTables:
     def _forget(self, name: TableName) -> None:
         """Forget what is known of a table, which another writer changes."""
         self._known.pop(name, None)
+        for suffix in ("", CHANGES):
+            self._found.pop((name, suffix), None)
         for place in [one for one in self._kept if one[0] == name]:
             self._kept.pop(place)
 

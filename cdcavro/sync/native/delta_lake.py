@@ -95,6 +95,11 @@ class NativeDelta(DeltaLake):
     storage_options: Mapping[str, str] = field(default_factory=dict)
     check_held: Callable[[], None] = field(default=lambda: None, kw_only=True, repr=False, compare=False)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the tables are in files of this machine."""
+        return local_path(self.folder) is not None
+
     def table(self, name: TableName, suffix: str = "") -> NativeDeltaTable:
         """Return a lake table of a table. Raises `SetupError` for a folder that `deltalake` does not find."""
         return self._table(self.path(name, suffix))
@@ -233,8 +238,8 @@ class NativeDeltaTable:
         with self._errors():
             if self.is_there():
                 return
-            made, local = new_schema(columns, own, properties, partition), local_path(self.folder)
-            if local is None:
+            made = new_schema(columns, own, properties, partition)
+            if (local := local_path(self.folder)) is None:
                 facts: dict[str, Any] = {"configuration": made.properties, "partition_by": list(made.partition)}
                 facts |= {"storage_options": dict(self.lake.storage_options), "raise_if_key_not_exists": False}
                 DeltaTable.create(self.folder, Schema.from_json(made.text()), mode="ignore", **facts)
@@ -509,9 +514,8 @@ class NativeDeltaTable:
             return len(self._open().vacuum(-(-keep // timedelta(hours=1)), dry_run=False))
 
     def _open(self) -> DeltaTable:
-        table = DeltaTable(
-            local_path(self.folder) or self.folder, storage_options={**self.lake.storage_options} or None
-        )
+        place, options = local_path(self.folder) or self.folder, {**self.lake.storage_options} or None
+        table = DeltaTable(place, storage_options=options)
         self.lake.check_held()
         return table
 

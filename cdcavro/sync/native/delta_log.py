@@ -78,10 +78,12 @@ def newest_version(folder: str) -> int | None:
     try:
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
             # A log may have the commits of a month, which take as long to list as a batch to write.
-            version = int(json.loads((log / "_last_checkpoint").read_bytes())["version"])
+            stated = version = int(json.loads((log / "_last_checkpoint").read_bytes())["version"])
             while (log / f"{version + 1:020}.json").exists():
                 version += 1
-            return version
+            # It may be older than all that was not cleaned up, or newer than what is there.
+            if version > stated:
+                return version
         names = [one.name for one in os.scandir(log)]
     except (FileNotFoundError, NotADirectoryError):
         return -1

@@ -165,6 +165,11 @@ class NativeIceberg(IcebergLake):
         """The catalog. Raises `FileError` for a warehouse that is not on this machine, and as `Connection.catalog` does."""
         return self._folder if self.connection is None else self.connection.catalog
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the tables are in files of this machine."""
+        return self.connection is None
+
     @cached_property
     def _folder(self) -> HadoopCatalog:
         try:

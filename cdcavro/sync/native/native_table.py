@@ -126,6 +126,10 @@ class NativeLake(Protocol):
     def is_stepwise(self) -> bool:
         """Whether each step on the columns of a table is a commit of its own, so that a kill may leave some of them."""
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the tables are in files of this machine, so that a look at one is no request."""
+
     def table(self, name: TableName, suffix: str = "") -> NativeTable:
         """Return a lake table of a table; `suffix` is one of `SUFFIXES`."""
 

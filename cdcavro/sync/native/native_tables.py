@@ -212,6 +212,8 @@ class NativeTables:
         """Forget what is known of a table, which another writer changes, of all its shards."""
         for place in [one for one in self._known if one[0] == name]:
             self._known.pop(place)
+        for suffix in ("", _CHANGES):
+            self._found.pop((name, suffix), None)
 
     def _claim(self, name: TableName) -> None:
         """Find the lake tables of a table, and make them this pipeline's."""
@@ -376,14 +378,15 @@ def locate(lake: NativeLake, name: TableName) -> NativeLake:
 
 
 def look(lake: NativeLake, name: TableName, suffix: str, *, is_opened: bool) -> LakeMark | None:
-    """Return the mark of a lake table, with what is known without opening it unless it is opened; None if it is not there."""
-    for own in (lake, _with(lake, is_older=True)):
-        table = own.table(name, suffix)
-        if not is_opened:
-            if table.is_there():
-                return LakeMark(suffix, None, None, table.version())
-            continue
-        properties = table.properties()
+    """Return the mark of a lake table, whose properties are read if it is opened; None if it is not there.
+
+    One that is not opened is only looked at if that is no request to a server or a database.
+    """
+    if not is_opened and not lake.is_here:
+        return LakeMark(suffix, None, None)
+    both = [own.table(name, suffix) for own in (lake, _with(lake, is_older=True))]
+    for table in both[: 1 if both[0].identifier == both[1].identifier else 2]:
+        properties = table.properties() if is_opened else {} if table.is_there() else None
         if properties is not None:
             return LakeMark(suffix, properties.get(CREATED), None, table.version())
     return None

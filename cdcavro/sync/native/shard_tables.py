@@ -91,6 +91,11 @@ class ShardLake:
         self._tables: dict[tuple[TableName, str], ShardTable] = {}
 
     @property
+    def is_here(self) -> bool:
+        """Whether the tables are in files of this machine."""
+        return self.lake.is_here
+
+    @property
     def using(self) -> str:
         """The kind of lake."""
         return self.lake.using

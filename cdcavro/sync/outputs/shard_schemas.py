@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from cdcavro.arrow.arrays import blank
 from cdcavro.arrow.record_batches import VersionPayloads
 from cdcavro.errors import FileError, JobError, SchemaError, shown
+from cdcavro.lake.account import label_of
 from cdcavro.lake.evolution import LENIENT, LakeColumn, columns_behind, is_wider_decimal
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lake_columns import arrow_type
@@ -27,7 +28,6 @@ from cdcavro.lake.table_shape import TableShape
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.native.native_columns import prepare
 from cdcavro.sync.native.shard_tables import ShardVersions
-from cdcavro.sync.outputs.sink_settings import label_of
 from cdcavro.sync.outputs.writer import KeptRows, WriteResult
 from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.ddl.steps import TableName

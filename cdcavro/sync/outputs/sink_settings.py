@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.container import CODECS
 from cdcavro.errors import FileError, SchemaError, shown, shown_name
+from cdcavro.lake.account import label_of
 from cdcavro.lake.catalogs import check_catalog, check_metastore, has_plain_names
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
 from cdcavro.lake.evolution import BEHAVIORS, LENIENT, STATEMENTS
@@ -315,11 +316,6 @@ class AvroFiles:
         there = next(path for path in (self.folder, *self.folder.parents) if path.exists())
         if not (there.is_dir() and os.access(there, os.W_OK)):
             raise FileError(self.root, "a folder that can be written to", "none")
-
-
-def label_of(name: TableName) -> str:
-    """Return the name of a lake table for people."""
-    return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
 
 
 def with_shapes(

@@ -15,14 +15,13 @@ import msgspec
 
 from cdcavro.change.order_value import reset_order
 from cdcavro.errors import CdcAvroError, FileError, JobError, plain
-from cdcavro.lake.account import LakeMark, lacking_sentence, lake_key, note_mark, table_of
+from cdcavro.lake.account import LakeMark, label_of, lacking_sentence, lake_key, note_mark, table_of
 from cdcavro.lake.job_state import replace_file
 from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.merge import UNFOUND
 from cdcavro.lake.typed_rows import TRUNCATE, RowFacts, facts_of_summary
 from cdcavro.sync.outputs.completeness import instant_text
 from cdcavro.sync.outputs.reject_places import batch_of
-from cdcavro.sync.outputs.sink_settings import label_of
 from cdcavro.sync.outputs.writer import BatchRows, WriteResult
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.writing.table_writer import empty_envelope
@@ -164,12 +163,23 @@ class TableRows:
             one._replace(steps=[*one.steps, _SAID]) if one.number in reset and one.error is None else one
             for one in written
         ]
-        return [self._noted(one, names, last) for one in sorted(written, key=lambda one: one.number)]
+        # In the order in which they were written: shards have one lake table.
+        written = [self._noted(one, names, tables, last) for one in written]
+        return sorted(written, key=lambda one: one.number)
 
-    def _noted(self, result: WriteResult, names: LakeNames, last: Mapping[int, int]) -> WriteResult:
+    def _noted(
+        self, result: WriteResult, names: LakeNames, tables: Sequence[Table], last: Mapping[int, int]
+    ) -> WriteResult:
         """Note what tells the lake tables of a table from others; return the result, with what rows they lack."""
         name = names.names.get(result.number)
         if name is None or result.error is not None:
+            return result
+        if tables[result.number].is_gone and all(
+            tables[one].is_gone for one in names.names if names.names[one] == name
+        ):
+            # No source has its rows any more; somebody may remove it.
+            for suffix in ("", "changes"):
+                self._lake.pop(lake_key(name, suffix), None)
             return result
         if result.marks:
             # What is not written any more may be removed.

@@ -106,6 +106,29 @@ def test_lake_tables_that_lack_rows_are_told_on_standard_error(files: Path):
     assert "d.t05" not in cdcavro("sync", "--local", *FLAGS, "--check").stderr
 
 
+@pytest.mark.slow
+def test_what_is_said_of_a_lake_table_shows_no_secret_and_is_a_command(files: Path, monkeypatch: pytest.MonkeyPatch):
+    """Also on the page, and of a table whose name begins like an option."""
+    monkeypatch.setenv("SEC", "-supersecret")
+    page = ("--report", "page.html")
+    toml = 'run = "local"\nformat = "canal"\nstate = "state"\nsource = { files = "in" }\n[lake]\ndelta = "lake"\nname = "${SEC}.{table}"\n'
+    Path("sync.toml").write_text(toml)
+    for n in (1, 2):
+        (files / "in" / f"{n}.jsonl").write_bytes(canal("INSERT", [{"id": "1"}], id=n, table="t"))
+        done = cdcavro("sync", "--config", "sync.toml", "--once", *page)
+        assert done.exit_code == 0, done.stderr
+        told = done.stderr + done.stdout + Path("page.html").read_text()
+        shutil.rmtree("lake", ignore_errors=n == 2)
+    assert "cdcavro sync reset -- ${SEC}.t" in Path("page.html").read_text()
+    done = cdcavro("sync", "show", "--config", "sync.toml", *page)
+    told += done.stderr + done.stdout + Path("page.html").read_text()
+    told += cdcavro("sync", "status", "--config", "sync.toml").stdout
+    assert "supersecret" not in told
+    assert cdcavro("sync", "reset", "--state", "state", "--", "-supersecret.t").exit_code == 0
+    assert cdcavro("sync", "show", "--state", "state", *page).exit_code == 0
+    assert "Lake tables that lack rows" not in Path("page.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [((), 0), (("--max-rejects", "0"), 1), (("--max-rejects", "25%"), 0), (("--format", "debezium"), 1)],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -20,18 +21,32 @@ from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
+from cdcavro import to_changes
 from cdcavro.errors import SetupError
-from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, IcebergLake
+from cdcavro.lake import TypedRows
+from cdcavro.lake.account import LakeTable, note_mark
+from cdcavro.lake.evolution import EXCEPTION
+from cdcavro.lake.lakes import CURRENT, HISTORY, SOFT, Attempt, IcebergLake
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import Formats
+from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.sync.batches import BatchReport
+from cdcavro.sync.local.local_outcomes import ROWS
+from cdcavro.sync.local.local_sinks import native_tables
+from cdcavro.sync.native.native_state import facts_of
+from cdcavro.sync.outputs import sink_settings
+from cdcavro.sync.outputs.sink_settings import LakeSettings
+from cdcavro.sync.outputs.table_rows import ROW_TYPES
+from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.sync.pipeline import reset
 from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
 from support.both_runners import BATCHES, DRIVER, LOCAL, SPARK, BothRunners, differences
 from support.catalog_servers import GLUE, HIVE, NESSIE, POSTGRESQL, REST, SQL, CatalogServers, catalog_servers
 from support.halves import blob
 from support.java_catalog import java_catalog
 from support.jobs import LocalJob
+from support.lake_values import table_of
 from support.local_pipelines import DELTA, ICEBERG, lake_section
 from support.local_pipelines import LocalJob as ConfiguredJob
 from support.messages import canal
@@ -122,6 +137,43 @@ def test_a_lake_table_that_lacks_rows_is_told_by_either_runner(spark: SparkSessi
         last = both.local.files - 1
         # Before the batch that writes the table, and by it.
         assert [*checked(), told("S")[:1], told("L")] == [[other.format(last)]] * 4
+
+
+@pytest.mark.parametrize("refusing", ["S", "L"])
+def test_a_writer_that_was_refused_at_first_misses_nothing_that_the_other_one_wrote(
+    spark: SparkSession, tmp_path: Path, refusing: str
+):
+    """Spark writes what comes as a frame, this process what was collected; one of them takes no new columns."""
+    settings = LakeSettings(Delta(str(tmp_path)))
+    strict = replace(settings, behavior=EXCEPTION)
+    job, known = sink_settings.Job("the job", frozenset()), dict[str, LakeTable]()
+    maker, name = TypedRows(Tables()), TableName("d", None, "t")
+
+    def start(own: LakeSettings, native: LakeSettings) -> LakeTables:
+        return LakeTables(own, job.id, native=native_tables(native, job), spark=spark)
+
+    def write(tables: LakeTables, runner: str, number: int, *messages: bytes) -> list[str | None]:
+        rows = table_of(maker.of_batch([to_changes(one, "canal") for one in messages]).rows).select(ROWS.names)
+        (table,) = maker.tables.tables
+        kept = spark.createDataFrame(rows.to_pylist(), ROW_TYPES) if runner == "S" else rows
+        part = BatchRows(number, kept, facts_of(rows, table.versions), Attempt(is_first=True))
+        (result,) = tables.write([(table, name, [part])])
+        return [result.error] if result.error else [note_mark(known, name, one, number) for one in result.marks]
+
+    def insert(id_: int, **more: str) -> bytes:
+        return canal("INSERT", [{"id": str(id_), **more}], id=id_)
+
+    tables, added = (
+        start(settings, settings),
+        canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE t ADD COLUMN b INT"),
+    )
+    assert write(tables, "S", 1, insert(1)) == [None]
+    tables = start(strict, settings) if refusing == "S" else start(settings, strict)
+    (error,) = write(tables, refusing, 2, added, insert(3, b="1"))
+    # What this process refuses, Spark writes at once.
+    assert (error is None) == (refusing == "L")
+    for number, runner in enumerate("LSLS", 3):
+        assert write(tables, runner, number, insert(number + 1, b="1")) == [None]
 
 
 def check_turns(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -20,7 +21,7 @@ from cdcavro.lake.evolution import ADD, DROP, LENIENT, MARK, RENAME, WIDEN, Lake
 from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OLDER, ORDER, STATE, UNPARSED
 from cdcavro.sync.native import delta_files, delta_log
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
-from cdcavro.sync.native.delta_log import log_folder
+from cdcavro.sync.native.delta_log import log_folder, newest_version
 from cdcavro.sync.native.native_table import WAITED, Mark
 from cdcavro.table import TableName
 from support.native_rows import by_key, merged_rows, orders, plain_names, state_rows
@@ -637,3 +638,30 @@ def test_errors_name_the_table(lake):
         table.alter([], {"x": "y"})
     with pytest.raises(SchemaError, match="run this batch on Spark"):
         put(table, {KEY: b"k", ORDER: b"\x01"})
+
+
+@pytest.mark.parametrize(
+    ("pointer", "commits", "checkpoints", "newest"),
+    [
+        (None, range(3), [], 2),
+        (10, range(10, 13), [10], 12),
+        (10, range(10, 11), [10], 10),
+        # The pointer is the one of a copy, or of a writer that was slower.
+        (10, range(16, 26), [20], 25),
+        (10, [], [20], 20),
+        (20, range(5), [], 4),
+        (10, [], [], -1),
+    ],
+)
+def test_the_newest_version_is_that_of_the_log_whatever_points_to_a_checkpoint(
+    tmp_path: Path, pointer: int | None, commits: Sequence[int], checkpoints: Sequence[int], newest: int
+):
+    """What is behind the pointer may be cleaned up, and what it points to may be gone."""
+    log = log_folder(str(tmp_path))
+    log.mkdir()
+    names = [f"{one:020}.json" for one in commits] + [f"{one:020}.checkpoint.parquet" for one in checkpoints]
+    for name in names:
+        (log / name).touch()
+    if pointer is not None:
+        (log / "_last_checkpoint").write_text(json.dumps({"version": pointer, "size": 1}))
+    assert newest_version(str(tmp_path)) == newest

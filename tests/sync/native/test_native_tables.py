@@ -22,7 +22,8 @@ from cdcavro import to_changes
 from cdcavro.change.model import replace as replace_change
 from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
-from cdcavro.lake.account import AccountFile
+from cdcavro.lake.account import AccountFile, LakeTable, note_mark
+from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import FORMS, NAME, OWNER, SUFFIXES, Attempt
 from cdcavro.lake.merge import NO_KEY
@@ -100,6 +101,26 @@ ROWS = [
 ADD_COLUMN = canal("ALTER", [], id=5, isDdl=True, sql="ALTER TABLE t ADD COLUMN b INT NOT NULL DEFAULT 7")
 MORE = canal("INSERT", [{"id": "3", "a": "4", "b": "5"}], id=6)
 LAST = canal("INSERT", [{"id": "4", "a": "4", "b": "6"}], id=7)
+
+
+@pytest.mark.slow
+def test_who_writes_a_lake_table_by_turns_knows_of_no_version_from_before_the_other_one(tmp_path: Path):
+    """The first one finds the table, and cannot write it; once it does, the other one has made the table newer."""
+    pipeline, known = Pipeline(tmp_path), dict[str, LakeTable]()
+    name = TableName("d", None, "t")
+
+    def write(tables: NativeTables, *messages: bytes) -> list[str | None]:
+        (result,) = tables.write(pipeline.parts(messages))
+        return [result.error] if result.error else [note_mark(known, name, one, pipeline.batch) for one in result.marks]
+
+    assert write(pipeline.start(), ROWS[0]) == [None]
+    first, other = NativeTables(pipeline.lake, pipeline.job, behavior=EXCEPTION), pipeline.start()
+    (error,) = write(first, ADD_COLUMN, MORE)
+    assert error is not None
+    first.forget(name)
+    assert write(other, LAST) == [None]
+    other.forget(name)
+    assert write(first, canal("INSERT", [{"id": "5", "a": "4", "b": "6"}], id=8)) == [None]
 
 
 def test_as_many_tables_are_written_at_a_time_as_there_is_room_for_their_rows(

@@ -19,14 +19,18 @@ from deltalake import DeltaTable
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetSnapshotRefUpdate
 
+from cdcavro.errors import FileError
 from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.local.local_outcomes import ROWS, LocalFiles
+from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.iceberg_lake import NativeIceberg
+from cdcavro.sync.native.native_tables import look
 from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.sync.pipeline import finish_reset, pause, reset
 from cdcavro.sync.status import read_status
+from cdcavro.table import TableName
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
 from support.waiting_rows import FACTS
@@ -385,14 +389,85 @@ def test_the_lake_table_of_shards_is_told_once(tmp_path: Path, kind: str):
 
 
 @pytest.mark.slow
-def test_a_drop_that_is_not_followed_leaves_rows_to_be_missed(tmp_path: Path):
-    """The lake table keeps its rows behind the DROP."""
+def test_of_a_drop_that_is_not_followed_nothing_is_told(tmp_path: Path):
+    """The lake table keeps its rows behind the DROP, and no source could bring them back if somebody removes it."""
     job = Job(tmp_path, exclude_statements=["drop.table"])
     job.insert()
     job.state("DROP TABLE t")
     assert (job.told(), job.told()) == ([], [])
     shutil.rmtree(job.place())
+    assert job.told() == job.checked() == []
+    job.insert()
+    assert job.told() == job.checked() == []
+    shutil.rmtree(job.place())
+    assert job.told() == job.checked() == [GONE.format(2)]
+
+
+@pytest.mark.slow
+def test_of_shards_that_are_all_dropped_nothing_is_told(tmp_path: Path):
+    """Until the last one is dropped, rows of others may be missing."""
+    job = Job(tmp_path)
+    job.more |= SHARDS
+    job.insert("s1", "s2")
+    job.state("DROP TABLE s1", "s1")
+    job.run()
+    job.place().rename(tmp_path / "kept")
     assert job.told() == job.checked() == [GONE.format(0)]
+    (tmp_path / "kept").rename(job.place())
+    job.state("DROP TABLE s2", "s2")
+    job.run()
+    shutil.rmtree(job.place())
+    assert job.told() == job.checked() == []
+
+
+@pytest.mark.slow
+def test_a_catalog_that_is_a_database_is_asked_by_a_check_and_a_write_alone(tmp_path: Path):
+    """At the start, each table would be a request; what is known to lack rows is told all the same."""
+    job = Job(tmp_path, ICEBERG)
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/wh"}
+    job.lake = {"iceberg": "ice", "catalog": catalog}
+    job.insert()
+    assert job.told() == job.checked() == []
+    lake = job.native
+    assert isinstance(lake, NativeIceberg)
+    lake.files.drop_table(("d", "t"))
+    assert (job.told(), job.checked()) == ([], [GONE.format(0)])
+    job.insert()
+    assert job.told() == [OTHER.format(0)]
+    assert job.told() == job.checked() == [OTHER.format(0)]
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_a_lake_table_that_is_not_there_is_asked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_opened: bool
+):
+    """But one that has had another name before is asked for by both."""
+    asked: list[str] = []
+    for method, answer in (("is_there", False), ("properties", None)):
+        monkeypatch.setattr(NativeDeltaTable, method, lambda own, answer=answer: asked.append(own.folder) or answer)
+    for schema, names in ((None, 1), ("s", 2)):
+        asked.clear()
+        assert look(NativeDelta(str(tmp_path)), TableName("d", schema, "t"), "", is_opened=is_opened) is None
+        assert len(asked) == len({*asked}) == names
+
+
+@pytest.mark.slow
+def test_a_reset_that_cannot_be_noted_changes_nothing(tmp_path: Path):
+    """Neither half of it is done."""
+    job = Job(tmp_path)
+    job.insert()
+    job.run()
+    account = tmp_path / "state" / "account.json"
+    stated = account.read_bytes()
+    account.write_text("{")
+    before = sorted((tmp_path / "state").rglob("*"))
+    with pytest.raises(FileError, match="the account of a job"):
+        reset(tmp_path / "state", ["d.t"])
+    assert sorted((tmp_path / "state").rglob("*")) == before
+    account.write_bytes(stated)
+    job.insert()
+    job.run()
+    assert job.rows("d.t", "id") == [(1,), (2,)]
 
 
 @pytest.mark.slow
