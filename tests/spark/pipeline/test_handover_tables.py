@@ -153,7 +153,8 @@ def test_a_writer_that_was_refused_at_first_misses_nothing_that_the_other_one_wr
         return LakeTables(own, job.id, native=native_tables(native, job), spark=spark)
 
     def write(tables: LakeTables, runner: str, number: int, *messages: bytes) -> list[str | None]:
-        rows = table_of(maker.of_batch([to_changes(one, "canal") for one in messages]).rows).select(ROWS.names)
+        typed = table_of(maker.of_batch([to_changes(one, "canal") for one in messages]).rows)
+        rows = pa.Table.from_pylist(typed.to_pylist(), schema=ROWS)
         (table,) = maker.tables.tables
         kept = spark.createDataFrame(rows.to_pylist(), ROW_TYPES) if runner == "S" else rows
         part = BatchRows(number, kept, facts_of(rows, table.versions), Attempt(is_first=True))
