@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,26 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import SetSnapshotRefUpdate
 
 from cdcavro.errors import FileError
+from cdcavro.lake import TypedRows
+from cdcavro.lake.account import LakeTable
 from cdcavro.lake.lakes import Attempt
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.local.local_outcomes import ROWS, LocalFiles
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.iceberg_lake import NativeIceberg
-from cdcavro.sync.native.native_tables import look
-from cdcavro.sync.outputs.table_rows import WaitingRows
+from cdcavro.sync.native.native_state import facts_of
+from cdcavro.sync.native.native_tables import NativeTables, TableResult, look
+from cdcavro.sync.outputs.routes import Route, Routes
+from cdcavro.sync.outputs.sink_settings import LakeNames
+from cdcavro.sync.outputs.table_rows import TableRows, WaitingRows
 from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.sync.pipeline import finish_reset, pause, reset
 from cdcavro.sync.status import read_status
 from cdcavro.table import TableName
+from cdcavro.table.tables import Tables
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
-from support.waiting_rows import FACTS
+from support.waiting_rows import FACTS, as_table, typed_rows
 
 
 def test_rows_of_which_forgetting_was_cut_off_do_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -361,6 +367,7 @@ def test_the_changelog_of_a_table_without_a_key_is_told(tmp_path: Path):
     assert job.told() == job.checked() == [LOG.format(0)]
 
 
+ROUTE = Route("d.s*", "d.t", shards=True)
 SHARDS = {"route": [{"from": "d.s*", "to": "d.t", "shards": True}]}
 
 
@@ -418,6 +425,35 @@ def test_of_shards_that_are_all_dropped_nothing_is_told(tmp_path: Path):
     job.run()
     shutil.rmtree(job.place())
     assert job.told() == job.checked() == []
+
+
+class _Reversed(NativeTables):
+    """Writes the last shard first, as Spark comes behind a writer that refuses one of them."""
+
+    def write(self, tables: Sequence[Any]) -> list[TableResult]:
+        return super().write(tables[::-1])
+
+
+@pytest.mark.slow
+def test_shards_that_are_written_in_another_order_miss_nothing(tmp_path: Path):
+    """Whichever comes first found the lake table as it was before, and not as the other one left it."""
+    maker, known, names = TypedRows(Tables()), dict[str, LakeTable](), LakeNames(routes=Routes((ROUTE,)))
+    waiting = WaitingRows(tmp_path / "waiting")
+    for number in range(2):
+        messages = [canal("INSERT", [{"id": "1"}], id=number + 1, table=table) for table in ("s1", "s2")]
+        for table, typed in typed_rows(maker, *messages).items():
+            rows, own = as_table(typed), maker.tables.tables[table]
+            names.name(own, maker.tables.tables)
+            waiting.keep(
+                LocalFiles(), table, BatchRows(number, rows, facts_of(rows, own.versions), Attempt(is_first=True))
+            )
+        # Each with a start.
+        writer = _Reversed(NativeDelta(str(tmp_path / "lake")), "the job")
+        written = TableRows(writer, waiting, 1, lake=known).write_delayed(
+            LocalFiles(), number + 1, maker.tables.tables, names
+        )
+        assert [(one.number, one.error) for one in written] == [(0, None), (1, None)]
+        assert [step for one in written for step in one.steps if "missing" in step] == []
 
 
 @pytest.mark.slow
