@@ -463,8 +463,7 @@ class NativeDeltaTable:
         with self._errors():
             table = self._open_plain()
             schema = arrow_schema(schema_of(table))
-            batches = _scan(table, schema, list(names))
-            found = (file_changes.filled_rows(batch, filled) for batch in batches)
+            found = (file_changes.filled_rows(batch, filled) for batch in _scan(table, schema, list(names)))
             return pa.Table.from_batches(found, _part(schema, list(names)))
 
     def delete_up_to(self, column: str, bound: bytes | datetime, shard: str | None = None) -> None:
