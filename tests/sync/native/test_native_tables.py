@@ -524,7 +524,7 @@ def test_a_row_that_was_deleted_and_inserted_again_has_nothing_in_a_dropped_colu
     In whichever way the lake merges.
     """
     if not is_file_by_file:
-        monkeypatch.setattr(delta_lake, "_local", lambda _: None)
+        monkeypatch.setattr(delta_lake, "local_path", lambda _: None)
     drop, delete, insert, update = AGAIN_BEHIND_A_DROP
     late = canal("UPDATE", [{"id": "2", "a": "8", "b": "2"}], id=2, old=[{"a": "6"}])
     orders = [
