@@ -27,7 +27,7 @@ from cdcavro.spark.lake import spark_tables
 from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
-from cdcavro.spark.pipeline import LakeSettings, lake_tables
+from cdcavro.spark.pipeline import LakeSettings
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.sync.outputs.sink_settings import Job as PipelineId
 from cdcavro.sync.outputs.writer import BatchRows
@@ -227,7 +227,7 @@ def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
 ):
     """A TRUNCATE is in one piece, and what it ends in others; a table has the form of its rule, and its changelog."""
     collected: list[pa.Table] = []
-    pieces = lake_tables.pieces_of_bytes
+    pieces = spark_tables.pieces_of_bytes
 
     def counted(*given: Any) -> Iterator[pa.Table]:
         for piece in pieces(*given):
@@ -235,7 +235,7 @@ def test_versions_are_the_same_if_a_batch_is_collected_in_pieces(
             yield piece
 
     monkeypatch.setattr(spark_tables, "COLLECTED", 20_000)
-    monkeypatch.setattr(lake_tables, "pieces_of_bytes", counted)
+    monkeypatch.setattr(spark_tables, "pieces_of_bytes", counted)
     own = job(is_changelog=True, table_forms=(("D.T", "history"), ("d.s", "soft")))
     messages = []
     for table in ("t", "s", "u"):
