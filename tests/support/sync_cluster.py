@@ -108,9 +108,9 @@ def _noting(make: Callable[..., Any], notes: str) -> Callable[..., Any]:
     """Return a maker of converters of which each notes when it begins."""
     made = [0]
 
-    def noting(knowledge: Knowledge, *others: Any) -> Any:
+    def noting(knowledge: Knowledge, *others: Any, **own: Any) -> Any:
         made[0] += 1
-        convert, number = make(knowledge, *others), made[0]
+        convert, number = make(knowledge, *others, **own), made[0]
 
         def converted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = TaskContext.get()
