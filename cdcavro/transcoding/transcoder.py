@@ -30,7 +30,7 @@ from cdcavro.formats import BRIDGES
 from cdcavro.formats.bridge import no_shape, unchanged_change
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.formats.connect_messages import OF_CONNECT
-from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
+from cdcavro.transcoding.joiner import JoinedChanges, Message, StreamJoiner
 from cdcavro.transcoding.mapping import (
     SchemaHistory,
     all_with_members,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cdcavro.change.model import Column
-    from cdcavro.transcoding.joiner import Message
     from cdcavro.transcoding.mapping import ParsedMessage
 
 MOST_PLACES: Final = 1_000
