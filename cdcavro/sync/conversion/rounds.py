@@ -265,7 +265,8 @@ def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcome
             _add(tables.setdefault(name, {"floor": "", "begins": [], "partial": 0, "keyless": 0, "ops": {}}), facts)
     numbers = {int(name): name for name in tables if name.isdecimal()}
     known = {number: tables.pop(name) for number, name in numbers.items()}
-    read = [[*lane, *ends] for lane, ends in lanes.items()]
+    # Tasks end in any order; files are in that in which they are read.
+    read = sorted(([*lane, *ends] for lane, ends in lanes.items()), key=_partition_of)
     misfit = min((one for note in notes if (one := note.get("misfit"))), default="")
     times = [one for note in notes for one in note["times"]]
     rows_alone, without_value = (
@@ -276,6 +277,11 @@ def merge_notes(store: OutcomeStore, notes: Sequence[dict[str, Any]]) -> Outcome
     return Outcomes(
         store, counts, read, clock, known, numbers, tables, sentences, misfit, times, (), *of_topics, is_ahead
     )
+
+
+def _partition_of(lane: Sequence[Any]) -> tuple[str, int]:
+    topic, partition, *_ = lane
+    return topic or "", -1 if partition is None else partition
 
 
 def _add(whole: dict[str, Any], facts: Mapping[str, Any]) -> None:

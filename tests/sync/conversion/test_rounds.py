@@ -104,6 +104,14 @@ def test_rows_of_a_first_batch_are_those_of_the_exact_way(converted: Convert, fo
     assert is_plain == (count == 1)
 
 
+def test_partitions_are_in_their_order_whichever_task_ends_first(converted: Convert):
+    """So two runs print the same."""
+    outcomes, *_ = converted([inserts("a", 1), inserts("a", 2), inserts("a", 3)])
+    turned = merge_notes(outcomes.store, outcomes.store.notes[::-1])
+    assert turned.lanes == outcomes.lanes
+    assert [partition for _, partition, *_ in turned.lanes] == [0, 1, 2]
+
+
 def inserts(table: str, *ids: int, **values: str) -> list[bytes]:
     """Return messages that insert rows."""
     return [canal("INSERT", [{"id": str(i), **values}], id=i, table=table) for i in ids]
