@@ -280,24 +280,15 @@ class SetupError(CdcAvroError, RuntimeError):
 
 
 def shown(value: object) -> str:
-    """Return a message's value for use in a sentence: quoted, escaped and shortened to at most 80 characters.
+    r"""Return a message's value or name for use in a sentence: quoted, at most 80 characters, with nothing hidden.
 
-    >>> shown("a" * 100)[-5:]
-    "a...'"
+    Letters of any script are as they are; what `visible` escapes is escaped.
+
+    >>> shown("a" * 100)[-5:], shown("订单"), shown("a\u202eb")
+    ("a...'", "'订单'", "'a\\u202eb'")
     """
     text = value if isinstance(value, str) else str(value)
-    return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
-
-
-def shown_name(name: str) -> str:
-    r"""Return a name as `shown` does, but with letters of any script as they are, unless something in it is hidden.
-
-    >>> shown_name("订单"), shown_name("a\u202eb")
-    ("'订单'", "'a\\u202eb'")
-    """
-    text = name if len(name) <= _SHOWN else name[:_SHOWN] + "..."
-    is_plain = visible(text) == text and not {"'", "\\"} & {*text}
-    return f"'{text}'" if is_plain else shown(name)
+    return visible(repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "..."))
 
 
 def shorten(text: str, most: int) -> str:
@@ -407,5 +398,5 @@ def _step(token: str) -> str:
         return "." + name
     if name.isascii() and name.isdigit():
         return f"[{name}]"
-    escaped = ascii(name)[1:-1].replace("\\'", "'").replace('"', '\\"')
+    escaped = visible(repr(name)[1:-1]).replace("\\'", "'").replace('"', '\\"')
     return f'["{escaped}"]'

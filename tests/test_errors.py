@@ -149,10 +149,18 @@ def test_unknown_format_is_refused_by_each_function(call):
 
 @pytest.mark.parametrize(
     ("value", "sentence"),
-    [("a", "'a'"), ("it's", '"it\'s"'), ("é\n\0", r"'\xe9\n\x00'"), (1.5, "'1.5'"), ("\U0001f600", r"'\U0001f600'")],
+    [
+        *[("a", "'a'"), ("it's", '"it\'s"'), ("é\n\0", r"'é\n\x00'"), (1.5, "'1.5'"), ("金额\u3164", r"'金额\u3164'")],
+        *[
+            ("\\u3164", r"'\\u3164'"),
+            ("\u0301a\u202e", r"'\u0301a\u202e'"),
+            ("e\u0301", r"'e\u0301'"),
+            ("\ud800", r"'\ud800'"),
+        ],
+    ],
 )
-def test_value_is_shown_as_ascii(value, sentence):
-    """A value of a message cannot break a line, a terminal or a log."""
+def test_value_is_shown_with_nothing_hidden(value, sentence):
+    """A value of a message is read in its script, looks like no other, and cannot break a line, a terminal or a log."""
     assert shown(value) == sentence
 
 
@@ -175,13 +183,15 @@ def test_value_is_shown_bounded():
         ('/"', '$["\\""]'),
         ("/it's", '$["it\'s"]'),
         ("/\n", '$["\\n"]'),
-        ("/é", '$["\\xe9"]'),
+        ("/金额", '$["金额"]'),
+        ("/e\u0301", r'$["e\u0301"]'),
+        ("/\u202e\\u202e", r'$["\u202e\\u202e"]'),
         ("/" + "n" * 100, f'$["{"n" * 80}..."]'),
         ("/a" * 200, "$" + ".a" * 128 + "..."),
     ],
 )
 def test_pointer_as_a_path(pointer, path):
-    """A path is a JSON path of ASCII characters, its length bounded."""
+    """A path is a JSON path in which nothing is hidden, its length bounded."""
     assert json_path(pointer) == path
 
 
@@ -205,10 +215,10 @@ def test_pointer_as_a_path(pointer, path):
 @pytest.mark.parametrize("name", ["n" * _MEGABYTE, "\U0001f600" * (_MEGABYTE // 4), "ab/~ " * (_MEGABYTE // 5)])
 @pytest.mark.slow
 def test_megabyte_name_does_not_blow_up_a_sentence(fault, name):
-    """However long the names of a message or schema are, an error is a short sentence of ASCII, soon."""
+    """However long the names of a message or schema are, an error is a short sentence that hides nothing, soon."""
     sentence = error_of(fault, name)
     assert len(sentence) < 2_500
-    assert sentence.isascii()
+    assert visible(sentence) == sentence
 
 
 UNSEEN = [

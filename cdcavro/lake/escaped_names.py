@@ -16,7 +16,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.errors import SchemaError, shown, shown_name
+from cdcavro.errors import SchemaError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,9 +125,7 @@ def folder_names(table: TableName, suffix: str = "", *, is_older: bool = False) 
     # Without the suffix, so that a table has all of its lake tables or none.
     for folder in folders:
         if len(folder.encode()) > MAX_BYTES:
-            raise SchemaError(
-                table.table, f"{shown_name(folder)} is longer than {MAX_BYTES} bytes, and no name in a lake"
-            )
+            raise SchemaError(table.table, f"{shown(folder)} is longer than {MAX_BYTES} bytes, and no name in a lake")
     if suffix:
         folders[-1] += f"{_EMPTY}{suffix}"
     return tuple(folders)
@@ -153,9 +151,7 @@ def plain_names(table: TableName, suffix: str = "") -> tuple[str, str]:
     namespace, own = [_UNFIT_PLAIN.sub(_escape_topic, (part or "").lower()) for part in (table.database, table.table)]
     for name in (namespace, own):
         if len(name) > MAX_BYTES:
-            raise SchemaError(
-                table.table, f"{shown_name(name)} is longer than {MAX_BYTES} bytes, and no name in a lake"
-            )
+            raise SchemaError(table.table, f"{shown(name)} is longer than {MAX_BYTES} bytes, and no name in a lake")
     return namespace, f"{own}{_BESIDE}{suffix}" if suffix else own
 
 

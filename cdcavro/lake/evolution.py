@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.errors import SchemaError, shown, shown_name
+from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import OWN
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ class Step:
         """Return the step as a sentence's part."""
         changes = {
             ADD: "is added",
-            RENAME: f"is renamed to {shown_name(self.column.name)}",
+            RENAME: f"is renamed to {shown(self.column.name)}",
             WIDEN: f"becomes {self.column.type}",
             DROP: "is dropped",
         }
         noted = f"holds the field {shown(self.column.field)} of the schema from now on"
-        return f"column {shown_name(self.name)} {changes.get(self.kind, noted)}"
+        return f"column {shown(self.name)} {changes.get(self.kind, noted)}"
 
 
 def same_column(columns: Iterable[LakeColumn], wanted: LakeColumn) -> LakeColumn | None:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import Struct
 
-from cdcavro.errors import CdcAvroError, FileError
+from cdcavro.errors import CdcAvroError, FileError, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -198,7 +198,15 @@ def _forms(text: str) -> set[str]:
     spellings = {text, text.strip(), *other}
     forms: set[str] = set()
     for one in map(str, spellings):
-        forms |= {one, ascii(one)[1:-1], repr(one)[1:-1], json.dumps(one)[1:-1], quote(one), quote(one, safe="")}
+        forms |= {
+            one,
+            ascii(one)[1:-1],
+            repr(one)[1:-1],
+            visible(repr(one))[1:-1],
+            json.dumps(one)[1:-1],
+            quote(one),
+            quote(one, safe=""),
+        }
     return {form for form in forms if form and not (form.isdigit() and len(form) < _LONG)}
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from cdcavro.avro.types import PRIMITIVES
 from cdcavro.change.model import DML, names_of_columns
 from cdcavro.change.operations import check_operation
-from cdcavro.errors import SchemaError, StructureError, shorten, shown, shown_name
+from cdcavro.errors import SchemaError, StructureError, shorten, shown
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ def mangle(name: str) -> str:
     ('customer_id', 'we_x20_ird', '_x31_st', '_x73_tring')
     """
     if len(name) > MAX_LENGTH:
-        raise StructureError(f"a name of at most {MAX_LENGTH} characters", f"{shown_name(name)} of {len(name)}")
+        raise StructureError(f"a name of at most {MAX_LENGTH} characters", f"{shown(name)} of {len(name)}")
     if name in _RESERVED:
         return _group_of(name[0]) + name[1:]
     return _UNFIT.sub(_group, name) or _EMPTY
@@ -362,7 +362,7 @@ def check_names(change: Change) -> None:
     for name in (source.database, source.schema, source.table, *names_of_columns(change)):
         if name is not None and len(name) > MAX_LENGTH:
             label = shorten(source.table or "", MAX_LENGTH)
-            raise SchemaError(label, f"the name {shown_name(name)} has {len(name)} characters, more than {MAX_LENGTH}")
+            raise SchemaError(label, f"the name {shown(name)} has {len(name)} characters, more than {MAX_LENGTH}")
 
 
 def unmangle(name: str) -> str:

@@ -278,3 +278,20 @@ def test_halves_that_wait_take_bounded_room():
     finally:
         tracemalloc.stop()
     assert 1_000 < len(waiting.finish()) < 4_000
+
+
+@pytest.mark.slow
+def test_halves_that_still_wait_at_the_end_are_converted_some_at_a_time():
+    """What converting them takes is in memory for 16 of them, whose outcomes take most of it."""
+    columns = ",".join(f'"c{i}":{i}' for i in range(400))
+    transcoder = Transcoder("datahub_tuple", "oms_canal")
+    for number in range(200):
+        transcoder.add(row(number, "B", table=f"t{number}").replace('"id":', f'{columns},"id":'))
+    tracemalloc.start()
+    try:
+        outcomes = transcoder.finish()
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len([one.result() for one in outcomes]) == 200
+    assert most < 1.2 * kept

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.container import CODECS
-from cdcavro.errors import FileError, SchemaError, shown, shown_name
+from cdcavro.errors import FileError, SchemaError, shown
 from cdcavro.lake.account import label_of
 from cdcavro.lake.catalogs import check_catalog, check_metastore, has_plain_names
 from cdcavro.lake.escaped_names import caseless_name, check_name_template, check_topic_template, name_by_template
@@ -473,7 +473,7 @@ class LakeNames:
         self._remarked.add(said)
         there = f"{label_of(current)} has those of a table that was called so before"
         return [
-            f"this lake table has the rows of what is called {shown_name(current.table)} now, and keeps its name; {there}"
+            f"this lake table has the rows of what is called {shown(current.table)} now, and keeps its name; {there}"
         ]
 
     def coming_label(self, source: TableName, tables: Sequence[Table]) -> str:

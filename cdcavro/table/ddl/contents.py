@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.change.model import DDL, Change, ChangedTable, replace
-from cdcavro.errors import DdlError, shown_name
+from cdcavro.errors import DdlError, shown
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import (
     AlterTable,
@@ -239,7 +239,7 @@ def _renamings(step: Step) -> list[tuple[TableName, TableName]]:
 
 def sentence(name: TableName, columns: Sequence[Column]) -> str:
     """Return the sentence that says a table was made."""
-    return f"table {shown_name(name.table)} with {len(columns)} columns"
+    return f"table {shown(name.table)} with {len(columns)} columns"
 
 
 def column_renaming(action: Action) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from cdcavro.change.model import Column
-from cdcavro.errors import shown_name
+from cdcavro.errors import shown
 from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.sqltype import is_same_type
 from cdcavro.table.columns.column_type import column_type
@@ -106,7 +106,7 @@ class AlterContext:
         self.edit.add(column.name or "", resolved.avro, attributes, fill=fill, first=first, after=after)
         if fill is ABSENT and older is not None and older != Constant(None):
             self.edit.steps.append(
-                f"what {shown_name(column.name or '')} is in older rows is not known: {default_text(older)}"
+                f"what {shown(column.name or '')} is in older rows is not known: {default_text(older)}"
             )
 
     def retype(self, name: str, column: Column) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.compatibility import Remark, Verdict, verdict
 from cdcavro.avro.definitions import define_at_first_use, defined_name, definitions, write_full_names
 from cdcavro.change.model import Column, Source
-from cdcavro.errors import SchemaError, shown, shown_name
+from cdcavro.errors import SchemaError, shown
 from cdcavro.table.columns.column_type import TypeOverrides, column_type
 from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.ddl.parse import parse_ddl
@@ -240,9 +240,7 @@ def _remarks_on_older_fields(new_table: TableSchema, old_table: TableSchema) -> 
     written = {column.field for column in old_table.columns}
     newer = {column.name: column.field for column in new_table.columns}
     return [
-        Remark(
-            "backward", f"$.{column.field}", f"column {shown_name(column.name)} is in {newer[column.name]} from now on"
-        )
+        Remark("backward", f"$.{column.field}", f"column {shown(column.name)} is in {newer[column.name]} from now on")
         for column in new_table.all_columns
         if column.until is not None and column.field in written and column.name in newer
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.errors import shown, shown_name
+from cdcavro.errors import shown
 from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.exact.sqltype import is_same_type
 from cdcavro.table.ddl.steps import (
@@ -188,11 +188,11 @@ def _add(
         field[ATTRIBUTE] = attributes_of(field) | {"default" if declared.default is not None else OLDER: text}
     if is_older and fill is not ABSENT:
         field.update(field_with_type(field, avro, fill))
-        context.edit.steps.append(f"column {shown_name(name)} was added: {text} in older rows")
+        context.edit.steps.append(f"column {shown(name)} was added: {text} in older rows")
     elif is_older and older != Constant(None):
-        context.edit.steps.append(f"what {shown_name(name)} is in older rows is not known: {text}")
+        context.edit.steps.append(f"what {shown(name)} is in older rows is not known: {text}")
     else:
-        context.edit.steps.append(f"column {shown_name(name)} has the default {shown(text)}")
+        context.edit.steps.append(f"column {shown(name)} has the default {shown(text)}")
 
 
 def _convert_default(fill: Any, declared: Any, present: Any) -> Any:
@@ -229,7 +229,7 @@ def _link(context: AlterContext, old: str, new: str, unexplained: UnexplainedCol
         return
     names = [was["name"], *was.get("aliases", ())]
     field["aliases"] = [name for name in dict.fromkeys([*field.get("aliases", ()), *names]) if name != field["name"]]
-    context.edit.steps.append(f"column {shown_name(column_name(was))} was renamed to {shown_name(column_name(field))}")
+    context.edit.steps.append(f"column {shown(column_name(was))} was renamed to {shown(column_name(field))}")
 
 
 def _key(context: AlterContext, action: AddKey, _: UnexplainedColumns) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.definitions import define_at_first_use, definitions, write_full_names
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import parse_schema
-from cdcavro.errors import ResolutionError, SchemaError, shown, shown_name
+from cdcavro.errors import ResolutionError, SchemaError, shown
 from cdcavro.exact.jsonvalues import ABSENT
 from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.table_names import NameAllocator, namespace_of, rename_record, table_name_parts
@@ -90,7 +90,7 @@ class RowEdit:
         """Return the field of a column. Raises `SchemaError` if there is none."""
         field = self.find(name)
         if field is None:
-            raise SchemaError(self.label, f"there is no column {shown_name(name)}")
+            raise SchemaError(self.label, f"there is no column {shown(name)}")
         return field
 
     def add(
@@ -105,7 +105,7 @@ class RowEdit:
     ) -> None:
         """Add a column; `fill` is its value in older rows. Raises `SchemaError` if the name exists already."""
         if self.find(name) is not None:
-            raise SchemaError(self.label, f"there is a column {shown_name(name)} already")
+            raise SchemaError(self.label, f"there is a column {shown(name)} already")
         if len(self._newest) >= MAX_COLUMNS or len(self._names) >= MAX_NAMES:
             raise SchemaError(self.label, f"more than {MAX_COLUMNS} columns, or {MAX_NAMES} names that there ever were")
         behind = None if after is None else self.need(after)
@@ -114,7 +114,7 @@ class RowEdit:
         self._index(name, field)
         self._added.add(name)
         older = "null" if fill is ABSENT or fill is None else attributes.get("default") or json.dumps(fill)
-        self._log(f"column {shown_name(name)} added: {older} in older rows")
+        self._log(f"column {shown(name)} added: {older} in older rows")
 
     def drop_all(self, names: Sequence[str]) -> None:
         """Drop columns with the fields of their older types; the names are not used again. Raises `SchemaError`."""
@@ -125,7 +125,7 @@ class RowEdit:
             true = column_name(field)
             self._forget(true)
             gone |= {dropped["name"]: dropped for dropped in (field, *self._older.pop(true, ()))}
-            self._log(f"column {shown_name(true)} dropped")
+            self._log(f"column {shown(true)} dropped")
             lost.add(true)
         if not lost.isdisjoint(self.key):
             # In MySQL the key keeps its other columns; elsewhere it is gone.
@@ -147,8 +147,8 @@ class RowEdit:
         ended = {old: self._older.pop(old, []) for old in names}
         for field, new in fields:
             if self.find(new) is not None:
-                raise SchemaError(self.label, f"there is a column {shown_name(new)} already")
-            self._log(f"column {shown_name(column_name(field))} renamed to {shown_name(new)}")
+                raise SchemaError(self.label, f"there is a column {shown(new)} already")
+            self._log(f"column {shown(column_name(field))} renamed to {shown(new)}")
             old_name, names_before = column_name(field), (*field.get("aliases", ()), field["name"])
             allocated = self._names.give(new, own=names_before)
             field.update(name=allocated, aliases=[alias for alias in dict.fromkeys(names_before) if alias != allocated])
@@ -171,17 +171,15 @@ class RowEdit:
         if without_attributes(old) == without_attributes(avro):
             if (was.get("type"), was.get("note")) != (attributes.get("type"), attributes.get("note")):
                 self._log(
-                    f"column {shown_name(name)} is {attributes.get('type')}, and was {was.get('type')}: stored the same way"
+                    f"column {shown(name)} is {attributes.get('type')}, and was {was.get('type')}: stored the same way"
                 )
         elif was.get("since", 1) == self.version:
             is_filled, fill = field.get("default") is not None or OLDER in was, None if fill is ABSENT else fill
             field.update(field_with_type(field, avro, fill if is_filled else None))
             lost = "; what it is in older rows is not known" if is_filled and fill is None else ""
-            self._log(f"column {shown_name(name)} is {avro_label(avro)}{lost}")
+            self._log(f"column {shown(name)} is {avro_label(avro)}{lost}")
         elif is_promotion(old, avro) and (default := promote_default(field.get("default"), old, avro)) is not ABSENT:
-            self._log(
-                f"column {shown_name(name)} reads {avro_label(old)} as {avro_label(avro)}{promotion_loss(old, avro)}"
-            )
+            self._log(f"column {shown(name)} reads {avro_label(old)} as {avro_label(avro)}{promotion_loss(old, avro)}")
             field.update(type=_replace_branch(field["type"], old, avro))
             if "default" in field:
                 field.update(default=default)
@@ -195,11 +193,11 @@ class RowEdit:
         """Move a column to the front or after another one. Raises `SchemaError`."""
         field = self.need(name)
         if after is not None and self.need(after) is field:
-            raise SchemaError(self.label, f"column {shown_name(name)} cannot be moved after itself")
+            raise SchemaError(self.label, f"column {shown(name)} cannot be moved after itself")
         if first or after is not None:
             self._order.remove(field)
             self._order.put(field, first=first, after=None if after is None else self.need(after))
-            self._log(f"column {shown_name(name)} moved")
+            self._log(f"column {shown(name)} moved")
 
     def arrange(self, names: Sequence[str]) -> None:
         """Put the columns in this order, which names all of them."""
@@ -218,9 +216,7 @@ class RowEdit:
         field = self.need(name)
         attributes = {key: value for key, value in attributes_of(field).items() if key != "default"}
         field[ATTRIBUTE] = attributes if default is None else attributes | {"default": default}
-        self._log(
-            f"column {shown_name(name)} has {'no default' if default is None else f'the default {shown(default)}'}"
-        )
+        self._log(f"column {shown(name)} has {'no default' if default is None else f'the default {shown(default)}'}")
 
     def set_key(self, names: Sequence[str]) -> None:
         """Set the key columns, each once, unless they are the same. Raises `SchemaError`."""
@@ -242,7 +238,7 @@ class RowEdit:
             self._pin()
             self.record["namespace"], _, self.record["name"] = new.rpartition(".")
             self.record["aliases"] = aliases
-        self._log(f"renamed to {shown_name(table.table)}")
+        self._log(f"renamed to {shown(table.table)}")
 
     def finish(self) -> dict[str, Any]:
         """Return the record as the next version, or unchanged if nothing was done."""
@@ -278,7 +274,7 @@ class RowEdit:
             field.update(type=branches if "null" in branches else [*types, "null"])
         self._older.setdefault(name, []).append(field)
         self._newest[name] = heir
-        text = f"column {shown_name(name)} is {avro_label(avro)} from version {self.version} on, in the field {heir['name']}"
+        text = f"column {shown(name)} is {avro_label(avro)} from version {self.version} on, in the field {heir['name']}"
         self._log(f"{text}; as {was} it cannot be read as that, and older rows keep it in {field['name']}")
 
     def _pin(self) -> None:
