@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -530,6 +531,8 @@ def stalled() -> Iterator[tuple[str, Callable[[], None]]]:
     servers = process.stdout.readline().strip()
     timer = threading.Timer(3, lambda: process.send_signal(signal.SIGCONT))
     process.send_signal(signal.SIGSTOP)
+    # Its threads stop one by one; until the last has, the broker may answer.
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
     yield servers, timer.start
     timer.cancel()
     process.kill()
