@@ -23,7 +23,10 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
+from cdcavro.change.modes import USUAL_MODES
 from cdcavro.errors import CdcAvroError
+from cdcavro.table.columns.column_type import column_type
+from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper, merge_places
 from cdcavro.transcoding.mapping import SchemaHistory, from_changes, to_changes
@@ -34,6 +37,8 @@ from support.mutations import mutated
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
+
+    from cdcavro.change.rule import Rule
 
 ZONE = ZoneInfo("Asia/Shanghai")
 MARK = "value of v"
@@ -370,8 +375,7 @@ TYPES = [
 def of_type(format: str, declared: str) -> list[bytes]:
     """Return an insert, an update and a delete of a table with a column of a type, whose value is a mark to be replaced."""
     columns = (Column(name="id", type="bigint"), Column(name="v", type=declared))
-    connector = "mysql" if "." not in declared else "postgresql"
-    source = Source(format=format, db_type=connector, database="shop", table="t")
+    source = Source(format=format, db_type=_connector(declared), database="shop", table="t")
     before, after = {"id": 1, "v": MARK}, {"id": 1, "v": MARK}
     facts = {
         "source": source,
@@ -387,6 +391,21 @@ def of_type(format: str, declared: str) -> list[bytes]:
     ]
     messages = [message for change in changes for message in from_changes([change], format, zone=ZONE)]
     return [_with_schema(message, declared) if format == "debezium" else message for message in messages]
+
+
+def types_of(format: str) -> list[str]:
+    """Return types among `TYPES` of which no two have the same rules in a format: values of the others go the same way."""
+    found: dict[tuple[str, Rule, Rule | None], str] = {}
+    for declared in TYPES:
+        source = Source(format=format, db_type=_connector(declared))
+        stored = column_type(Column(name="v", type=declared), source, zone=ZONE)
+        sent = RULES.get(format, USUAL).sent(declared, source.db_type, ZONE, USUAL_MODES)
+        found.setdefault((json.dumps(stored.avro), stored.rule, sent), declared)
+    return [*found.values()]
+
+
+def _connector(declared: str) -> str:
+    return "mysql" if "." not in declared else "postgresql"
 
 
 def _with_schema(message: bytes, declared: str) -> bytes:
