@@ -32,7 +32,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.memory": "1500m",
+    "spark.driver.memory": "2g",
     # Delta Lake's VACUUM has as many tasks as this, however few files there are: 10,000.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     # Spark kills the worker of a task that was cut off after 2 s, even one that it has handed on meanwhile (SPARK-54217).
@@ -106,7 +106,9 @@ def _lakes(folders: pytest.TempPathFactory) -> dict[str, str]:
     lake = lake_settings(catalog="ice", warehouse=str(folders.mktemp("iceberg")))
     # Catalogs of tests are in databases.
     lake["spark.jars.packages"] += ",org.xerial:sqlite-jdbc:3.50.3.0,org.postgresql:postgresql:42.7.8"
-    return {**lake, "spark.databricks.delta.snapshotPartitions": "1"}
+    lake["spark.databricks.delta.snapshotPartitions"] = "1"
+    # Delta Lake keeps what it knows of 10,000 tables for an hour; tests have each table once, and all of them fill the heap.
+    return {**lake, "spark.databricks.delta.delta.log.cacheSize": "20"}
 
 
 def _lakes_and_kafka(folders: pytest.TempPathFactory) -> dict[str, str]:
