@@ -164,7 +164,7 @@ def test_sets_are_drawn_among_those_that_other_options_leave(run):
 
 
 def test_of_what_is_below_a_path_few_sets_of_parameters_run(run, pytester):
-    """Below the path that is named; the header says so, and with what seed the same ones run again."""
+    """Below the paths that are named; the header says so, and with what seed the same ones run again."""
     code = """
     import pytest
 
@@ -175,18 +175,20 @@ def test_of_what_is_below_a_path_few_sets_of_parameters_run(run, pytester):
     def test_many(number): pass
     """
     pytester.makepyfile(**{"tests/there/test_there": code, "tests/test_there_too": code})
-    result = run(FEW, "tests", "--few", "tests/there", "-v")
-    result.stdout.fnmatch_lines(["*at most 2 sets of * of tests/there; the same again with --seed*"])
+    result = run(FEW, "tests", "--few", "tests/there", "--few", "tests/test_there_too.py=5", "-v")
+    drawn = "*at most 2 sets of * of tests/there, at most 5 sets of * of tests/test_there_too.py; the same again with --seed*"
+    result.stdout.fnmatch_lines([drawn])
     ran = re.findall(r"(\w+)\.py::(test_\w+)", result.stdout.str())
     assert Counter(ran) == {
         ("test_there", "test_slow"): 1,
         ("test_there", "test_many"): 2,
         ("test_there_too", "test_slow"): 1,
-        ("test_there_too", "test_many"): 9,
+        ("test_there_too", "test_many"): 5,
         ("test_them", "test_many"): 9,
         ("test_them", "test_two"): 2,
     }
-    assert run(FEW, "--few", "tests/gone").ret == pytest.ExitCode.USAGE_ERROR
+    for wrong in ("tests/gone", "tests/there=0", "tests/there=x"):
+        assert run(FEW, "--few", wrong).ret == pytest.ExitCode.USAGE_ERROR
 
 
 SHARED = """

@@ -13,6 +13,7 @@ from support.places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TOX = (ROOT / "tox.ini").read_text(encoding="utf-8")
+TOXFILE = (ROOT / "toxfile.py").read_text(encoding="utf-8")
 # The environments of README's test command, and those of `tox -m all`.
 LISTED = {name for line in re.findall(r"^(?:env_list|    all) = (.*)$", TOX, re.MULTILINE) for name in line.split(", ")}
 BUILD = [Requirement(line) for line in PROJECT["build-system"]["requires"]]
@@ -87,11 +88,16 @@ def test_every_tool_is_pinned():
 
 
 def test_every_python_that_is_promised_is_tested():
-    """Its classifier, the lowest that is required, and an environment for each of the others that `tox -m all` runs."""
+    """Its classifier, the lowest that is required, the newest, and an environment for each other that `tox -m all` runs."""
     said = re.findall(r"Python :: 3\.(\d+)", " ".join(PROJECT["project"]["classifiers"]))
     (others,) = re.findall(r"^\[testenv:py\{(.*)\}\]$", TOX, re.MULTILINE)
     lowest = PROJECT["project"]["requires-python"].removeprefix(">=3.")
     assert said == [other.removeprefix("3") for other in others.split(",")]
     assert said[0] == lowest
     assert f"base_python = python3.{lowest}\n" in TOX
-    assert {"exact", "lowest"} | {"py" + other for other in others.split(",")} - {f"py3{lowest}"} <= LISTED
+    # On the newest, `exact` runs more.
+    assert f'"python3.{said[-1]}"' in TOXFILE
+    assert {"exact", "lowest"} | {"py" + other for other in others.split(",")} - {
+        f"py3{lowest}",
+        f"py3{said[-1]}",
+    } <= LISTED

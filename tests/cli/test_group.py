@@ -415,7 +415,7 @@ def test_max_rejects_is_a_number_or_a_share(command, allowed, code):
 @pytest.mark.parametrize("value", ["", "-1", "1.5", "101%", "%", "five", "²", "1e3%"])
 def test_max_rejects_refuses_what_is_neither(value):
     """Wrong usage."""
-    sentence = f"Invalid value for '--max-rejects': expected a number such as 5 or a share such as 2%, got {value!a}"
+    sentence = f"Invalid value for '--max-rejects': expected a number such as 5 or a share such as 2%, got {value!r}"
     assert_ends(run("validate", "--max-rejects", value, input=b""), 2, usage("validate", sentence))
     said = run("sync", "--config", __file__, "--max-rejects", value, input=b"")
     assert (said.exit_code, said.stderr.splitlines()[-1]) == (2, f"Error: {sentence}")

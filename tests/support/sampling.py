@@ -2,9 +2,10 @@
 
 `--sample slow=0.25,jvm=0.05` runs a quarter of the tests that are slow and a twentieth of those that start Java, and others
 each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, and
-`pytest` alone, which names no test and no file, two: a developer has a minute. `--few` draws two sets of each function
-below its path. Whatever is named runs whole, and so does all in tox where it does not say otherwise, and what `--lf` chooses
-from. Tests that share what their file makes for each set of parameters draw the same sets, so that it is made for few.
+`pytest` alone, which names no test and no file, two: a developer has a minute. `--few PATH=6` draws six sets of each
+function below a path, and two without a number. Whatever is named runs whole, and so does all in tox where it does not
+say otherwise, and what `--lf` chooses from. Tests that share what their file makes for each set of parameters draw the
+same sets, so that it is made for few.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--sets", type=_number, metavar="N", help="run at most so many sets of parameters of each function")
     group.addoption(
         "--few",
+        type=_few_below,
         action="append",
         default=[],
-        metavar="PATH",
-        help=f"run at most {_FEW} sets of parameters of each function below this path",
+        metavar="PATH[=N]",
+        help=f"run at most N sets of parameters of each function below this path, by default {_FEW}",
     )
     group.addoption(
         "--seed", metavar="TEXT", help="what the sample is drawn by; a new one each time if it is not given"
@@ -68,6 +70,11 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _few_below(text: str) -> tuple[str, int]:
+    path, _, number = text.partition("=")
+    return path, _number(number or str(_FEW))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Choose a seed and what is drawn; workers, which are processes of this one, take the same."""
     if not hasattr(config, "workerinput"):
@@ -79,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Refuse a path of `--few` that leads nowhere, of which all tests would run."""
     config = session.config
-    if missing := [path for path in config.option.few if not (config.rootpath / path).exists()]:
+    if missing := [path for path, _ in config.option.few if not (config.rootpath / path).exists()]:
         raise pytest.UsageError(f"--few: expected files and folders, got {', '.join(missing)}, which are not there")
 
 
@@ -96,8 +103,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     drawn = [f"{fraction:.0%} of the tests marked {kind}" for kind, fraction in config.option.sample.items()]
     if few := os.environ[_SETS]:
         drawn.append(f"at most {few} sets of parameters of each function")
-    if paths := config.option.few:
-        drawn.append(f"at most {_FEW} sets of parameters of each function of {', '.join(paths)}")
+    drawn += [f"at most {count} sets of parameters of each function of {path}" for path, count in config.option.few]
     return f"sample: {', '.join(drawn)}; the same again with --seed {os.environ[_SEED]}" if drawn else None
 
 
@@ -129,9 +135,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what is not drawn."""
     seed, few = os.environ[_SEED], os.environ[_SETS]
     kept = [item for item in items if drawing(seed, item.nodeid) < _fraction(config, item)]
-    if paths := [config.rootpath / path for path in config.option.few]:
-        below = [item for item in kept if any(item.path.is_relative_to(path) for path in paths)]
-        left_out = set(below) - set(_few_sets(below, seed, _FEW))
+    for path, count in config.option.few:
+        below = [item for item in kept if item.path.is_relative_to(config.rootpath / path)]
+        left_out = set(below) - set(_few_sets(below, seed, count))
         kept = [item for item in kept if item not in left_out]
     if few:
         kept = _few_sets(kept, seed, int(few))

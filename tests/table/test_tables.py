@@ -961,7 +961,7 @@ def test_a_row_with_an_operation_that_nobody_knows_is_an_error(format, op):
     with pytest.raises(StructureError) as caught:
         typed(format, inserting(format, op="?").replace('"?"', f'"{op}"'))
     expected = "an operation on a row that is known, because the message holds a row"
-    assert str(caught.value) == f"{format}: $: expected {expected}, got {op or 'none'!a}"
+    assert str(caught.value) == f"{format}: $: expected {expected}, got {op or 'none'!r}"
 
 
 @BY_FORMAT

@@ -72,7 +72,7 @@ def test_order_does_not_matter():
         ({"/list/-1": "1"}, "$.list[\"-1\"]: expected an index below 2 in extras, got '-1'"),
         ({"/list/01": "1"}, "$.list[01]: expected an index below 2 in extras, got '01'"),
         ({"/list/": "1"}, "$.list[\"\"]: expected an index below 2 in extras, got ''"),
-        ({"/list/٠": "1"}, "$.list[\"\\u0660\"]: expected an index below 2 in extras, got '\\u0660'"),
+        ({"/list/٠": "1"}, "$.list[\"٠\"]: expected an index below 2 in extras, got '٠'"),
         ({"/list/9999999999/a": "1"}, "$.list[9999999999].a: expected an index below 2 in extras, got '9999999999'"),
         ({"/list/0": ""}, "$.list[0]: expected JSON in extras, got an empty line"),
         ({"/a": "{"}, "$.a: expected JSON in extras, got text that ends too early, at character 1"),
