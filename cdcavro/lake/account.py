@@ -15,7 +15,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from cdcavro.change.model import DDL
 from cdcavro.errors import FileError, number_of, visible
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cdcavro.table.tables import Tables
 
 NAME: Final = "account.json"
+# The lake tables by their true names, which may be secret: nobody is shown this file.
+LAKE_NAME: Final = "lake_tables.json"
 _FORMAT: Final = 1
 _POINTS: Final = 300
 # How many of the last batches are left as they are.
@@ -207,7 +209,7 @@ class Account(Struct):
     unparsed: Unparsed = field(default_factory=Unparsed)
     # What a lag counts.
     unit: str = "messages"
-    # Lake tables as `lake_key` names them; those beyond 10,000 are not remembered.
+    # Lake tables as `lake_key` names them, in a file of their own; those beyond 10,000 are not remembered.
     lake: dict[str, LakeTable] = {}
 
     @property
@@ -508,19 +510,27 @@ class AccountFile:
                 one.shown = label, why
 
     def _write(self) -> None:
-        replace_file(self._path, msgspec.json.encode(self._account).decode())
+        # A batch that is not in the account is run again, and notes the same lake tables.
+        replace_file(self._path.with_name(LAKE_NAME), msgspec.json.encode(self._account.lake).decode())
+        replace_file(self._path, msgspec.json.encode(structs.replace(self._account, lake={})).decode())
 
 
 def read_account(folder: Path) -> Account:
     """Return the account in the folder of a job's state, an empty one if there is none. Raises `FileError`."""
-    path = folder / NAME
-    if not path.exists():
-        return Account()
+    account: Account = _read(folder / NAME, Account) or Account()
+    if account.format != _FORMAT:
+        raise FileError(str(folder / NAME), f"an account in format {_FORMAT}", f"one in format {account.format}")
+    # Before they had a file of their own, they were in the account.
+    lake: dict[str, LakeTable] | None = _read(folder / LAKE_NAME, dict[str, LakeTable])
+    account.lake = {key: one for key, one in (account.lake if lake is None else lake).items() if _is_key(key)}
+    return account
+
+
+def _read(path: Path, kind: Any) -> Any:
+    """Return what a file has, None if it is not there."""
     try:
-        account = msgspec.json.decode(path.read_bytes(), type=Account)
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise FileError(str(path), "the account of a job", str(error)) from error
-    if account.format != _FORMAT:
-        raise FileError(str(path), f"an account in format {_FORMAT}", f"one in format {account.format}")
-    account.lake = {key: one for key, one in account.lake.items() if _is_key(key)}
-    return account

@@ -168,6 +168,14 @@ def test_a_file_that_is_no_account_is_an_error(tmp_path: Path, text: str):
         AccountFile(tmp_path)
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"t":1}', "[" * 5_000])
+def test_a_file_that_has_no_lake_tables_is_an_error(tmp_path: Path, text: str):
+    """Which names it."""
+    (tmp_path / "lake_tables.json").write_text(text)
+    with pytest.raises(FileError, match=r"lake_tables\.json: expected"):
+        AccountFile(tmp_path)
+
+
 def test_batches_of_any_length_add_up():
     """Seconds, too, and lags that are not known of all."""
     random.seed(7)
@@ -285,9 +293,12 @@ def test_a_command_takes_no_name_for_an_option():
 )
 def test_what_is_no_name_of_a_lake_table_is_ignored(tmp_path: Path, key: str):
     """Nobody wrote it here, and the rest of the account is as good as before."""
-    stated = {"format": 1, "lake": {key: ["one", 5, 3, 2], lake_key(T, ""): ["one", 5, 3, 2]}}
-    (tmp_path / "account.json").write_text(json.dumps(stated))
-    assert list(read_account(tmp_path).lacking) == [T]
+    lake = {key: ["one", 5, 3, 2], lake_key(T, ""): ["one", 5, 3, 2]}
+    # As it was while it had no file of its own, and as it is.
+    for name, stated in ("account.json", {"format": 1, "lake": lake}), ("lake_tables.json", lake):
+        (tmp_path / name).write_text(json.dumps(stated))
+        assert list(read_account(tmp_path).lacking) == [T]
+        (tmp_path / "account.json").unlink(missing_ok=True)
     AccountFile(tmp_path).forget_lake([T])
     assert read_account(tmp_path).lake == {}
 
@@ -301,6 +312,7 @@ def test_a_page_has_no_secret_that_a_lake_table_is_called_by(tmp_path: Path):
         note_mark(account.lake, one, MARK, 3)
         note_mark(account.lake, one, MARK._replace(found=1), 4)
     account.add(facts(0))
+    assert "secret" not in (tmp_path / "account.json").read_text()
     AccountFile(tmp_path).forget_lake([other])
     page = page_of(read_account(tmp_path), "state", 0)
     assert "cdcavro sync reset ${SEC}.t" in page

@@ -255,7 +255,7 @@ def test_what_a_state_says_is_in_a_file_that_can_be_read(tmp_path: Path):
     kept.add(told)
     write_report(tmp_path, tmp_path / "report.html")
     assert "alert(" in Reader((tmp_path / "report.html").read_text(encoding="utf-8")).said
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["account.json", "report.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["account.json", "lake_tables.json", "report.html"]
 
 
 def test_paper_is_light_and_shows_what_would_scroll():
