@@ -1,12 +1,14 @@
 """Lets tox find the Pythons that pyenv has installed, also those that no shell sees.
 
 uv, which makes tox's environments, looks for a Python on PATH. There pyenv puts the versions that somebody has made
-active, and no others. `exact` runs on the newest, which its `base_python` takes from the environment.
+active, and no others. `exact` runs on the newest, which its `base_python` takes from the environment. All environments
+of one run draw their samples by one seed, so that each test of several versions of Spark runs on one of them.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 _ROOT = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
@@ -17,3 +19,4 @@ _FOLDERS = [folder for folder in os.environ["PATH"].split(os.pathsep) if not fol
 for _name in ("python3.12", "python3.13"):
     if any(Path(folder, _name).is_file() for folder in _FOLDERS):
         os.environ["CDCAVRO_NEWEST_PYTHON"] = _name
+os.environ.setdefault("CDCAVRO_TESTS_SEED", secrets.token_hex(3))

@@ -74,6 +74,14 @@ def test_a_sample_has_another_part_of_the_long_tests_for_each_seed_and_all_other
     assert ran[0] == ran[1] != ran[2]
 
 
+def test_parts_that_are_drawn_by_one_seed_have_each_test_once(run):
+    """As the versions of Spark that are not the newest have them."""
+    parts = [run(MANY, "--sample", f"slow={part}", "-v", "--seed", "x") for part in ("0-0.3", "0.3-0.6", "0.6-1")]
+    ran = [name for part in parts for name in re.findall(r"::test_slow(\S+) PASSED", part.stdout.str())]
+    assert sorted(ran) == sorted(f"[{number}]" for number in range(200))
+    parts[0].stdout.fnmatch_lines("sample: 30% of the tests marked slow; the same again with --seed x")
+
+
 def test_workers_draw_the_same_sample(run):
     """A worker that drew another one could not take the controller's tests."""
     result = run(MANY, "--sample", "slow=0.2", "-n", "2")
@@ -163,6 +171,24 @@ def test_sets_are_drawn_among_those_that_other_options_leave(run):
         assert run(code, "tests", "-m", marks, "--sets", "2", "--seed", "a").parseoutcomes()["passed"] == 2
 
 
+def test_of_slow_tests_few_sets_of_parameters_run(run):
+    """And all sets of the others, also of one function."""
+    code = """
+    import pytest
+
+    @pytest.mark.parametrize("number", [*range(9), *(pytest.param(one, marks=pytest.mark.slow) for one in range(9, 18))])
+    def test_both(number): pass
+
+    @pytest.mark.jvm
+    @pytest.mark.slow
+    @pytest.mark.parametrize("number", range(9))
+    def test_java(number): pass
+    """
+    result = run(code, "--few", "slow=3")
+    assert result.parseoutcomes() == {"passed": 9 + 3 + 9, "deselected": 6}
+    result.stdout.fnmatch_lines("sample: at most 3 sets of parameters of each function marked slow; *")
+
+
 def test_of_what_is_below_a_path_few_sets_of_parameters_run(run, pytester):
     """Below the paths that are named; the header says so, and with what seed the same ones run again."""
     code = """
@@ -219,7 +245,9 @@ def test_every_test_is_drawn_by_some_seed_and_a_fraction_is_as_large_as_it_says(
     assert all(60 < sum(row) < 150 for row in drawn)
 
 
-@pytest.mark.parametrize("fraction", ["slow=0", "jvm=1.5", "slow=-1", "slow=all", "0.5", "quick=0.5"])
+@pytest.mark.parametrize(
+    "fraction", ["slow=0", "jvm=1.5", "slow=-1", "slow=0.5-0.2", "slow=0.5-1.1", "slow=all", "0.5", "quick=0.5"]
+)
 def test_a_fraction_that_is_none_is_refused(run, fraction):
     """More than 0, at most 1."""
     result = run("def test_it(): pass", f"--sample={fraction}")
@@ -351,6 +379,7 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
     """Tests with Java, tests without and types; where only one half has tests, that half counts."""
     pytest.importorskip("mypy", reason="the lowest versions are not those of its types")
     monkeypatch.delenv("MYPYPATH", raising=False)
+    monkeypatch.setenv("CDCAVRO_TESTS_SEED", "of all")
     pytester.makefile(".ini", mypy="[mypy]\nfiles = typed.py\n")
     script = TESTS / "support" / "side_by_side.py"
 

@@ -1,9 +1,10 @@
 """What a run of the tests draws: the printed seed repeats it, and each set of parameters of a test function is drawn by itself.
 
 `--sample slow=0.25,jvm=0.05` runs a quarter of the tests that are slow and a twentieth of those that start Java, and others
-each time; tests with neither mark always run. `--sets 3` runs at most three sets of parameters of each function, and
+each time; tests with neither mark always run. `jvm=0-0.5` and `jvm=0.5-1` with one seed run each of them once, between
+them. `--sets 3` runs at most three sets of parameters of each function, and
 `pytest` alone, which names no test and no file, two: a developer has a minute. `--few PATH=6` draws six sets of each
-function below a path, and two without a number. Whatever is named runs whole, and so does all in tox where it does not
+function below a path, and two without a number; `--few slow=3`, three of each function whose tests are slow. Whatever is named runs whole, and so does all in tox where it does not
 say otherwise, and what `--lf` chooses from. Tests that share what their file makes for each set of parameters draw the
 same sets, so that it is made for few.
 """
@@ -41,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=_fractions,
         default={},
         metavar="KIND=FRACTION,...",
-        help="run this part of the tests that are slow or start Java (jvm): more than 0, at most 1",
+        help="run this part of the tests that are slow or start Java (jvm): more than 0, at most 1, or FROM-TO",
     )
     group.addoption("--sets", type=_number, metavar="N", help="run at most so many sets of parameters of each function")
     group.addoption(
@@ -50,16 +51,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="PATH[=N]",
-        help=f"run at most N sets of parameters of each function below this path, by default {_FEW}",
+        help=f"run at most N sets of parameters of each function below this path, or of each slow or jvm one; by default {_FEW}",
     )
     group.addoption(
         "--seed", metavar="TEXT", help="what the sample is drawn by; a new one each time if it is not given"
     )
 
 
-def _fractions(text: str) -> dict[str, float]:
-    found = {kind: float(fraction) for kind, _, fraction in (part.partition("=") for part in text.split(","))}
-    if not found.keys() <= set(_KINDS) or not all(0 < fraction <= 1 for fraction in found.values()):
+def _fractions(text: str) -> dict[str, tuple[float, float]]:
+    """Return from where to where tests of a kind are drawn."""
+    found = {}
+    for part in text.split(","):
+        kind, _, fraction = part.partition("=")
+        least, dash, most = fraction.partition("-")
+        found[kind] = (float(least), float(most)) if dash else (0.0, float(fraction))
+    if not found.keys() <= set(_KINDS) or not all(0 <= least < most <= 1 for least, most in found.values()):
         raise ValueError(text)
     return found
 
@@ -86,7 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Refuse a path of `--few` that leads nowhere, of which all tests would run."""
     config = session.config
-    if missing := [path for path, _ in config.option.few if not (config.rootpath / path).exists()]:
+    paths = [path for path, _ in config.option.few if path not in _KINDS]
+    if missing := [path for path in paths if not (config.rootpath / path).exists()]:
         raise pytest.UsageError(f"--few: expected files and folders, got {', '.join(missing)}, which are not there")
 
 
@@ -100,10 +107,12 @@ def _is_everybodys(config: pytest.Config) -> bool:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say what is drawn, and how the same is drawn again."""
-    drawn = [f"{fraction:.0%} of the tests marked {kind}" for kind, fraction in config.option.sample.items()]
+    drawn = [f"{most - least:.0%} of the tests marked {kind}" for kind, (least, most) in config.option.sample.items()]
     if few := os.environ[_SETS]:
         drawn.append(f"at most {few} sets of parameters of each function")
-    drawn += [f"at most {count} sets of parameters of each function of {path}" for path, count in config.option.few]
+    for path, count in config.option.few:
+        those = f"marked {path}" if path in _KINDS else f"of {path}"
+        drawn.append(f"at most {count} sets of parameters of each function {those}")
     return f"sample: {', '.join(drawn)}; the same again with --seed {os.environ[_SEED]}" if drawn else None
 
 
@@ -134,10 +143,10 @@ def _names_sets(config: pytest.Config) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is not drawn."""
     seed, few = os.environ[_SEED], os.environ[_SETS]
-    kept = [item for item in items if drawing(seed, item.nodeid) < _fraction(config, item)]
+    kept = [item for item in items if _is_drawn(config, item, drawing(seed, item.nodeid))]
     for path, count in config.option.few:
-        below = [item for item in kept if item.path.is_relative_to(config.rootpath / path)]
-        left_out = set(below) - set(_few_sets(below, seed, count))
+        own = [item for item in kept if _is_meant(config, item, path)]
+        left_out = set(own) - set(_few_sets(own, seed, count))
         kept = [item for item in kept if item not in left_out]
     if few:
         kept = _few_sets(kept, seed, int(few))
@@ -148,9 +157,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
 
 
-def _fraction(config: pytest.Config, item: pytest.Item) -> float:
-    kind = next(filter(item.get_closest_marker, _KINDS), None)
-    return config.option.sample.get(kind, 1.0)
+def _is_meant(config: pytest.Config, item: pytest.Item, few: str) -> bool:
+    """Return whether `--few` is for a test: by its kind, or by where it is."""
+    if few in _KINDS:
+        return _kind(item) == few
+    return item.path.is_relative_to(config.rootpath / few)
+
+
+def _kind(item: pytest.Item) -> str | None:
+    return next(filter(item.get_closest_marker, _KINDS), None)
+
+
+def _is_drawn(config: pytest.Config, item: pytest.Item, number: float) -> bool:
+    least, most = config.option.sample.get(_kind(item), (0, 1))
+    return least <= number < most
 
 
 def _few_sets(items: list[pytest.Item], seed: str, count: int) -> list[pytest.Item]:
