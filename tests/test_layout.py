@@ -131,7 +131,6 @@ COVERED_BY = {
     "sync/native/delta_files": "spark/lake/test_native_delta",
     "sync/native/delta_log": "sync/native/test_delta_lake",
     "sync/outputs/avro_folder": "sync/local/test_local_sinks",
-    "sync/outputs/topic_records": "sync/local/test_topic_sink",
     "sync/reading/kafka_client": "sync/reading/test_kafka_source",
     "sync/reading/message_columns": "sync/reading/test_line_reader",
     "sync/conversion/task_output": "sync/conversion/test_task",
