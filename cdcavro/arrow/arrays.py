@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow.layout import MAX_ROOM, MAX_ROWS_ROOM, ROOM_PER_BYTE
-from cdcavro.avro.logical import logical_type
 from cdcavro.avro.skip import READ_PRIMITIVE
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, logical_type
 from cdcavro.engine.arrow_column import MAX_BYTES, Slices, pack
 from cdcavro.engine.column_program import COLUMN, NONE, ROWS
 from cdcavro.errors import JobError, PayloadError, SchemaError

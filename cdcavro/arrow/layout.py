@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from cdcavro.avro.binary import MAX_COUNT, MAX_WEIGHTLESS
-from cdcavro.avro.logical import Logical, logical_type, value_range
 from cdcavro.avro.types import (
     Array,
     Enum,
     Fixed,
+    Logical,
     Map,
     Primitive,
     Record,
@@ -22,6 +22,8 @@ from cdcavro.avro.types import (
     Union,
     check_expansion,
     has_bytes,
+    logical_type,
+    value_range,
 )
 from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.column_program import (

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import (
     LISTED,
@@ -31,6 +30,7 @@ from cdcavro.avro.types import (
     branch_name,
     brief,
     brief_list,
+    logical_type,
 )
 from cdcavro.exact.jsonvalues import ABSENT
 

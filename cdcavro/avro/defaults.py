@@ -13,8 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import Buffer, pack_float
-from cdcavro.avro.logical import logical_type, value_check
-from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union, logical_type, value_check
 from cdcavro.errors import PayloadError, SchemaError, shown
 from cdcavro.exact.jsonvalues import ABSENT
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from cdcavro.avro.defaults import default_branch, is_usable
-from cdcavro.avro.logical import logical_type
-from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union, brief
+from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union, brief, logical_type
 from cdcavro.errors import SchemaError
 from cdcavro.exact.jsonvalues import ABSENT
 

@@ -14,7 +14,6 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from cdcavro.avro.binary import MAX_COUNT, Decoder, too_nested
-from cdcavro.avro.logical import value_check
 from cdcavro.avro.types import (
     Array,
     Enum,
@@ -27,6 +26,7 @@ from cdcavro.avro.types import (
     has_bytes,
     is_nothing,
     recursion,
+    value_check,
     within_stack,
 )
 from cdcavro.errors import MessageError, PayloadError, SchemaError, shown

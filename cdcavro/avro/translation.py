@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import Buffer, Decoder, pack_float, too_nested
 from cdcavro.avro.defaults import encoded_defaults
-from cdcavro.avro.logical import logical_type, value_check
 from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
@@ -49,7 +48,9 @@ from cdcavro.avro.types import (
     has_bytes,
     is_nothing,
     is_same_name,
+    logical_type,
     recursion,
+    value_check,
     within_stack,
 )
 from cdcavro.avro.types import too_nested as schema_too_nested

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, too_nested, write_long
 from cdcavro.avro.defaults import encoded_defaults
-from cdcavro.avro.logical import logical_type, value_range
 from cdcavro.avro.resolution import (
     ReadArray,
     ReadEnum,
@@ -37,6 +36,8 @@ from cdcavro.avro.types import (
     Union,
     has_bytes,
     is_nothing,
+    logical_type,
+    value_range,
     within_stack,
 )
 from cdcavro.errors import SchemaError

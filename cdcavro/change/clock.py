@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdcavro.change.order import Lane, Place
 
 # The rank of a time with all numbers.
-_ALL: Final = 2
+_TIMED: Final = 2
 
 
 class LaneTime(NamedTuple):
@@ -57,7 +57,7 @@ class Clock:
     def latest_since(self, other: Clock) -> int | None:
         """Return the greatest first number of the lanes that moved on from another clock; None if none has all numbers."""
         moved = [entry[1] for lane, entry in self._lanes.items() if other.get(lane) != entry]
-        return max((time.numbers[0] for time in moved if time.rank == _ALL and time.numbers), default=None)
+        return max((time.numbers[0] for time in moved if time.rank == _TIMED and time.numbers), default=None)
 
     def copy(self) -> Clock:
         """Return a clock with the same state, which continues independently."""

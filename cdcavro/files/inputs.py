@@ -133,7 +133,7 @@ class Inputs:
         if format != AUTO:
             return "" if format == MIXED else format, chunks
         consumed: list[Chunk | Range] = []
-        name, _ = detect_format(_lines_of(chunks, consumed))
+        name, _ = detect_format(_lines_of_chunks(chunks, consumed))
         return name, chain(consumed, chunks)
 
     def _chunks(self, file: str, advance: Advance, format: str) -> Iterator[Chunk | Range]:
@@ -278,11 +278,11 @@ def _choose_format_of_chunks(
 ) -> tuple[str, Iterator[Chunk | Range]]:
     """Return the name of a file's format and all its chunks, as `choose_format` does with its lines. Raises `FileError`."""
     consumed: list[Chunk | Range] = []
-    name, _ = choose_format(_lines_of(chunks, consumed), format, file=file, option=option)
+    name, _ = choose_format(_lines_of_chunks(chunks, consumed), format, file=file, option=option)
     return name, chain(consumed, chunks)
 
 
-def _lines_of(chunks: Iterator[Chunk | Range], consumed: list[Chunk | Range]) -> Iterator[Line]:
+def _lines_of_chunks(chunks: Iterator[Chunk | Range], consumed: list[Chunk | Range]) -> Iterator[Line]:
     """Yield the lines of chunks, and note which are consumed. Lines are numbered from 1 in each."""
     for chunk in chunks:
         consumed.append(chunk)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from cdcavro.avro.definitions import define_at_first_use, definitions
-from cdcavro.avro.logical import logical_type
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union, check_expansion
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union, check_expansion, logical_type
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import OWN, column_names
 from cdcavro.lake.evolution import LakeColumn, same_column

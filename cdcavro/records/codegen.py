@@ -7,7 +7,6 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import Schema
 from cdcavro.avro.types import (
     Array,
@@ -20,6 +19,7 @@ from cdcavro.avro.types import (
     Union,
     branch_name,
     check_expansion,
+    logical_type,
     named_types,
 )
 from cdcavro.errors import SchemaError, shown

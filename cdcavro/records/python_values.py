@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.defaults import default_branch, is_usable
-from cdcavro.avro.logical import MAX_DIGITS, value_check
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
+from cdcavro.avro.types import MAX_DIGITS, Array, Enum, Fixed, Map, Primitive, Record, Type, Union, value_check
 from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
 from cdcavro.exact.jsontext import kind
 from cdcavro.exact.jsonvalues import base64_bytes
@@ -28,7 +27,7 @@ from cdcavro.records.shapes import Key, field_names, maker, meaning
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cdcavro.avro.logical import Logical
+    from cdcavro.avro.types import Logical
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  a local time has no zone

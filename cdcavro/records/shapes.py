@@ -15,8 +15,22 @@ from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from cdcavro.avro.logical import MAX_DIGITS, Logical, logical_type
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union, branch_name, inner_types
+from cdcavro.avro.types import (
+    MAX_DIGITS,
+    Array,
+    Enum,
+    Fixed,
+    Logical,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Type,
+    Union,
+    branch_name,
+    inner_types,
+    logical_type,
+)
 from cdcavro.errors import SchemaError
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ if __name__ == "__main__":
 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.arrow.record_batches import read_batch, read_exactly, reading_of
-from cdcavro.avro.logical import logical_type
-from cdcavro.avro.types import Array, Map, Primitive, Record, Union, recursion
+from cdcavro.avro.types import Array, Map, Primitive, Record, Union, logical_type, recursion
 from cdcavro.errors import MessageError, SchemaError
 from support.schema_data import cover, meaning, write
 from support.translation_trial import hurt, made_pair

@@ -12,9 +12,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cdcavro.avro.defaults import default_branch
-from cdcavro.avro.logical import logical_type
 from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion
-from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union
+from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union, logical_type
 
 if TYPE_CHECKING:
     from cdcavro.avro.resolution import Step

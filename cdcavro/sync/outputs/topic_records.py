@@ -7,9 +7,8 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Final
 
 from cdcavro.avro.binary import Decoder
-from cdcavro.avro.logical import logical_type
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.types import Primitive, Record, Union
+from cdcavro.avro.types import Primitive, Record, Union, logical_type
 from cdcavro.errors import JobError
 from cdcavro.exact.jsontext import render
 from cdcavro.lake.typed_rows import DROP, TRUNCATE

@@ -168,8 +168,8 @@ MAX_NAMES: Final = 8
 MAX_TABLES: Final = 1_000
 MAX_STATEMENTS: Final = 1_000
 
-_OPENING: Final = {"(": 1, "[": 1, "{": 1}
-_CLOSING: Final = {")": 1, "]": 1, "}": 1}
+_DEEPER: Final = {"(": 1, "[": 1, "{": 1}
+_LESS_DEEP: Final = {")": 1, "]": 1, "}": 1}
 
 
 class TokenCursor:
@@ -318,8 +318,8 @@ class TokenCursor:
     def skip(self, stops: Collection[str] = ()) -> None:
         """Skip to the first of these words or symbols outside brackets, or to the end of the enclosing brackets."""
         depth = 0
-        while not self.ends() and not (depth == 0 and (self.sees_one_of(stops) or self.token.key in _CLOSING)):
-            depth += _OPENING.get(self.token.key, 0) - _CLOSING.get(self.token.key, 0)
+        while not self.ends() and not (depth == 0 and (self.sees_one_of(stops) or self.token.key in _LESS_DEEP)):
+            depth += _DEEPER.get(self.token.key, 0) - _LESS_DEEP.get(self.token.key, 0)
             self.at += 1
         if depth:
             raise self.fail("')'")

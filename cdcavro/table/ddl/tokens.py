@@ -253,7 +253,7 @@ def _word(raw: str, start: int) -> Token:
     return Token("word" if is_word else "other", raw, raw.upper(), raw, start)
 
 
-_OPENING: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_DEPTHS: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def _check(tokens: list[Token], text: str, dialect: Dialect) -> None:
@@ -262,7 +262,7 @@ def _check(tokens: list[Token], text: str, dialect: Dialect) -> None:
         raise DdlError(dialect.name, f"at most {MAX_TOKENS} tokens", "more", *place(text, tokens[MAX_TOKENS].start))
     depth = 0
     for token in tokens:
-        depth += _OPENING.get(token.key, 0)
+        depth += _DEPTHS.get(token.key, 0)
         if depth > MAX_DEPTH:
             raise DdlError(dialect.name, f"at most {MAX_DEPTH} open brackets", "more", *place(text, token.start))
         behind = text[token.end : token.end + 1]
