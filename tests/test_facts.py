@@ -7,8 +7,7 @@ import pytest
 import cdcavro
 from cdcavro.change.model import to_record
 from cdcavro.engine.program import Program
-from cdcavro.exact.jsontext import parse
-from cdcavro.exact.jsonvalues import differences
+from cdcavro.exact.jsontext import differences, parse
 from cdcavro.wire.attributes import marked_paths
 from cdcavro.wire.formats import change_format, get_format, rule_of
 from cdcavro.wire.kafka import is_kafka_record

@@ -23,7 +23,7 @@ import pytest
 
 from cdcavro.change.model import DML, Arrival, Change, Row, replace
 from cdcavro.change.order import in_order, order_key, split_key_change
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import same
 from cdcavro.exact.numbers import ExactNumber, plain_text
 from cdcavro.transcoding.mapping import SchemaHistory, to_changes
 from support.messages import shop_canal, shop_debezium

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.arrow.layout import MAX_ROOM, MAX_ROWS_ROOM, ROOM_PER_BYTE
-from cdcavro.avro.skip import READ_PRIMITIVE
+from cdcavro.avro.binary import READ_PRIMITIVE
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, logical_type
-from cdcavro.engine.arrow_column import MAX_BYTES, Slices, pack
 from cdcavro.engine.column_program import COLUMN, NONE, ROWS
+from cdcavro.engine.payloads import MAX_BYTES, Slices, pack
 from cdcavro.errors import JobError, PayloadError, SchemaError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cdcavro.arrow.layout import ColumnLayout
     from cdcavro.avro.binary import Decoder
-    from cdcavro.engine.arrow_column import Batch
+    from cdcavro.engine.payloads import Batch
     from cdcavro.errors import MessageError
 
     Read = Callable[[Decoder], Any]

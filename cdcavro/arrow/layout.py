@@ -25,7 +25,6 @@ from cdcavro.avro.types import (
     logical_type,
     value_range,
 )
-from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.column_program import (
     BITS,
     BOOLEAN,
@@ -50,6 +49,7 @@ from cdcavro.engine.column_program import (
     WIDTH,
     ColumnProgram,
 )
+from cdcavro.engine.payloads import MAX_BYTES
 from cdcavro.errors import SchemaError
 from cdcavro.table.older_fields import KEY_PART
 from cdcavro.table.table_schema import KEY

@@ -15,24 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.arrow.arrays import (
-    Room,
-    RowsError,
-    array_of_cells,
-    array_of_values,
-    blank,
-    slices_of,
-    value_reader,
-    zeros,
-)
+from cdcavro.arrow.arrays import Room, RowsError, array_of_cells, array_of_values, blank, slices_of, value_reader, zeros
 from cdcavro.arrow.layout import layout_of, row_names
 from cdcavro.avro.binary import Decoder
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.translation import MAX_TRANSLATED, translator
 from cdcavro.avro.translation_program import pair_program
-from cdcavro.engine.arrow_column import MAX_BYTES
 from cdcavro.engine.machine import COMPILED, Filler, Translator, Translators
-from cdcavro.engine.payloads import check
+from cdcavro.engine.payloads import MAX_BYTES, check
 from cdcavro.errors import MessageError, PayloadError, shown
 from cdcavro.table.history import Table
 from cdcavro.table.older_fields import ENVELOPE, filled_value, heirs, is_fillable, part_of, reader_of
@@ -43,7 +33,7 @@ if TYPE_CHECKING:
 
     from cdcavro.arrow.layout import Layout
     from cdcavro.avro.schema import Schema
-    from cdcavro.engine.arrow_column import Slices
+    from cdcavro.engine.payloads import Slices
 
     Schemas = Table | TableSchema | Sequence[TableSchema]
 

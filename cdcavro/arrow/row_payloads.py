@@ -17,8 +17,7 @@ from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.engine.payloads import check
 from cdcavro.errors import MessageError, MisfitError, SchemaError, shown
-from cdcavro.exact.jsontext import escape
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT, escape
 from cdcavro.exact.numbers import minimal_bytes
 from cdcavro.table.older_fields import ENVELOPE, part_of
 

@@ -28,7 +28,7 @@ from cdcavro.avro.defaults import is_accepted
 from cdcavro.avro.resolution import Aliases, findings
 from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Record, brief, recursion, too_nested, within_stack
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.binary import Buffer, pack_float
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union, logical_type, value_check
 from cdcavro.errors import PayloadError, SchemaError, shown
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cdcavro.avro.findings import Finding, Findings, new_field_findings, unit_change, widened_meanings
+from cdcavro.avro.comparison import Finding, Findings, new_field_findings, unit_change, widened_meanings
 from cdcavro.avro.types import (
     LISTED,
     MAX_DEPTH,

@@ -10,7 +10,22 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.avro.binary import Buffer, Decoder, pack_float, too_nested
+from cdcavro.avro.binary import (
+    Buffer,
+    Decoder,
+    array_check,
+    blocks,
+    call_later,
+    check_name,
+    datum_reader,
+    map_check,
+    pack_float,
+    record_check,
+    skipper,
+    too_nested,
+    union_check,
+    with_levels,
+)
 from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.avro.resolution import (
     ReadArray,
@@ -22,18 +37,6 @@ from cdcavro.avro.resolution import (
     ReadUnion,
     Step,
     resolve,
-)
-from cdcavro.avro.skip import (
-    array_check,
-    blocks,
-    call_later,
-    check_name,
-    datum_reader,
-    map_check,
-    record_check,
-    skipper,
-    union_check,
-    with_levels,
 )
 from cdcavro.avro.types import (
     Array,
@@ -60,8 +63,8 @@ from cdcavro.exact.jsontext import escape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from cdcavro.avro.binary import Check
     from cdcavro.avro.schema import Schema
-    from cdcavro.avro.skip import Check
 
     Write = Callable[[Decoder, Buffer], None]
 

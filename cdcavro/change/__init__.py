@@ -1,9 +1,7 @@
 """Layer 2, change: what a change is, whatever format it came in."""
 
-from cdcavro.change.clock import Clock, LaneTime
-from cdcavro.change.halves import join_halves
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
-from cdcavro.change.order import in_order, split_key_change
+from cdcavro.change.order import Clock, LaneTime, in_order, join_halves, split_key_change
 from cdcavro.change.order_value import order_kind, order_value
 
 __all__ = [

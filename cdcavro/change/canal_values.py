@@ -14,11 +14,10 @@ import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.rule import AS_SENT, Rule
+from cdcavro.change.model import AS_SENT, Rule
 from cdcavro.engine.machine import read_numbers, write_numbers
 from cdcavro.exact.instants import REGULAR, SECOND, from_local, to_local
-from cdcavro.exact.jsontext import render
-from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.jsontext import base64_bytes, render
 from cdcavro.exact.numbers import ExactNumber, integer, is_number, number, plain_text
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cdcavro.change import connect_codecs as codecs
-from cdcavro.change import modes
+from cdcavro.change import operations
 from cdcavro.change.connect_codecs import (
     ConnectCodec,
     array_of,
@@ -29,13 +29,12 @@ from cdcavro.change.connect_codecs import (
     send_connect_geometry,
     send_scaled,
 )
-from cdcavro.change.model import replace
-from cdcavro.change.modes import USUAL_MODES, Modes
-from cdcavro.change.rule import Rule
+from cdcavro.change.model import Rule, replace
+from cdcavro.change.operations import USUAL_MODES, Modes
 from cdcavro.engine.machine import same
 from cdcavro.exact.caching import IdentityCache, bounded_cache
 from cdcavro.exact.instants import local_count, time_count
-from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.jsontext import base64_bytes
 from cdcavro.exact.sqltype import MYSQL_FAMILY, SqlType, parse_sql_type
 
 if TYPE_CHECKING:
@@ -268,8 +267,8 @@ _OF_ALL: Final = frozenset({"BIGINT", *BYTES})
 _TO_STANDARD: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 _BINARIES: Final = {
-    modes.BASE64_URL_SAFE: ConnectCodec(_read_url_safe, _send_url_safe),
-    modes.HEX: ConnectCodec(_read_hex, _send_hex),
+    operations.BASE64_URL_SAFE: ConnectCodec(_read_url_safe, _send_url_safe),
+    operations.HEX: ConnectCodec(_read_hex, _send_hex),
 }
 _SHAPES: Final = (
     *("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),

@@ -7,6 +7,18 @@ Which order is true differs by format, and its wire schema says so (`order` in t
 * Where the numbers are a time at which statements began (`es` of the Canal formats), the order of
   arrival within one topic partition or file is: an UPDATE that waited for a row has the earlier time
   and the later place in the log. TiDB numbers its commits in these formats, too, and then its numbers are.
+
+The clock of each lane, a topic partition or file: it gives a time to changes whose order is that of arrival.
+
+Within a lane the order is that of arrival. The numbers say when statements began, and they run backwards where
+one statement waited for another. Between lanes there are only the numbers. So the time of a message is the
+greatest of its lane so far, as in `in_order`, and the orders of all lanes can be compared.
+
+Lanes often have the same time, since it is in seconds. A message that moves keys deletes rows that came through
+other lanes, and came earlier. So the time also counts the messages that moved keys: such a message, and what
+follows it in its lane, comes behind what the other lanes have of that time.
+
+Halves of an update, which DataHub sends as two messages with the same sequence number, and how they are joined.
 """
 
 from __future__ import annotations
@@ -16,20 +28,208 @@ import re
 import zlib
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.engine.machine import same
-from cdcavro.errors import OrderError, shown
+from cdcavro.errors import OrderError, StructureError, shown
 from cdcavro.exact.jsontext import render
 from cdcavro.exact.numbers import plain_text
 from cdcavro.wire.attributes import ARRIVAL
 from cdcavro.wire.formats import rule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from cdcavro.change.model import Row
+
+MAX_PENDING: Final = 10_000
+Identity = tuple[Source, tuple[int, ...] | None]
+
+
+class HalfJoiner:
+    """Joins halves as they come, in any order; everything else passes through.
+
+    At most `most` halves wait for their other half, by default 10,000, so that memory is bounded.
+    """
+
+    def __init__(self, *, most: int = MAX_PENDING) -> None:
+        self._most = most
+        self._pending: dict[Identity, Change] = {}
+
+    def add(self, change: Change) -> Iterator[Change]:
+        """Yield the changes that are complete now.
+
+        Raises `StructureError` for a half without its row or without a number, for the same half a second time,
+        and for one half too many. Halves that were waiting keep waiting.
+        """
+        if change.half is None:
+            yield change
+            return
+        check_half(change)
+        identity = identity_of(change)
+        waiting = self._pending.get(identity)
+        if waiting is None:
+            if len(self._pending) >= self._most:
+                expected = f"at most {self._most} halves without their other half"
+                raise StructureError(expected, "one more", format=change.source.format)
+            self._pending[identity] = change
+            return
+        if waiting.half == change.half:
+            got = f"the {change.half} half twice"
+            raise StructureError("the other half of the update", got, format=change.source.format)
+        del self._pending[identity]
+        yield join_pair(waiting, change)
+
+    def take(self, identity: Identity) -> Change:
+        """Remove a waiting half and return it. Raises `KeyError` if no such half is waiting."""
+        return self._pending.pop(identity)
+
+    def pending(self) -> list[Change]:
+        """Return the halves that are waiting, unchanged."""
+        return list(self._pending.values())
+
+    def finish(self) -> Iterator[Change]:
+        """Yield the waiting halves that are complete changes on their own. Raises what `resolve_half` raises."""
+        waiting = self.pending()
+        self._pending.clear()
+        yield from map(resolve_half, waiting)
+
+
+def check_half(half: Change) -> None:
+    """Raise `StructureError` unless a half has its row and the number that both halves share."""
+    format = half.source.format
+    if half.half not in ("BEFORE", "AFTER"):
+        raise StructureError("BEFORE or AFTER as the half of an update", str(half.half), format=format)
+    if (half.before if half.half == "BEFORE" else half.after) is None:
+        raise StructureError(f"a row in the {half.half} half of an update", "none", format=format)
+    if half.position is None:
+        raise StructureError("a number for the halves of an update to share", "none", format=format)
+
+
+def resolve_half(change: Change) -> Change:
+    """Return the change that a half is if its other half never comes.
+
+    A record that does not state its operation is an insert or a delete, since an update would have two
+    records. Raises `StructureError` for the half of a stated update.
+    """
+    if change.operation is not None:
+        missing = "BEFORE" if change.half == "AFTER" else "AFTER"
+        got = f"the {change.half} half alone"
+        raise StructureError(f"the {missing} half of the update too", got, format=change.source.format)
+    return replace(change, op="INSERT" if change.half == "AFTER" else "DELETE", half=None)
+
+
+def identity_of(change: Change) -> Identity:
+    """Return what identifies the two halves of one update: their table and their number."""
+    return change.source, change.position
+
+
+def join_halves(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield changes with their halves joined, each in the place of its second half. Raises `StructureError`."""
+    halves = HalfJoiner()
+    for change in changes:
+        yield from halves.add(change)
+    yield from halves.finish()
+
+
+def join_pair(first: Change, second: Change) -> Change:
+    """Join two halves of an update into one change; facts about the message are those of the AFTER half."""
+    before, after = (first, second) if first.half == "BEFORE" else (second, first)
+    return replace(after, op="UPDATE", half=None, operation=None, before=before.before, after=after.after, members=None)
+
+
+# The rank of a time with all numbers.
+_TIMED: Final = 2
+
+
+class LaneTime(NamedTuple):
+    """The time of a message in its lane."""
+
+    # How much the numbers say: 0 if there are none, 1 for the number of a batch, 2 for all numbers.
+    rank: int
+    # The greatest numbers so far in the lane.
+    numbers: tuple[int, ...]
+    # How many messages of the lane moved keys in that time, this one included.
+    moves: int
+
+
+class Clock:
+    """Gives messages their time, lane by lane, continuing from the `state` of another clock if one is passed."""
+
+    def __init__(self, state: Iterable[Any] = ()) -> None:
+        self._lanes: dict[Lane, tuple[Place, LaneTime]] = {}
+        for lane, place, rank, numbers, moves in state:
+            self._lanes[tuple(lane)] = tuple(place), LaneTime(rank, tuple(numbers), moves)
+
+    @property
+    def state(self) -> list[Any]:
+        """The state as a JSON value: for each lane its last place and its time."""
+        return [
+            [[*lane], [*place], time.rank, [*time.numbers], time.moves]
+            for lane, (place, time) in sorted(self._lanes.items(), key=lambda entry: entry[0])
+        ]
+
+    def latest_since(self, other: Clock) -> int | None:
+        """Return the greatest first number of the lanes that moved on from another clock; None if none has all numbers."""
+        moved = [entry[1] for lane, entry in self._lanes.items() if other.get(lane) != entry]
+        return max((time.numbers[0] for time in moved if time.rank == _TIMED and time.numbers), default=None)
+
+    def copy(self) -> Clock:
+        """Return a clock with the same state, which continues independently."""
+        other = Clock()
+        other._lanes = dict(self._lanes)
+        return other
+
+    def get(self, lane: Lane) -> tuple[Place, LaneTime] | None:
+        """Return the last place of a lane and its time; None if the lane had no message yet."""
+        return self._lanes.get(lane)
+
+    def put(self, lane: Lane, place: Place, time: tuple[int, tuple[int, ...], int]) -> None:
+        """Set the last place and the time of a lane."""
+        self._lanes[lane] = place, LaneTime(*time)
+
+    def time(self, change: Change, *, is_moving: bool = False) -> LaneTime | None:
+        """Return the time of a change's message; None if its order is not that of arrival.
+
+        Call it once for each message of a lane, with any of its changes, in the order of arrival; `is_moving` says
+        whether any of its changes changes the key of a row. Raises `OrderError` for a place before the last one
+        of its lane, since the time that the message had is no longer known, and where `order_key` does.
+        """
+        key = order_key(change)
+        if not is_by_arrival(key):
+            return None
+        last, time = self._lanes.get(lane_of(key), (None, None))
+        if last is not None and key[2] < last:
+            expected = f"a place of its lane from {_describe_place(last)} on"
+            raise OrderError(change.source.format, change.source.table, _describe_place(key[2]), expected)
+        if time is None or last != key[2]:
+            time = _next_time(time, key[3], is_moving=is_moving)
+            self._lanes[lane_of(key)] = key[2], time
+        return time
+
+
+def _next_time(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) -> LaneTime:
+    latest = LaneTime(rank_of_numbers(numbers), tuple(numbers), int(is_moving))
+    if time is None or latest[:2] > time[:2]:
+        return latest
+    return time._replace(moves=time.moves + is_moving)
+
+
+def _describe_place(place: Place) -> str:
+    return f"line {place[4]}" if place[3] else f"offset {place[2]}"
+
+
+def lane_at(place: Arrival) -> Lane:
+    """Return the lane of a place, as `lane_of` does."""
+    return lane_of(order_key(Change(op="INSERT", place=place)))
+
+
+def place_before(place: Arrival) -> Place:
+    """Return the place right before one in its lane, in the form that order keys have."""
+    topic, partition, offset, file, line = order_key(Change(op="INSERT", place=place))[2]
+    return (topic, partition, offset, file, line - 1) if file else (topic, partition, offset - 1, file, line)
+
 
 _NONE: Final = "no numbers"
 _ALL: Final = "numbers"

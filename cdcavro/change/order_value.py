@@ -39,8 +39,8 @@ from cdcavro.errors import StructureError, shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cdcavro.change.clock import LaneTime
     from cdcavro.change.model import Change
+    from cdcavro.change.order import LaneTime
 
 # What orders a change, by the second byte of its value; the last three are places under a clock.
 KINDS: Final = (

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress as Bar
 
-    from cdcavro.files.inputs import Inputs
-    from cdcavro.files.lines import Line
+    from cdcavro.files.lines import Inputs, Line
 
 SHOWN: Final = 20
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro import binary
 from cdcavro.avro.binary import write_long, write_string
-from cdcavro.exact import jsonvalues
+from cdcavro.exact import jsontext
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, ExactNumber, integer, is_number, number, plain_text
 
 if TYPE_CHECKING:
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from cdcavro.avro import translation_program as translation
-    from cdcavro.engine.arrow_column import Slices
     from cdcavro.engine.column_program import ColumnProgram
-    from cdcavro.engine.program import Program
-    from cdcavro.engine.row_program import CellRule, RowProgram, RowTest
+    from cdcavro.engine.payloads import Slices
+    from cdcavro.engine.program import CellRule, Program, RowProgram, RowTest
 
     Filled = tuple[Any, Any, Any, int, int]
     Row = tuple[int, bytes | None, bytes, *tuple[Any, ...]]
@@ -30,8 +29,8 @@ _FRACTION: Final = frozenset(".eE")
 _NUMBERS: Final = frozenset({int, float, ExactNumber})
 _TEXTS: Final = frozenset({str, type(None)})
 _OPTIONALS: Final = {"l": int, "s": str, "a": tuple}
-same: Final = jsonvalues.same
-differences: Final = jsonvalues.differences
+same: Final = jsontext.same
+differences: Final = jsontext.differences
 Decoder = binary.Decoder
 
 

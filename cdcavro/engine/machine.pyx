@@ -28,7 +28,7 @@ from msgspec import Struct
 from cdcavro.avro.binary import MAX_COUNT, MAX_LEVELS, MAX_WEIGHTLESS, no_text, not_canonical, short, too_wide
 from cdcavro.errors import MessageError, PayloadError
 from cdcavro.exact.jsontext import MAX_DEPTH, check_value, escape, parse_quickly, render
-from cdcavro.exact.jsonvalues import ABSENT as ABSENT_MEMBER
+from cdcavro.exact.jsontext import ABSENT as ABSENT_MEMBER
 from cdcavro.exact.numbers import ExactNumber, exact_number, plain_text
 
 cdef extern from "Python.h":

@@ -718,7 +718,7 @@ cdef inline int _check_bottom(int depth) except -1:
 
 
 def same(left, right):
-    """Return whether two JSON values are the same, as `cdcavro.exact.jsonvalues.same` does."""
+    """Return whether two JSON values are the same, as `cdcavro.exact.jsontext.same` does."""
     return _are_same(left, right, 0)
 
 
@@ -781,7 +781,7 @@ cdef inline str _below(str above, object name):
 
 
 def differences(left, right, pointer=""):
-    """Return what `cdcavro.exact.jsonvalues.differences` yields for two JSON values."""
+    """Return what `cdcavro.exact.jsontext.differences` yields for two JSON values."""
     cdef list found = []
     _find_differences(left, right, [pointer], found, 0)
     return found

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.model import DDL, Change, Row, Source
+from cdcavro.change.model import DDL, Change, Row, Source, check_images
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
-from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import from_count, from_text, to_count, to_local, to_local_microseconds, to_utc
-from cdcavro.exact.jsontext import escape
-from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, same, string_at, whole_number
+from cdcavro.exact.jsontext import at, drop_nulls, escape, names_at, same, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.wire.attributes import (
     ARRIVAL,

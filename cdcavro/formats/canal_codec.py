@@ -20,8 +20,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.engine.machine import ProtobufReader
 from cdcavro.engine.program import Program
 from cdcavro.errors import StructureError, TextError, shown
-from cdcavro.exact.jsontext import MAX_LENGTH, loads, render
-from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.jsontext import MAX_LENGTH, base64_bytes, loads, render
 from cdcavro.wire.format import Codec
 
 if TYPE_CHECKING:

@@ -20,12 +20,22 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.canal_values import CanalRowReader, CanalRowWriter
-from cdcavro.change.model import DDL, Change, Column, Row, Source, replace
+from cdcavro.change.model import (
+    DDL,
+    MAX_ROWS,
+    Change,
+    Column,
+    Row,
+    Source,
+    check_count,
+    check_images,
+    group_rows,
+    replace,
+)
 from cdcavro.change.operations import read_operation, spell_operation
-from cdcavro.change.rows import MAX_ROWS, check_count, check_images, group_rows
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import drop_nulls, string_at, text_or_none, whole_number
+from cdcavro.exact.jsontext import drop_nulls, string_at, text_or_none, whole_number
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats.bridge import Bridge, log_position
 from cdcavro.formats.canal_codec import PLAIN_COMPRESSIONS, STORED

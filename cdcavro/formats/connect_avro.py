@@ -26,8 +26,7 @@ from functools import cached_property
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import MAX_COUNT, Decoder, write_string
-from cdcavro.avro.skip import READ_PRIMITIVE
+from cdcavro.avro.binary import MAX_COUNT, READ_PRIMITIVE, Decoder, write_string
 from cdcavro.avro.types import (
     Array,
     Enum,
@@ -45,15 +44,14 @@ from cdcavro.engine import program as operations
 from cdcavro.engine.machine import Engine, EnvelopeEngine
 from cdcavro.engine.program import MARK, REQUIRED, WIDTH, Program
 from cdcavro.errors import SchemaError
-from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT, MAX_DEPTH, MAX_LENGTH
 from cdcavro.wire.attributes import field_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.engine.arrow_column import Batch
+    from cdcavro.engine.payloads import Batch
     from cdcavro.wire.format import Format
 
     # Reads a datum and returns its JSON.

@@ -18,8 +18,8 @@ from uuid import UUID
 
 from cdcavro.change.connect_values import PLAIN_LONG, codecs_of, is_unsigned, read_connect_value
 from cdcavro.change.model import Column, Row
-from cdcavro.change.modes import USUAL_MODES, Modes
-from cdcavro.exact.jsonvalues import at, names_at, string_at
+from cdcavro.change.operations import USUAL_MODES, Modes
+from cdcavro.exact.jsontext import at, names_at, string_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

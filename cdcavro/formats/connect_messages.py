@@ -18,7 +18,7 @@ from cdcavro.change.model import DDL, Change, Row, replace
 from cdcavro.change.operations import spell_operation
 from cdcavro.engine.machine import same
 from cdcavro.exact.instants import MILLISECOND
-from cdcavro.exact.jsonvalues import at, drop_nulls, string_at, whole_number
+from cdcavro.exact.jsontext import at, drop_nulls, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.exact.sqltype import MYSQL_FAMILY
 from cdcavro.formats.bridge import log_numbers, log_position

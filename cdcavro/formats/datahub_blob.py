@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import DDL, Change, Column, Source, replace
+from cdcavro.change.model import DDL, Change, Column, Source, check_images, replace
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
-from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, string_at, whole_number
+from cdcavro.exact.jsontext import at, drop_nulls, names_at, string_at, whole_number
 from cdcavro.exact.numbers import MAX_LONG
 from cdcavro.formats.bridge import Bridge
 from cdcavro.wire.formats import rule_of

@@ -19,7 +19,7 @@ from cdcavro.change.model import Change, Row, Source
 from cdcavro.change.operations import read_operation, spell_operation
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import drop_nulls, string_at
+from cdcavro.exact.jsontext import drop_nulls, string_at
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.datahub_blob import FULL_LOAD, sequence_id, sequence_position
 from cdcavro.wire.formats import rule_of

@@ -19,13 +19,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.model import Change, ChangedTable, Row, Source, replace
+from cdcavro.change.model import Change, ChangedTable, Row, Source, check_images, replace
 from cdcavro.change.operations import read_operation, statement_kind
-from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count
-from cdcavro.exact.jsontext import escape, render
-from cdcavro.exact.jsonvalues import at, same_text, string_at, text_or_none
+from cdcavro.exact.jsontext import at, escape, render, same_text, string_at, text_or_none
 from cdcavro.exact.numbers import number_text
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.connect_columns import (

@@ -24,16 +24,10 @@ import msgspec
 from cdcavro.change.model import Change, Source, replace
 from cdcavro.errors import StructureError, shown
 from cdcavro.exact.instants import MILLISECOND, from_count
-from cdcavro.exact.jsontext import render
-from cdcavro.exact.jsonvalues import same_text
+from cdcavro.exact.jsontext import render, same_text
 from cdcavro.formats import debezium
 from cdcavro.formats.bridge import Bridge, schema_bridge
-from cdcavro.formats.connect_columns import (
-    placeholders,
-    read_row,
-    remove_unavailable,
-    schema_columns,
-)
+from cdcavro.formats.connect_columns import placeholders, read_row, remove_unavailable, schema_columns
 from cdcavro.formats.connect_messages import (
     connector_position,
     is_enveloped,

@@ -29,9 +29,8 @@ from cdcavro.change.operations import statement_kind
 from cdcavro.engine.machine import ImageReader
 from cdcavro.engine.program import Program
 from cdcavro.errors import StructureError, shown
-from cdcavro.exact.character_sets import CODECS_OF_CHARSETS
-from cdcavro.exact.jsontext import MAX_LENGTH, render
-from cdcavro.exact.jsonvalues import string_at
+from cdcavro.exact.jsontext import MAX_LENGTH, render, string_at
+from cdcavro.exact.sqltype import CODECS_OF_CHARSETS
 from cdcavro.formats.bridge import Bridge, log_position, schema_bridge
 from cdcavro.formats.dts_codec import (
     KEYS,

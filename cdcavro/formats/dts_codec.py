@@ -22,11 +22,10 @@ import msgspec
 from cdcavro.avro.binary import Buffer, write_bytes
 from cdcavro.engine.machine import Decoder
 from cdcavro.errors import PayloadError, StructureError, TextError, shown
-from cdcavro.exact.character_sets import CODECS_OF_CHARSETS, decode_text, encode_text
 from cdcavro.exact.instants import SECOND, from_text, to_utc
-from cdcavro.exact.jsontext import escape, parse, render
-from cdcavro.exact.jsonvalues import base64_bytes, string_at
+from cdcavro.exact.jsontext import base64_bytes, escape, parse, render, string_at
 from cdcavro.exact.numbers import ExactNumber, is_number, number, plain_text
+from cdcavro.exact.sqltype import CODECS_OF_CHARSETS, decode_text, encode_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

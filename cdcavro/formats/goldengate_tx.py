@@ -15,8 +15,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Change, replace
-from cdcavro.change.rows import MAX_ROWS, check_count
+from cdcavro.change.model import MAX_ROWS, Change, check_count, replace
 from cdcavro.engine.machine import split_column
 from cdcavro.errors import MessageError, StructureError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH, parse_fast, render, to_bytes

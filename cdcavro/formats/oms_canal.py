@@ -15,15 +15,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.model import DDL, Change, Column, Row, Source, replace
+from cdcavro.change.model import (
+    DDL,
+    MAX_ROWS,
+    Change,
+    Column,
+    Row,
+    Source,
+    check_count,
+    check_images,
+    group_rows,
+    replace,
+)
 from cdcavro.change.operations import as_statement, read_operation, spell_operation
 from cdcavro.change.order import NUMBERED, is_batched
-from cdcavro.change.rows import MAX_ROWS, check_count, check_images, group_rows
 from cdcavro.engine.machine import same
 from cdcavro.errors import StructureError
 from cdcavro.exact.caching import MOST_COLUMNS, IdentityCache, WeightedCache, weight_of
 from cdcavro.exact.instants import MILLISECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, drop_nulls, member_names, string_at, text_or_none, whole_number
+from cdcavro.exact.jsontext import at, drop_nulls, member_names, string_at, text_or_none, whole_number
 from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:

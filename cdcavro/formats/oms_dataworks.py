@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import DDL, Change, Column, Source
+from cdcavro.change.model import DDL, Change, Column, Source, check_images
 from cdcavro.change.operations import as_statement, read_operation, spell_operation, statement_text
-from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import MILLISECOND, SECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, drop_nulls, names_at, string_at, whole_number
+from cdcavro.exact.jsontext import at, drop_nulls, names_at, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
 
 if TYPE_CHECKING:

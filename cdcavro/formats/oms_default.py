@@ -15,11 +15,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import DDL, Change, Row, Source
+from cdcavro.change.model import DDL, Change, Row, Source, check_images
 from cdcavro.change.operations import read_operation, spell_operation, statement_kind, statement_text
-from cdcavro.change.rows import check_images
 from cdcavro.exact.instants import SECOND, from_count, to_count
-from cdcavro.exact.jsonvalues import at, drop_nulls, string_at
+from cdcavro.exact.jsontext import at, drop_nulls, string_at
 from cdcavro.exact.numbers import plain_text
 from cdcavro.formats.bridge import Bridge
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.change.model import Change, Column, Row, replace
 from cdcavro.change.operations import spell_operation, statement_text
-from cdcavro.exact.jsonvalues import at, string_at
+from cdcavro.exact.jsontext import at, string_at
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_default import SPELLINGS, change_of, record_of
 

@@ -18,12 +18,11 @@ import re
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.change.model import Change, Row, Source
+from cdcavro.change.model import Change, Row, Source, check_images
 from cdcavro.change.operations import read_operation, spell_operation
-from cdcavro.change.rows import check_images
 from cdcavro.errors import StructureError
 from cdcavro.exact.instants import SECOND, from_text, to_local
-from cdcavro.exact.jsonvalues import at, drop_nulls, same, string_at, whole_number
+from cdcavro.exact.jsontext import at, drop_nulls, same, string_at, whole_number
 from cdcavro.formats.bridge import Bridge
 from cdcavro.formats.oms_default import store_sequence
 

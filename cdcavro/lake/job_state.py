@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from cdcavro.change.clock import Clock
 from cdcavro.change.model import from_record, to_record
+from cdcavro.change.order import Clock
 from cdcavro.errors import CdcAvroError, FileError
 from cdcavro.exact.locks import hold, leftovers
 from cdcavro.lake.typed_rows import TypedRows

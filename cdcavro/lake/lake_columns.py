@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from cdcavro.avro.definitions import define_at_first_use, definitions
+from cdcavro.avro.schema import define_at_first_use, definitions
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union, check_expansion, logical_type
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import OWN, column_names

@@ -13,7 +13,7 @@ from cdcavro.change.order import in_order, is_by_numbers, is_full_load, order_ke
 from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, DdlError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
-from cdcavro.table.ddl.contents import states_key_only
+from cdcavro.table.ddl.parse import states_key_only
 from cdcavro.table.table_names import has_row_of_table, is_copy_of, source_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from cdcavro.arrow.arrays import places, slices_of
 from cdcavro.change.model import Arrival, replace
-from cdcavro.engine.arrow_column import Longs, Slices
 from cdcavro.engine.machine import encode_places
+from cdcavro.engine.payloads import Longs, Slices
 from cdcavro.errors import shown
 from cdcavro.lake.typed_rows import DELETE, UPSERTS, drop_lookup, rows_of_message, write_change
 from cdcavro.table.writing.message_typer import MessageTyper, merge_places
@@ -26,8 +26,8 @@ from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from cdcavro.change.clock import Clock
     from cdcavro.change.model import Change
+    from cdcavro.change.order import Clock
     from cdcavro.lake.typed_rows import HasState, TypedRow
     from cdcavro.table.tables import Tables
     from cdcavro.table.writing.message_typer import Journal, RowBuffers

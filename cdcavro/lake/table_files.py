@@ -23,8 +23,7 @@ from cdcavro.arrow import arrow_schema, to_arrow
 from cdcavro.arrow.layout import row_names
 from cdcavro.change.model import Arrival, replace
 from cdcavro.errors import CdcAvroError, FileError, MessageError, SchemaError, StructureError, plain
-from cdcavro.files.inputs import Inputs
-from cdcavro.files.lines import Line
+from cdcavro.files.lines import Inputs, Line
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
 from cdcavro.lake.merge import TableState, check_keys

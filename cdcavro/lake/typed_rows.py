@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, DML, Change, replace
-from cdcavro.change.order import is_by_numbers
+from cdcavro.change.order import Clock, is_by_numbers
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, order_value, reset_order, split_resets
 from cdcavro.errors import CdcAvroError, OrderError, SchemaError, StructureError, plain, shown
 from cdcavro.lake.evolution import DROP_TABLE, TRUNCATE_TABLE
 from cdcavro.lake.learning import Learner, identity_of
 from cdcavro.lake.sql_statements import FLOOR
-from cdcavro.table.ddl.contents import empties
+from cdcavro.table.ddl.parse import empties
 from cdcavro.table.table_names import spelled_as
 from cdcavro.table.writing.table_writer import OPERATIONS, WHOLE_ROWS
 from cdcavro.wire.marked_members import key_pointer

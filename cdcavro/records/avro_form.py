@@ -14,13 +14,17 @@ from cdcavro.avro.binary import (
     MAX_COUNT,
     MAX_LEVELS,
     MAX_WEIGHTLESS,
+    blocks,
+    call_later,
+    check_name,
+    skipper,
+    with_levels,
     write_bytes,
     write_double,
     write_float,
     write_long,
 )
 from cdcavro.avro.resolution import ReadArray, ReadEnum, ReadFixed, ReadMap, ReadPrimitive, ReadRecord, ReadUnion, Step
-from cdcavro.avro.skip import blocks, call_later, check_name, skipper, with_levels
 from cdcavro.avro.translation import branch_index, branch_refusal, datum_translator
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, has_bytes, recursion
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError

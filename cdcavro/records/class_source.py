@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdcavro.avro.defaults import default_branch, is_usable
 from cdcavro.avro.types import Array, Enum, Field, Fixed, Map, Primitive, Record, Type, Union
 from cdcavro.errors import SchemaError
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 from cdcavro.records.python_source import (
     ENUM_NAMES,
     KEYWORDS,

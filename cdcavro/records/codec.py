@@ -11,14 +11,13 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from cdcavro.avro.binary import call_later
 from cdcavro.avro.resolution import resolve
 from cdcavro.avro.schema import Schema, parse_schema
-from cdcavro.avro.skip import call_later
 from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Type, Union, branch_name, recursion
 from cdcavro.engine.machine import Decoder
 from cdcavro.errors import MessageError, SchemaError, StructureError, shown
-from cdcavro.exact.jsontext import escape, kind, parse, render
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT, escape, kind, parse, render
 from cdcavro.records.avro_form import Output, Readers, Writers, fixed_check
 from cdcavro.records.python_values import default_maker, default_value, parse_base64, scalar, show_base64
 from cdcavro.records.shapes import (

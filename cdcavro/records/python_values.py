@@ -19,8 +19,7 @@ from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.defaults import default_branch, is_usable
 from cdcavro.avro.types import MAX_DIGITS, Array, Enum, Fixed, Map, Primitive, Record, Type, Union, value_check
 from cdcavro.errors import PayloadError, SchemaError, StructureError, shown
-from cdcavro.exact.jsontext import kind
-from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.jsontext import base64_bytes, kind
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes
 from cdcavro.records.shapes import Key, field_names, maker, meaning
 

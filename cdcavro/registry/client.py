@@ -1,6 +1,8 @@
 """The client of a schema registry of either kind: it checks compatibility before it publishes, and caches schemas.
 
 `connect` finds out which kind of registry is at an address, and where its credentials come from.
+
+Schemas that the prefixes of framed payloads identify, as a registry has them.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -42,6 +45,7 @@ from cdcavro.registry.backend import (
 from cdcavro.registry.folder_backend import FolderBackend
 from cdcavro.registry.framing import (
     CONFLUENT,
+    FRAMINGS,
     ContentId,
     Fingerprint,
     GlobalId,
@@ -51,13 +55,67 @@ from cdcavro.registry.framing import (
     payload_of,
     unframe,
 )
-from cdcavro.registry.references import split, whole_schema
-from cdcavro.registry.subjects import LevelCheck, fault_of_subject, is_transitive, judge, parse_level
+from cdcavro.registry.subjects import (
+    LevelCheck,
+    fault_of_subject,
+    is_transitive,
+    judge,
+    parse_level,
+    split,
+    whole_schema,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator
 
     from cdcavro.registry.subjects import Level
+
+# How many schemas are known at a time, and after how many that are missing no other is looked for.
+MAX_SCHEMAS: Final = 10_000
+MAX_MISSING: Final = 1_000
+# How long a prefix is, by its first bytes.
+PREFIXES: Final = FRAMINGS[CONFLUENT].sizes
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixSchema:
+    """The schema that a prefix identifies, or why its payloads are rejects."""
+
+    # The text of the schema, None if there is none.
+    schema: str | None
+    # None if they are not known.
+    id: int | None = None
+    subject: str | None = None
+    version: int | None = None
+    # What was expected and what came if there is no schema.
+    fault: tuple[str, str] = ("", "")
+
+
+def look_up_schemas(
+    prefixes: Iterable[bytes], registry: Registry, framing: str = CONFLUENT
+) -> dict[bytes, PrefixSchema]:
+    """Return what is known about prefixes; once 1,000 were not there, the registry is not asked for others."""
+    known: dict[bytes, PrefixSchema] = {}
+    missing = 0
+    for prefix in prefixes:
+        if missing < MAX_MISSING:
+            known[prefix] = _look_up_schema(unframe(prefix, framing=framing)[0], registry)
+            missing += known[prefix].schema is None
+        else:
+            expected = f"a schema that is looked for: {MAX_MISSING:,} others are missing"
+            known[prefix] = PrefixSchema(None, fault=(expected, str(unframe(prefix, framing=framing)[0])))
+    return known
+
+
+def _look_up_schema(identifier: SchemaPrefix, registry: Registry) -> PrefixSchema:
+    try:
+        found = registry.fetch(**fetch_arguments(identifier))
+    except UnknownSchemaError:
+        return PrefixSchema(None, fault=(f"a schema that {registry.url} has", str(identifier)))
+    except UnusableError as error:
+        return PrefixSchema(None, fault=(f"a schema that can be used for {identifier}", error.reason))
+    return PrefixSchema(found.schema.json, found.id, found.subject, found.version)
+
 
 CACHED: Final = 1000
 FORGET_AFTER: Final = 5.0

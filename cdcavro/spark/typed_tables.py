@@ -15,11 +15,11 @@ from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, 
 
 from cdcavro.arrow.arrays import slices_of
 from cdcavro.change.model import DML, Change, replace
-from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
+from cdcavro.change.operations import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
 from cdcavro.change.order import in_order
 from cdcavro.change.order_value import common_order
 from cdcavro.engine.machine import SurveyEngine
-from cdcavro.engine.row_program import RowProgram
+from cdcavro.engine.program import RowProgram
 from cdcavro.errors import CdcAvroError, MessageError, MisfitError, shown
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG

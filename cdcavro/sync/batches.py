@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from cdcavro.change.clock import Clock
+from cdcavro.change.order import Clock
 from cdcavro.errors import FileError, JobError, SchemaError, number_of, plain
 from cdcavro.files.rejects import is_all_rejected
 from cdcavro.lake.account import BatchFacts, NewVersions, Unparsed

@@ -29,7 +29,7 @@ from cdcavro.errors import FileError, shown
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.registry.framing import CONFLUENT
 from cdcavro.sync.metrics import MetricsConfig  # noqa: TC001  msgspec looks for it
-from cdcavro.sync.outputs.reject_cipher import PEM
+from cdcavro.sync.outputs.reject_places import PEM
 from cdcavro.sync.outputs.routes import Route  # noqa: TC001  msgspec looks for it
 from cdcavro.sync.pipeline import Pipeline
 from cdcavro.sync.secrets import (

@@ -27,10 +27,9 @@ from cdcavro.avro.defaults import encoded_defaults
 from cdcavro.engine.machine import RowRules
 from cdcavro.errors import DdlError, JobError, StructureError, plain, shown
 from cdcavro.sync.conversion.row_filters import ColumnDecision, FunctionDecision, RowFilter, ruled_rows, versions_of
-from cdcavro.sync.outputs.reject_cipher import RAW, RECORD_KEY
-from cdcavro.sync.outputs.reject_places import CUT, GOT, SHOWN_VALUE
+from cdcavro.sync.outputs.reject_places import CUT, GOT, RAW, RECORD_KEY, SHOWN_VALUE
 from cdcavro.sync.row_cells import Action, Condition, RowCell, put_absent, put_cells, value_text
-from cdcavro.table.ddl.tokens import dialect_of, tokenize
+from cdcavro.table.ddl.cursor import dialect_of, tokenize
 from cdcavro.table.table_names import fits_caseless
 from cdcavro.table.table_schema import (
     ATTRIBUTE,
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cdcavro.sync.conversion.row_filters import RowFunction
-    from cdcavro.sync.outputs.reject_cipher import RejectCipher
+    from cdcavro.sync.outputs.reject_places import RejectCipher
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
 

@@ -15,7 +15,7 @@ from struct import unpack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.avro.binary import Buffer
-from cdcavro.engine.row_program import RULE_ACTIONS, RULE_SIZES, RULE_TESTS, RULE_TEXTS, CellRule, RowTest
+from cdcavro.engine.program import RULE_ACTIONS, RULE_SIZES, RULE_TESTS, RULE_TEXTS, CellRule, RowTest
 from cdcavro.errors import shown
 from cdcavro.table.table_schema import attributes_of, avro_of, column_name, is_column, without_attributes
 from cdcavro.table.writing.table_writer import write_texts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct, field
 
-from cdcavro.change.modes import USUAL_MODES, check_modes
+from cdcavro.change.operations import USUAL_MODES, check_modes
 from cdcavro.errors import FileError, RegistryError, shown
 from cdcavro.exact.instants import find_zone
 from cdcavro.formats.connect_columns import PLACEHOLDER

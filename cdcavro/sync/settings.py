@@ -26,7 +26,7 @@ from cdcavro.registry.backend import UnusableError
 from cdcavro.registry.client import TIMEOUT
 from cdcavro.registry.framing import CONFLUENT, FRAMINGS, HEADERS
 from cdcavro.registry.subjects import STRATEGIES, parse_level
-from cdcavro.sync.outputs.reject_cipher import PUBLIC_KEY, RejectCipher
+from cdcavro.sync.outputs.reject_places import PUBLIC_KEY, RejectCipher
 from cdcavro.sync.outputs.routes import Route, Routes
 from cdcavro.sync.protection import ENCRYPT, OMIT, REJECTS_RAW, Protection, RowRule
 from cdcavro.table.columns.column_type import ALL

@@ -12,10 +12,9 @@ from cdcavro.change.model import names_of_columns
 from cdcavro.errors import CdcAvroError, SchemaError, shown
 from cdcavro.exact.caching import text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
-from cdcavro.table.ddl.contents import sentence
+from cdcavro.table.ddl.parse import sentence
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.evolution.evolve import create_table
-from cdcavro.table.evolution.limits import SharedLimits
+from cdcavro.table.evolution.evolve import SharedLimits, create_table
 from cdcavro.table.history import (
     FIRST,
     OBJECTS,

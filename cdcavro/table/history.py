@@ -28,9 +28,8 @@ from cdcavro.exact.caching import IdentityCache, text_size
 from cdcavro.exact.sqltype import canonical_type, lacks_arguments, with_arguments
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.format_rules import RULES, USUAL
-from cdcavro.table.evolution.evolve import by_columns
+from cdcavro.table.evolution.evolve import DIGESTS, SETTLED, SharedLimits, by_columns
 from cdcavro.table.evolution.explanation import UnexplainedColumns, explain_columns
-from cdcavro.table.evolution.limits import DIGESTS, SETTLED, SharedLimits
 from cdcavro.table.table_schema import without_attributes
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size
 from cdcavro.table.catalog import Refusals
 from cdcavro.table.ddl import steps as ddl
-from cdcavro.table.ddl.contents import (
+from cdcavro.table.ddl.cursor import dialect_of, has_dialect, is_mysql
+from cdcavro.table.ddl.parse import (
     column_renaming,
     complete_actions,
     joined_renamings,
@@ -30,12 +31,10 @@ from cdcavro.table.ddl.contents import (
     states_key_only,
     steps_of,
 )
-from cdcavro.table.ddl.tokens import dialect_of, has_dialect, is_mysql
 from cdcavro.table.evolution.actions import actions_between
 from cdcavro.table.evolution.evolve import by_columns, by_step, columns_of_statement, create_table
 from cdcavro.table.history import columns_of_version, is_before, time_texts
-from cdcavro.table.stated_keys import StatedKeys
-from cdcavro.table.table_names import fold_case, statement_table, table_name_of
+from cdcavro.table.table_names import StatedKeys, fold_case, statement_table, table_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

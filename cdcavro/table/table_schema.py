@@ -30,12 +30,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.definitions import define_at_first_use, defined_name, definitions, write_full_names
-from cdcavro.avro.schema import Schema, parse_schema
+from cdcavro.avro.schema import Schema, define_at_first_use, defined_name, definitions, parse_schema, write_full_names
 from cdcavro.avro.types import PRIMITIVES, Record
 from cdcavro.errors import SchemaError
 from cdcavro.exact.caching import WeightedCache, derived_property
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.table_names import ROW, namespace_of, split_full_name, table_name_parts
 

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, replace
-from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
+from cdcavro.change.model import DDL, DML, Change, Source, names_of_columns, plain_numbers, replace
+from cdcavro.change.operations import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE, check_modes
 from cdcavro.change.order import split_key_change
-from cdcavro.change.rows import plain_numbers
 from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.exact.instants import check_zone
 from cdcavro.exact.locks import one_at_a_time
 from cdcavro.table.catalog import TableCatalog
 from cdcavro.table.columns.format_rules import RULES, USUAL, GivenType
-from cdcavro.table.ddl.contents import emptied_tables, empties, states_key_only
-from cdcavro.table.ddl.tokens import is_mysql
+from cdcavro.table.ddl.cursor import is_mysql
+from cdcavro.table.ddl.parse import emptied_tables, empties, states_key_only
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.history import Table, columns_of_version, complete_types, is_in_part, time_of
 from cdcavro.table.statement_follower import StatementFollower
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cdcavro.change.model import Column, Row
-    from cdcavro.change.modes import Modes
+    from cdcavro.change.operations import Modes
     from cdcavro.change.order import Key
     from cdcavro.errors import CdcAvroError
     from cdcavro.table.columns.column_type import TypeOverrides

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from cdcavro.change.halves import HalfJoiner, Identity, identity_of, resolve_half
+from cdcavro.change.order import HalfJoiner, Identity, identity_of, resolve_half
 from cdcavro.errors import StructureError
 
 if TYPE_CHECKING:

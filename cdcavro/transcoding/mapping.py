@@ -9,8 +9,7 @@ a string of it, this is seen from the value that stands there now; where they ha
 what the format makes of the value itself. A value that somebody has changed is written as the format writes it.
 
 Without an embedded schema, a Debezium message does not state how its values are to be read: `AkY=` is a DECIMAL or a
-BLOB. The connector's schema changes state it, if all messages are read in their order: `SchemaHistory` learns the columns
-of tables from them and applies these to row changes.
+BLOB. The connector's schema changes state it, in the order of all messages: `SchemaHistory` learns columns from them.
 """
 
 from __future__ import annotations
@@ -19,33 +18,36 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.connect_values import with_unsigned
-from cdcavro.change.model import DML, Arrival, Change, Column, Row, replace
-from cdcavro.change.modes import (
+from cdcavro.change.model import (
+    DML,
+    Arrival,
+    Change,
+    Column,
+    Row,
+    check_repeated,
+    group_rows,
+    is_whole,
+    plain_numbers,
+    replace,
+    with_rows,
+)
+from cdcavro.change.operations import (
     ADAPTIVE_TIME_MICROSECONDS,
     BYTES,
     PRECISE,
     USUAL_MODES,
     Modes,
     check_modes,
+    check_operation,
 )
-from cdcavro.change.operations import check_operation
-from cdcavro.change.rows import check_repeated, group_rows, is_whole, plain_numbers, with_rows
 from cdcavro.engine.machine import differences
 from cdcavro.errors import MessageError, PayloadError, StructureError, TextError, shown
 from cdcavro.exact.instants import check_zone
-from cdcavro.exact.jsontext import escape, parse, parse_fast, render
-from cdcavro.exact.jsonvalues import ABSENT, at, at_pointer, copy_of, same_text
+from cdcavro.exact.jsontext import ABSENT, at, at_pointer, copy_of, escape, parse, parse_fast, render, same_text
 from cdcavro.exact.numbers import MAX_LONG, ExactNumber, decimals, number_text, plain_text
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.bridge import pointer_of
-from cdcavro.formats.connect_columns import (
-    PLACEHOLDER,
-    Table,
-    changed_table,
-    read_row,
-    table_columns,
-    table_key,
-)
+from cdcavro.formats.connect_columns import PLACEHOLDER, Table, changed_table, read_row, table_columns, table_key
 from cdcavro.formats.connect_messages import has_connect_values
 from cdcavro.wire import extras
 from cdcavro.wire.attributes import field_rule, marked_paths, member_path
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import tzinfo
 
-    from cdcavro.exact.jsonvalues import Difference
+    from cdcavro.exact.jsontext import Difference
     from cdcavro.wire.format import Format
 
 WHOLE: Final = ""
@@ -82,16 +84,15 @@ def to_changes(
 ) -> list[Change]:
     """Return the changes of a message: one for each row that it holds, or one for anything else.
 
-    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone
-    become instants only with it. Every row carries what its message states for all rows; a message is
-    refused if that takes more than 4 MiB and 64 times its length, or if it has more than 100,000 rows.
-    `members=False` leaves out `Change.members`, which only `from_changes` into the same format needs and
-    which take a while to find. `unavailable` is the word that stands for a column's value which the source
-    did not give, the connector's `unavailable.value.placeholder`: the rows do not have that column, whose name
-    is in `Change.unavailable`. None takes every value as it is. `numbers` says what a number in a row is: with "exact"
-    an int or a float where that gives the same text again, else an `ExactNumber`; with "decimal" always a `Decimal`.
-    Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a `zone` that is not a time zone, and
-    `ValueError` for an `unavailable` that cannot be such a word and for other `numbers`.
+    `zone` is the time zone of the source, a `zoneinfo.ZoneInfo`: times that come as text without a zone become instants
+    only with it. Every row carries what its message states for all rows; a message is refused if that takes more than 4
+    MiB and 64 times its length, or if it has more than 100,000 rows. `members=False` leaves out `Change.members`, which
+    only `from_changes` into the same format needs and which take a while to find. `unavailable` is the word that stands
+    for a column's value which the source did not give, the connector's `unavailable.value.placeholder`: the rows do not
+    have that column, whose name is in `Change.unavailable`. None takes every value as it is. `numbers` says what a
+    number in a row is: with "exact" an int or a float where that gives the same text again, else an `ExactNumber`; with
+    "decimal" always a `Decimal`. Raises `UnknownFormatError`, `TextError`, `StructureError`, `TypeError` for a `zone`
+    that is not a time zone, and `ValueError` for an `unavailable` that cannot be such a word and for other `numbers`.
 
     >>> to_changes('{"meta":{"op":"del"},"data":{"id":7}}', "oms_shareplex")[0].before
     {'id': 7}
@@ -175,15 +176,14 @@ def with_members(changes: list[Change], record: Any, format: str, zone: tzinfo |
 def from_changes(changes: Sequence[Change], format: str, *, zone: tzinfo | None = None) -> list[bytes]:
     """Return the messages of changes as UTF-8 JSON texts; changes for which the format has no message are left out.
 
-    Rows that came in one message become one message again if they follow each other here. `members`
-    belong to the first row; those that concern the rows are restored only if no row is missing, and those that say how
-    the message spelled a value only if the row still has that value. `zone` is the time zone of the source, as in
-    `to_changes`. Raises `UnknownFormatError`; `StructureError` for the
-    half of an update, unless the format has halves (`cdcavro.change.halves.join_halves` joins them), and for
-    a row with an unknown operation of another format;
-    `PayloadError` for `members` that do not fit their change; `TypeError` for a `zone` that is not a time
-    zone. A `Decimal` in a row is the number of its digits; JSON has no NaN and no infinities, so that a float or a Decimal
-    that is not finite is a `StructureError` as well.
+    Rows that came in one message become one message again if they follow each other here. `members` belong to the first
+    row; those that concern the rows are restored only if no row is missing, and those that say how the message spelled
+    a value only if the row still has that value. `zone` is the time zone of the source, as in `to_changes`. Raises
+    `UnknownFormatError`; `StructureError` for the half of an update, unless the format has halves
+    (`cdcavro.change.order.join_halves` joins them), and for a row with an unknown operation of another format;
+    `PayloadError` for `members` that do not fit their change; `TypeError` for a `zone` that is not a time zone. A
+    `Decimal` in a row is the number of its digits; JSON has no NaN and no infinities, so that a float or a Decimal that
+    is not finite is a `StructureError` as well.
 
     >>> from_changes(to_changes('{"recordType":"HEARTBEAT"}', "oms_default"), "oms_default")
     [b'{"recordType":"HEARTBEAT"}']

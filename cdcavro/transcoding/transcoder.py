@@ -14,29 +14,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from cdcavro.change.halves import HalfJoiner
-from cdcavro.change.model import Change, replace, without_members
-from cdcavro.change.modes import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
-from cdcavro.change.order import is_by_numbers
-from cdcavro.change.rows import check_count
+from cdcavro.change.model import Change, check_count, replace, without_members
+from cdcavro.change.operations import ADAPTIVE_TIME_MICROSECONDS, BYTES, PRECISE
+from cdcavro.change.order import HalfJoiner, is_by_numbers
 from cdcavro.engine.machine import differences
 from cdcavro.errors import MessageError, StructureError, json_path
 from cdcavro.exact.caching import IdentityCache
 from cdcavro.exact.instants import check_zone, is_local
-from cdcavro.exact.jsontext import check_collections, escape, parse, parse_fast, render, to_bytes
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT, check_collections, escape, parse, parse_fast, render, to_bytes
 from cdcavro.exact.sqltype import parse_sql_type
 from cdcavro.formats import BRIDGES
 from cdcavro.formats.bridge import no_shape, unchanged_change
 from cdcavro.formats.connect_columns import PLACEHOLDER, check_word
 from cdcavro.formats.connect_messages import OF_CONNECT
 from cdcavro.transcoding.joiner import JoinedChanges, Message, StreamJoiner
-from cdcavro.transcoding.mapping import (
-    SchemaHistory,
-    all_with_members,
-    parse_message,
-    records,
-)
+from cdcavro.transcoding.mapping import SchemaHistory, all_with_members, parse_message, records
 from cdcavro.wire.attributes import UNITS, field_rule, marked_paths, member_path
 from cdcavro.wire.formats import REGISTRY, get_format
 from cdcavro.wire.kafka import VALUE

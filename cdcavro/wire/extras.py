@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.errors import PayloadError, StructureError, TextError, shown
 from cdcavro.exact import jsontext
-from cdcavro.exact.jsontext import unescape
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT, unescape
 from cdcavro.exact.numbers import is_number, number
 from cdcavro.wire.kafka import KAFKA, unwraps_records, wrap_message
 

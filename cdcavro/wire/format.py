@@ -29,8 +29,7 @@ from cdcavro.avro.schema import Schema, parse_schema
 from cdcavro.avro.types import Array, Enum, Map, Primitive, Record, Union, check_expansion
 from cdcavro.engine.machine import Engine, Values, same
 from cdcavro.errors import MessageError, PayloadError, SchemaError, StructureError, TextError, shown
-from cdcavro.exact.jsontext import MAX_LENGTH, escape, kind, loads, parse, parse_fast, render, to_bytes
-from cdcavro.exact.jsonvalues import differences
+from cdcavro.exact.jsontext import MAX_LENGTH, differences, escape, kind, loads, parse, parse_fast, render, to_bytes
 from cdcavro.wire.attributes import FormatRule, content_of, field_rule, format_rule
 from cdcavro.wire.kafka import VALUE, headers_of, is_kafka_record, is_tombstone, members_of_headers, unwraps_records
 from cdcavro.wire.message_program import checked_program, engine_of, values_of
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from cdcavro.avro.types import Field, Type
-    from cdcavro.engine.arrow_column import Batch, Slices
+    from cdcavro.engine.payloads import Batch, Slices
     from cdcavro.engine.program import Program
     from cdcavro.wire.message_reader import MessageReader
     from cdcavro.wire.message_writer import MessageWriter

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from cdcavro.errors import shown
-from cdcavro.exact.jsontext import escape
-from cdcavro.exact.jsonvalues import ABSENT, at, string_at
+from cdcavro.exact.jsontext import ABSENT, at, escape, string_at
 from cdcavro.exact.numbers import plain_text
 from cdcavro.wire.attributes import field_rule, marked_paths, member_path
 from cdcavro.wire.formats import get_format

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.binary import MAX_COUNT, Decoder
-from cdcavro.avro.skip import skipper
+from cdcavro.avro.binary import MAX_COUNT, Decoder, skipper
 from cdcavro.avro.types import Array, Enum, Field, Map, Primitive, Record, Type, Union, branch_name
 from cdcavro.engine.machine import Engine, Values
 from cdcavro.engine.program import (
@@ -33,8 +32,7 @@ from cdcavro.engine.program import (
     Program,
 )
 from cdcavro.errors import SchemaError
-from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, escape, parse_fast, render
-from cdcavro.exact.jsonvalues import at
+from cdcavro.exact.jsontext import MAX_DEPTH, MAX_LENGTH, at, escape, parse_fast, render
 from cdcavro.wire.attributes import (
     LOCAL,
     PARTS,

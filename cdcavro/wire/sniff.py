@@ -25,7 +25,7 @@ from cdcavro.avro.types import Array, Map, Record, Type, Union
 from cdcavro.errors import MessageError, TextError, UnknownMessageError, shown
 from cdcavro.exact import jsontext
 from cdcavro.exact.caching import WeightedCache
-from cdcavro.exact.jsonvalues import ABSENT, at
+from cdcavro.exact.jsontext import ABSENT, at
 from cdcavro.wire.attributes import field_rule
 from cdcavro.wire.format import CODECS, bytes_of
 from cdcavro.wire.formats import REGISTRY

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cdcavro.arrow import arrays, arrow_schema, layout, parquet, to_arrow
+from cdcavro.arrow import arrays, arrow_schema, layout, plain_avro, to_arrow
 from cdcavro.cli import main
 from support.messages import shop_canal, shop_debezium
 from support.shop_tables import shop
@@ -85,8 +85,8 @@ def test_any_number_of_threads_writes_the_same_files(tmp_path):
 def test_a_row_group_has_so_many_rows_or_bytes_at_most(tmp_path, monkeypatch, rows, size):
     """So that what is in memory does not grow with the file."""
     wanted = run(tmp_path, "--as", "parquet") and changes(tmp_path)
-    monkeypatch.setattr(parquet, "MOST_ROWS", rows)
-    monkeypatch.setattr(parquet, "MOST_BYTES", size)
+    monkeypatch.setattr(plain_avro, "MOST_ROWS", rows)
+    monkeypatch.setattr(plain_avro, "MOST_BYTES", size)
     monkeypatch.setattr("cdcavro.avro.container.BLOCK_COUNT", 5)
     run(tmp_path, "--as", "parquet", "--force")
     assert changes(tmp_path) == wanted
@@ -97,7 +97,7 @@ def test_a_row_group_has_so_many_rows_or_bytes_at_most(tmp_path, monkeypatch, ro
 
 def test_rows_that_get_a_long_default_are_few_at_a_time(tmp_path, monkeypatch):
     """They are small where they are written, and large under the newest version."""
-    monkeypatch.setattr(parquet, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(plain_avro, "MOST_BYTES", 10_000)
     facts = {"database": "d", "table": "t", "data": None, "old": None, "pkNames": ["id"], "ts": 1}
     row = {"type": "INSERT", "isDdl": False, "mysqlType": {"id": "int"}}
     rows = [facts | row | {"id": i, "es": i, "data": [{"id": str(i)}]} for i in range(1, 61)]

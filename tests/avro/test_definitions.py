@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.avro.definitions import define_at_first_use, definitions, insert_definitions, write_full_names
-from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.schema import define_at_first_use, definitions, insert_definitions, parse_schema, write_full_names
 from cdcavro.avro.types import named_types
 from cdcavro.table.evolution.evolve import evolve
 from cdcavro.table.table_schema import from_schema

@@ -24,7 +24,7 @@ from cdcavro.avro.types import (
     check_expansion,
     recursion,
 )
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 from support.lenient_schemas import LENIENT, LINKED
 from support.roundtrip import error_of
 from support.schema_pairs import pairs

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.avro import skip
-from cdcavro.avro.binary import write_long
+from cdcavro.avro import binary
+from cdcavro.avro.binary import check_payload, write_long
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation import translator
 from cdcavro.avro.types import Record, has_bytes
 from support.messages import goldens, shop_canal
@@ -170,7 +169,7 @@ def test_an_integer_has_as_few_bytes_as_it_can(declared):
 @pytest.mark.parametrize("declared", ["array", "map"])
 def test_a_collection_has_at_most_ten_million_items(declared, monkeypatch):
     """In all of its blocks together, as Avro Java counts them."""
-    monkeypatch.setattr(skip, "MAX_COUNT", 3)
+    monkeypatch.setattr(binary, "MAX_COUNT", 3)
     item = {"array": b"\x02", "map": b"\x02%c\x02"}[declared]
     schema = parse_schema(json.dumps({"type": declared, {"array": "items", "map": "values"}[declared]: "int"}))
     blocks = [b"\x04" + b"".join(item.replace(b"%c", b"abcd"[i : i + 1]) for i in (at, at + 1)) for at in (0, 2)]

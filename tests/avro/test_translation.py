@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from cdcavro.avro import translation
+from cdcavro.avro.binary import check_payload
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation import translator
 from cdcavro.errors import PayloadError, SchemaError
 from support.roundtrip import outcome

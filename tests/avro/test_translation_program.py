@@ -11,12 +11,12 @@ from random import Random
 import pytest
 
 from cdcavro.avro import translation_program
+from cdcavro.avro.binary import check_payload
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation import translator
 from cdcavro.avro.translation_program import check_program, pair_program
-from cdcavro.engine.arrow_column import Slices
 from cdcavro.engine.machine import COMPILED, Translator, Translators
+from cdcavro.engine.payloads import Slices
 from cdcavro.errors import CdcAvroError, SchemaError
 from support.engine_trial import BOTH, LEFT
 from support.roundtrip import outcome

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
+from cdcavro.avro.binary import check_payload
 from cdcavro.avro.compatibility import verdict
 from cdcavro.avro.resolution import Aliases, findings, resolve
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation import translator
 from cdcavro.avro.types import STACK_GOT
 from cdcavro.errors import PayloadError, SchemaError

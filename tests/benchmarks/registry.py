@@ -31,11 +31,10 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro import registry
 from cdcavro import spark as cdc
 from cdcavro.avro.schema import parse_schema
+from cdcavro.registry.client import PrefixSchema
 from cdcavro.registry.framing import frame
-from cdcavro.registry.prefix_schemas import PrefixSchema
 from cdcavro.spark.arrow_udf import column_function
-from cdcavro.spark.framed_rows import FramedRows
-from cdcavro.spark.registry import _known
+from cdcavro.spark.registry import FramedRows, _known
 from cdcavro.table.table_schema import TableSchema
 from spark import timed
 

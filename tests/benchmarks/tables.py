@@ -37,7 +37,7 @@ import fastavro
 
 import cdcavro
 from cdcavro.change import Arrival, Clock
-from cdcavro.engine.arrow_column import Slices, pack
+from cdcavro.engine.payloads import Slices, pack
 from cdcavro.formats.connect_avro import ConnectReader
 from cdcavro.table import MessageTyper
 from cdcavro.table.writing.table_writer import encoded_place

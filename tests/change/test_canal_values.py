@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.change.canal_values import read_canal_value, write_canal_value
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import same
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.exact.sqltype import parse_sql_type
 from support.strategies import HOSTILE_NUMBERS, HOSTILE_STRINGS

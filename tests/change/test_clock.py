@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.clock import Clock, LaneTime
 from cdcavro.change.model import Arrival, Change, Source, replace
-from cdcavro.change.order import in_order
+from cdcavro.change.order import Clock, LaneTime, in_order
 from cdcavro.change.order_value import order_value
 from cdcavro.errors import OrderError
 

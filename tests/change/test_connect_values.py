@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdcavro.change.connect_values import codec_of, read_connect_value, send_connect_value
-from cdcavro.change.modes import Modes
-from cdcavro.exact.jsontext import parse, render
-from cdcavro.exact.jsonvalues import same
+from cdcavro.change.operations import Modes
+from cdcavro.exact.jsontext import parse, render, same
 from cdcavro.exact.numbers import ExactNumber, number
 from support.connect_types import CONNECT, DATA, DECLARED, TIME, TYPES, values
 

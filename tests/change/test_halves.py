@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import cdcavro
-from cdcavro.change.halves import MAX_PENDING, HalfJoiner, join_halves
 from cdcavro.change.model import Change, Source, replace
+from cdcavro.change.order import MAX_PENDING, HalfJoiner, join_halves
 from cdcavro.errors import StructureError
 from support.messages import HALVED
 from support.roundtrip import error_of

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.change.halves import join_halves
 from cdcavro.change.model import Arrival, Change, Row, Source, replace
-from cdcavro.change.order import file_order, in_order, order_key, precedes, shard, split_key_change
+from cdcavro.change.order import file_order, in_order, join_halves, order_key, precedes, shard, split_key_change
 from cdcavro.errors import OrderError
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.transcoding.mapping import from_changes, to_changes

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.clock import Clock
 from cdcavro.change.model import Arrival, Change, Source, replace
-from cdcavro.change.order import in_order, order_key, split_key_change
+from cdcavro.change.order import Clock, in_order, order_key, split_key_change
 from cdcavro.change.order_value import KINDS, common_order, order_kind, order_value
 from cdcavro.errors import MessageError, OrderError
 from support.shop_tables import MESSAGES, shop_changes

@@ -34,14 +34,14 @@ import cdcavro
 from cdcavro import FORMATS
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import console, main
+from cdcavro.cli.commands.run import one_compiler
 from cdcavro.cli.console import MAX_ROWS, Counts
 from cdcavro.cli.group import Terminated, second_signal_ends, signals_wait
 from cdcavro.cli.options import parse_max_rejects
-from cdcavro.cli.spark_session import one_compiler
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import shown
 from cdcavro.exact import jsontext
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import same
 from cdcavro.files.lines import SPLIT
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
@@ -239,7 +239,7 @@ def test_json_says_what_the_tables_say(tmp_path):
 @pytest.mark.parametrize("arguments", [("sniff",), ("validate",), ("validate", "--format", "mixed")])
 def test_jobs_change_nothing_of_what_is_said(tmp_path, monkeypatch, arguments):
     """Faults, places and counts are those of one job, and no process is left."""
-    monkeypatch.setattr("cdcavro.files.inputs.CHUNK_BYTES", 512)
+    monkeypatch.setattr("cdcavro.files.lines.CHUNK_BYTES", 512)
     messages = [*goldens("canal"), b"{", *goldens("oms_default"), b"", b'{"zzz":1}', b"\xff", *goldens("debezium")]
     first, second = lines_file(tmp_path, *messages), tmp_path / "second.jsonl"
     second.write_bytes(b"\n".join(messages * 2))

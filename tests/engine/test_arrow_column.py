@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cdcavro
-from cdcavro.engine.arrow_column import Slices, pack
+from cdcavro.engine.payloads import Slices, pack
 from support.columns import column, listed, read
 from support.roundtrip import outcome
 

@@ -9,9 +9,9 @@ import pytest
 
 from cdcavro.change.model import Arrival, Change, Source, replace
 from cdcavro.change.order_value import common_order
-from cdcavro.engine.arrow_column import Slices
 from cdcavro.engine.machine import COMPILED, SurveyEngine
-from cdcavro.engine.row_program import RowProgram
+from cdcavro.engine.payloads import Slices
+from cdcavro.engine.program import RowProgram
 from cdcavro.errors import PayloadError
 from cdcavro.table.writing.message_typer import ChangeTyper
 from cdcavro.wire.formats import FORMATS, change_format

@@ -10,7 +10,7 @@ import pytest
 from cdcavro.avro import translation_program
 from cdcavro.change.model import Arrival
 from cdcavro.engine import column_program, program
-from cdcavro.engine.row_program import OPERATIONS, RULE_ACTIONS, RULE_SIZES, RULE_TESTS, RULE_TEXTS
+from cdcavro.engine.program import OPERATIONS, RULE_ACTIONS, RULE_SIZES, RULE_TESTS, RULE_TEXTS
 from cdcavro.table.writing import table_writer
 from cdcavro.wire.attributes import PARTS, POSITIONS
 from cdcavro.wire.message_program import _COLUMN as BRANCHES

@@ -13,9 +13,9 @@ from struct import unpack
 import pytest
 
 import cdcavro
-from cdcavro.engine.arrow_column import Slices, pack
 from cdcavro.engine.machine import COMPILED, Engine
-from cdcavro.files.inputs import Chunk
+from cdcavro.engine.payloads import Slices, pack
+from cdcavro.files.lines import Chunk
 from cdcavro.wire.formats import FORMATS, REGISTRY
 from cdcavro.wire.message_program import message_program
 from support import wire

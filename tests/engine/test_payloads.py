@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from cdcavro.avro.binary import check_payload
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.skip import check_payload
 from cdcavro.engine.payloads import check, ends
 from cdcavro.errors import PayloadError
 from support.roundtrip import outcome

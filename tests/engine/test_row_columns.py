@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from cdcavro.change.clock import Clock
 from cdcavro.change.model import Arrival
-from cdcavro.engine.arrow_column import Longs, Slices
+from cdcavro.change.order import Clock
 from cdcavro.engine.machine import COMPILED, RowEngine, encode_places
+from cdcavro.engine.payloads import Longs, Slices
 from cdcavro.errors import CdcAvroError
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper

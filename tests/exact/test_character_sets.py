@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 
-from cdcavro.exact.character_sets import CODECS_OF_CHARSETS, decode_text, encode_text
+from cdcavro.exact.sqltype import CODECS_OF_CHARSETS, decode_text, encode_text
 
 # How many codes of one and of two bytes are text, and a sum over them, of which all are what MariaDB 10.11 says.
 CODES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdcavro.exact.jsonvalues import ABSENT, differences
+from cdcavro.exact.jsontext import ABSENT, differences
 from cdcavro.exact.numbers import ExactNumber
 
 

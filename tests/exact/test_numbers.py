@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cdcavro.engine import machine
 from cdcavro.errors import StructureError
-from cdcavro.exact import jsontext, jsonvalues, numbers
+from cdcavro.exact import jsontext, numbers
 from cdcavro.exact.numbers import ExactNumber
 
 _MILLION = "1" * 1_000_000
@@ -232,7 +232,7 @@ def test_a_decimal_has_the_digits_and_becomes_the_number_again(text):
     value = [numbers.number(text)]
     (decimal,) = numbers.decimals(value)
     assert (type(decimal), f"{decimal:f}", numbers.number_text(decimal)) == (Decimal, text, text)
-    assert jsonvalues.same(numbers.without_decimals([decimal]), value)
+    assert jsontext.same(numbers.without_decimals([decimal]), value)
     assert jsontext.render(decimal) == numbers.plain_text(decimal).encode() == text.encode()
 
 
@@ -252,7 +252,7 @@ def test_a_decimal_that_is_no_number_is_refused(text):
             write(Decimal(text))
 
 
-@pytest.mark.parametrize("same", [jsonvalues.same, machine.same])
+@pytest.mark.parametrize("same", [jsontext.same, machine.same])
 def test_exact_numbers_are_the_same_by_their_digits(same):
     """Equal numbers of other digits are other JSON values."""
     assert same(ExactNumber("1.0"), ExactNumber("1.0"))

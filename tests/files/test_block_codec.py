@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import cdcavro
 from cdcavro.avro.container import Block, Framing, PackedBlock, read_frames
 from cdcavro.errors import FileError, MessageError, PayloadError
-from cdcavro.exact import jsontext, jsonvalues
+from cdcavro.exact import jsontext
 from cdcavro.files import block_codec
 from cdcavro.files.block_codec import MOST_FAULTS, BlockDecoder, BlockRun, ChunkEncoder, group_blocks, sync_marker
-from cdcavro.files.inputs import Chunk
+from cdcavro.files.lines import Chunk
 from cdcavro.files.streams import open_shared_input
 from cdcavro.wire.format import Format
 from cdcavro.wire.formats import get_format
@@ -104,7 +104,7 @@ def test_messages_with_extras_stand_among_others():
     lines, count, error = decoded(b"".join(payloads), len(payloads), debezium.schema, "debezium")
     assert (count, error) == (len(messages), None)
     found = [jsontext.parse(line) for line in lines.rstrip(b"\n").split(b"\n")]
-    assert all(map(jsonvalues.same, found, map(jsontext.parse, messages)))
+    assert all(map(jsontext.same, found, map(jsontext.parse, messages)))
 
 
 def test_lines_before_a_broken_payload_come_whole():

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from cdcavro.errors import FileError
 from cdcavro.exact import jsontext
-from cdcavro.files.inputs import CHUNK_BYTES, Chunk, Inputs, Range, read_chunks
-from cdcavro.files.lines import KEPT, read_lines
+from cdcavro.files.lines import CHUNK_BYTES, KEPT, Chunk, Inputs, Range, read_chunks, read_lines
 from support.messages import shop_canal
 
 FIRST, SECOND, *_ = shop_canal()

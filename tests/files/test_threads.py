@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cdcavro.errors import FileError, SetupError
-from cdcavro.files.threads import start_threads, write_in_order
+from cdcavro.files.block_codec import start_threads, write_in_order
 
 HEAD = b"what was there before"
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro.avro.types import Record
-from cdcavro.engine.arrow_column import MAX_BYTES, pack
 from cdcavro.engine.machine import COMPILED
+from cdcavro.engine.payloads import MAX_BYTES, pack
 from cdcavro.engine.program import MARK
 from cdcavro.errors import PayloadError, SchemaError
 from cdcavro.exact.numbers import ExactNumber

@@ -9,8 +9,7 @@ import pytest
 
 from cdcavro.change.model import Change, replace
 from cdcavro.errors import StructureError
-from cdcavro.exact.jsontext import parse, render
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import parse, render, same
 from cdcavro.formats.connect_columns import PLACEHOLDER, remove_unavailable
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.evolution.evolve import NONE_GIVEN

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdcavro.change.clock import Clock
 from cdcavro.change.model import DML, Arrival, Change, replace
+from cdcavro.change.order import Clock
 from cdcavro.change.order_value import order_value
 from cdcavro.engine.machine import COMPILED
 from cdcavro.lake import Batch, TypedRows

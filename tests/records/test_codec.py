@@ -15,8 +15,8 @@ import fastavro
 import pytest
 from hypothesis import given
 
+from cdcavro.avro.binary import check_payload
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation import translator
 from cdcavro.errors import CdcAvroError, PayloadError, SchemaError, StructureError
 from cdcavro.exact.jsontext import parse

@@ -23,8 +23,7 @@ import cdcavro
 from cdcavro.avro.binary import nearest_float
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
-from cdcavro.exact.jsontext import parse
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import parse, same
 from cdcavro.records.codegen import KINDS, NamedSchema, generate
 from cdcavro.records.python_source import ENUM_NAMES
 from cdcavro.records.shapes import field_names

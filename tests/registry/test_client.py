@@ -18,7 +18,7 @@ from support.registry_suite import KNOWN, Place
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Place:
     """A new folder, that does not wait for the disk."""
-    monkeypatch.setattr("cdcavro.registry.json_folder.os.fsync", lambda _handle: None)
+    monkeypatch.setattr("cdcavro.registry.folder_backend.os.fsync", lambda _handle: None)
     return Place(f"file:{tmp_path / 'schemas'}", KNOWN["file"])
 
 

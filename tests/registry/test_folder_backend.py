@@ -53,7 +53,7 @@ def _crash_points(folder):
 
 def test_a_crash_after_any_change_of_the_disk_leaves_all_in_order(tmp_path, monkeypatch):
     """Each change is the last once; the schema that was on its way is then published as if nothing had been."""
-    monkeypatch.setattr("cdcavro.registry.json_folder.os.fsync", lambda _handle: None)
+    monkeypatch.setattr("cdcavro.registry.folder_backend.os.fsync", lambda _handle: None)
     crashes = 0
     for number, schemas in enumerate(_crash_points(tmp_path / "s")):
         schema = json.dumps(record(name=f"R{number}"))
@@ -94,10 +94,10 @@ def test_every_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch)
         replace(name, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
     monkeypatch.setattr(
-        "cdcavro.registry.json_folder.os.fsync",
+        "cdcavro.registry.folder_backend.os.fsync",
         lambda handle: (events.append(("sync", str(Path(f"/proc/self/fd/{handle}").readlink()))), fsync(handle))[1],
     )
-    monkeypatch.setattr("cdcavro.registry.json_folder.os.replace", named_now)
+    monkeypatch.setattr("cdcavro.registry.folder_backend.os.replace", named_now)
     registry.connect(f"file:{tmp_path / 's'}").publish('"int"', "s")
     named = [i for i, one in enumerate(events) if one[0] == "name"]
     assert len(named) >= 5

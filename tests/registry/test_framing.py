@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.avro.skip import check_payload
+from cdcavro.avro.binary import check_payload
 from cdcavro.registry import Fingerprint, Guid, SchemaId
 from cdcavro.registry.framing import FRAMINGS, HEADERS, ContentId, GlobalId, payload_of, with_header
 from cdcavro.registry.subjects import STRATEGIES, subject_name

@@ -22,12 +22,12 @@ from cdcavro.avro.binary import write_long
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.translation import translator
 from cdcavro.errors import CdcAvroError, RegistryError, SchemaError
-from cdcavro.registry import prefix_schemas
+from cdcavro.registry import client
+from cdcavro.registry.client import PrefixSchema
 from cdcavro.registry.framing import Fingerprint, frame
-from cdcavro.registry.prefix_schemas import PrefixSchema
-from cdcavro.spark import framed_rows
+from cdcavro.spark import registry as framed_rows
 from cdcavro.spark import registry as spark_registry
-from cdcavro.spark.framed_rows import FramedRows
+from cdcavro.spark.registry import FramedRows
 from support.generated_modules import module, parsed, root
 from support.mutations import damaged
 from support.roundtrip import outcome
@@ -264,11 +264,11 @@ def test_of_too_many_schemas_those_of_the_most_rows_are_read(spark, schemas, mon
 
 def test_made_up_prefixes_do_not_keep_the_registry_busy(tmp_path, monkeypatch):
     """Once many are missing, others are not looked for: the rows have an error that says so."""
-    monkeypatch.setattr(prefix_schemas, "MAX_MISSING", 3)
+    monkeypatch.setattr(client, "MAX_MISSING", 3)
     schemas = registry.connect(f"file:{tmp_path}/schemas")
     made = schemas.publish('"int"', "s")
     prefixes = [frame(b"", id) for id in (made.id, *range(100, 110))]
-    known = prefix_schemas.look_up_schemas(prefixes, schemas)
+    known = client.look_up_schemas(prefixes, schemas)
     assert [entry.schema is not None for entry in known.values()] == [True, *[False] * 10]
     assert [entry.fault[0] for entry in known.values()][4:] == ["a schema that is looked for: 3 others are missing"] * 7
 

@@ -14,7 +14,7 @@ import pytest
 
 import cdcavro
 from cdcavro.errors import FileError
-from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.jsontext import base64_bytes
 from cdcavro.spark.job import Report, run
 from cdcavro.spark.source.line_frame import read_head, read_line_frame
 from cdcavro.sync.local.local_job import run as run_locally

@@ -6,12 +6,12 @@ from array import array
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from cdcavro.engine.arrow_column import Slices
+from cdcavro.engine.payloads import Slices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cdcavro.engine.arrow_column import Packed
+    from cdcavro.engine.payloads import Packed
 
 
 def column(values: Sequence[bytes | None], before: Sequence[bytes | None] = ()) -> Slices:

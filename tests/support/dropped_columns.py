@@ -14,7 +14,7 @@ from cdcavro.lake import TypedRow, TypedRows
 from cdcavro.lake.evolution import LakeColumn
 from cdcavro.lake.sql_statements import IS_DELETED, KEY
 from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE
-from cdcavro.sync.native.native_table import NativeTable
+from cdcavro.sync.native.native_columns import NativeTable
 from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.tables import Tables
 from support.keyed_changes import SOURCE, change

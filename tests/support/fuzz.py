@@ -27,8 +27,7 @@ if __name__ == "__main__":
 
 from cdcavro import decode, encode, from_changes, parse_schema, sniff, to_changes
 from cdcavro.errors import CdcAvroError
-from cdcavro.exact.jsontext import parse
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import parse, same
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.tables import Tables
 from cdcavro.wire.formats import FORMATS

@@ -19,7 +19,7 @@ from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.local.local_runner import Pipeline
 from cdcavro.sync.local.local_sinks import native_lake
-from cdcavro.sync.native.native_table import NativeTable
+from cdcavro.sync.native.native_columns import NativeTable
 from cdcavro.sync.native.native_tables import locate
 from cdcavro.sync.outputs.sink_settings import LakeSettings
 from cdcavro.sync.settings import RegistrySettings, Settings

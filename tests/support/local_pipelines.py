@@ -14,7 +14,7 @@ from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.config import read_config
 from cdcavro.sync.local.local_runner import Pipeline
 from cdcavro.sync.local.local_sinks import native_lake
-from cdcavro.sync.native.native_table import NativeLake, NativeTable
+from cdcavro.sync.native.native_columns import NativeLake, NativeTable
 from cdcavro.sync.native.native_tables import locate
 from cdcavro.sync.outputs.sink_settings import LakeSettings
 from cdcavro.table.table_names import parse_table_name

@@ -25,9 +25,8 @@ if __name__ == "__main__":
 
 import pyarrow as pa
 
-from cdcavro.change.clock import Clock
 from cdcavro.change.model import DDL, DML, Arrival, replace
-from cdcavro.change.order import in_order
+from cdcavro.change.order import Clock, in_order
 from cdcavro.errors import CdcAvroError, MessageError
 from cdcavro.lake.placing import Placing, rows_batch
 from cdcavro.lake.typed_rows import TypedRow, rows_of_message, write_change

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.registry.folder_backend import FolderBackend
-from cdcavro.registry.json_folder import FOLDERS, MARK
+from cdcavro.registry.folder_backend import FOLDERS, MARK, FolderBackend
 from support.processes import running
 from support.wire import field, record
 

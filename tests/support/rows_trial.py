@@ -23,7 +23,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
-from cdcavro.change.modes import USUAL_MODES
+from cdcavro.change.operations import USUAL_MODES
 from cdcavro.errors import CdcAvroError
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.format_rules import RULES, USUAL
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
 
-    from cdcavro.change.rule import Rule
+    from cdcavro.change.model import Rule
 
 ZONE = ZoneInfo("Asia/Shanghai")
 MARK = "value of v"

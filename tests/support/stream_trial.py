@@ -30,11 +30,10 @@ if __name__ == "__main__":
 from cdcavro import decode, encode, registry, sniff, to_changes
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.caching import IdentityCache, WeightedCache
-from cdcavro.exact.jsontext import parse
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import parse, same
 from cdcavro.table import history, table_schema
 from cdcavro.table import tables as tables_module
-from cdcavro.table.evolution import limits
+from cdcavro.table.evolution import evolve as evolution
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.transcoder import Transcoder
@@ -191,7 +190,7 @@ def growth(kind: str) -> tuple[int, int]:
     For a process of its own: what is kept of all streams is made small, and stays so.
     """
     table_schema._MADE = WeightedCache(10_000, share=1)
-    limits._REMEMBERED = tables_module._WRITERS = 20
+    evolution._REMEMBERED = tables_module._WRITERS = 20
     # One for all streams of a process, which is full once and for all.
     history._LACK_ARGUMENTS = IdentityCache(history._lack_arguments, 1)
     followed(kind, 20)

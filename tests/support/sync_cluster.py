@@ -30,8 +30,7 @@ from pyspark import TaskContext
 
 from cdcavro.cli import main
 from cdcavro.lake.job_state import JobState
-from cdcavro.spark.lake import changelog as logs
-from cdcavro.spark.lake import current_state, lake_settings
+from cdcavro.spark.lake import current_state, lake_settings, spark_tables
 from cdcavro.spark.pipeline import outcome_frames as outcomes
 from cdcavro.sync.conversion.knowledge import Knowledge
 from support.cluster import Cluster, cluster, environment, kill_group
@@ -47,7 +46,7 @@ POINTS: dict[str, tuple[Any, str]] = {
     "before the rejects": (outcomes.FrameStore, "write_rejects"),
     "before deletes": (current_state, "deletes_of"),
     "before MERGE": (current_state.CurrentState, "_put"),
-    "before the changelog's append": (logs.Changelog, "append"),
+    "before the changelog's append": (spark_tables.Changelog, "append"),
 }
 
 

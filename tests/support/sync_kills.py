@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 from cdcavro import spark as cdc
 from cdcavro.lake.evolution import EXCEPTION, LENIENT
 from cdcavro.lake.job_state import JobState
-from cdcavro.spark.lake import Delta, Iceberg, changelog, current_state, lake_settings, sinks
+from cdcavro.spark.lake import Delta, Iceberg, current_state, lake_settings, sinks, spark_tables
 from cdcavro.spark.pipeline import BatchReport, Files, Formats, Kafka
 from cdcavro.spark.pipeline.lake_tables import LakeTables
 from cdcavro.spark.pipeline.outcome_frames import FrameStore
@@ -68,8 +68,8 @@ POINTS: dict[str, Callable[[Path], None]] = {
     "between a lake table's steps": lambda _: at(sinks, "create_table", calls=3),
     "between deletes and MERGE": lambda _: at(current_state.CurrentState, "_put"),
     "during MERGE": lambda lake: within(current_state.CurrentState, "_put", lake, calls=2),
-    "between MERGE and changelog": lambda _: at(changelog.Changelog, "append", calls=2),
-    "during the changelog's append": lambda lake: within(changelog.Changelog, "append", lake, calls=2),
+    "between MERGE and changelog": lambda _: at(spark_tables.Changelog, "append", calls=2),
+    "during the changelog's append": lambda lake: within(spark_tables.Changelog, "append", lake, calls=2),
     "while rows wait": lambda _: at(WaitingRows, "keep", is_after=True),
     "between waiting rows and their facts": lambda _: at(waiting, "_summary"),
     "between a table that was freed and its waiting rows": lambda _: freed(),

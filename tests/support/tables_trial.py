@@ -27,9 +27,8 @@ from click.testing import CliRunner
 from cdcavro.avro.container import ContainerReader
 from cdcavro.change.model import DML
 from cdcavro.cli import main
-from cdcavro.files import inputs
-from cdcavro.files.inputs import CHUNK_BYTES, read_chunks
-from cdcavro.files.lines import read_lines
+from cdcavro.files import lines
+from cdcavro.files.lines import CHUNK_BYTES, read_chunks, read_lines
 from cdcavro.table.writing.line_typer import LineTyper
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.mapping import to_changes
@@ -72,7 +71,7 @@ def run(file: Path, *options: str, jobs: int = 1, size: int = CHUNK_BYTES, taken
 
     module = importlib.import_module("cdcavro.cli.commands.tables")
     with (
-        patch.object(inputs, "read_chunks", partial(read_chunks, size=size)),
+        patch.object(lines, "read_chunks", partial(read_chunks, size=size)),
         patch.object(module, "LineTyper", Watched),
     ):
         outcome = _run(file, "--jobs", str(jobs), *options)

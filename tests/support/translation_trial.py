@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from cdcavro.avro.binary import check_payload
 from cdcavro.avro.schema import parse_schema
-from cdcavro.avro.skip import check_payload
 from cdcavro.avro.translation import translator
 from cdcavro.avro.translation_program import check_program, pair_program
 from cdcavro.engine.machine import Translator

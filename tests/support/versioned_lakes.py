@@ -15,7 +15,7 @@ from cdcavro.lake.lakes import SOFT
 from cdcavro.lake.sql_statements import KEY, ORDER
 from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.iceberg_lake import NativeIceberg
-from cdcavro.sync.native.native_table import NativeLake
+from cdcavro.sync.native.native_columns import NativeLake
 from cdcavro.sync.native.native_versions import NativeVersions
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables

@@ -32,8 +32,7 @@ from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.native.delta_lake import NativeDeltaTable
 from cdcavro.sync.native.native_tables import NativeTables
-from cdcavro.sync.outputs.reject_cipher import RAW, RejectCipher
-from cdcavro.sync.outputs.reject_places import replay
+from cdcavro.sync.outputs.reject_places import RAW, RejectCipher, replay
 from cdcavro.sync.outputs.sink_settings import LakeSettings, StatementRules, excluded_kinds
 from cdcavro.sync.outputs.table_rows import WaitingRows
 from cdcavro.sync.pipeline import finish_reset, job_of, pause, reset

@@ -25,8 +25,8 @@ from cdcavro.lake.placing import rows_batch
 from cdcavro.lake.typed_rows import TypedRow, TypedRows
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.config import read_config
-from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.reject_places import replay
+from cdcavro.sync.outputs.topic_records import ConnectPayloads
 from cdcavro.sync.protection import Constant, Protection, RowRule, without_values
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.settings import Chosen, Settings

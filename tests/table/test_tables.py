@@ -20,9 +20,9 @@ from cdcavro.errors import CdcAvroError, DdlError, OrderError, SchemaError, Stru
 from cdcavro.lake.typed_rows import write_change
 from cdcavro.table import history, table_schema
 from cdcavro.table.columns.column_type import TypeOverrides
-from cdcavro.table.ddl.contents import empties
+from cdcavro.table.ddl.parse import empties
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.evolution import limits
+from cdcavro.table.evolution.evolve import MAX_KEPT
 from cdcavro.table.evolution.explanation import UnexplainedColumns
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
@@ -863,7 +863,7 @@ def test_all_tables_take_a_bounded_number_of_bytes(monkeypatch):
     stream = Stream()
     stream.row("id int")
     room = stream.tables.tables[0].room
-    monkeypatch.setattr(room, "left", 3 * (limits.MAX_KEPT - room.left) + 300)
+    monkeypatch.setattr(room, "left", 3 * (MAX_KEPT - room.left) + 300)
     refused = []
     for i in range(6):
         try:
@@ -1197,7 +1197,7 @@ def test_counts_of_misfits_and_columns_without_a_statement_are_counted(monkeypat
     names = [name for counts in made.misfits.values() for name in counts]
     kept += sum(150 + sys.getsizeof(name) for name in names)
     assert bool(names) == (kind == "misfits")
-    assert limits.MAX_KEPT - room.left >= kept + 2_000 * len(made.tables)
+    assert MAX_KEPT - room.left >= kept + 2_000 * len(made.tables)
 
 
 def test_misfits_beyond_the_room_are_counted_together(monkeypatch):

@@ -10,11 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import cdcavro
-from cdcavro.change.halves import join_halves
 from cdcavro.change.model import Change, replace
+from cdcavro.change.order import join_halves
 from cdcavro.errors import json_path
-from cdcavro.exact.jsontext import parse, render
-from cdcavro.exact.jsonvalues import ABSENT, differences
+from cdcavro.exact.jsontext import ABSENT, differences, parse, render
 from cdcavro.transcoding.transcoder import Loss, Route, Transcoded, Transcoder
 from support.messages import HALVED, goldens, lines, shop_canal, shop_debezium
 from support.places import SHARED

@@ -17,7 +17,7 @@ import cdcavro
 from cdcavro.change import in_order, join_halves, order_value, split_key_change
 from cdcavro.change.model import Arrival, Change, Column, Source, replace, to_record
 from cdcavro.errors import MessageError, PayloadError, StructureError
-from cdcavro.exact import jsonvalues
+from cdcavro.exact import jsontext
 from cdcavro.exact.jsontext import to_bytes
 from cdcavro.exact.numbers import ExactNumber, decimals, number_text
 from cdcavro.formats import BRIDGES
@@ -692,7 +692,7 @@ def test_values_that_hold_themselves_are_an_error():
     one.append(one)
     other.append(other)
     with pytest.raises(RecursionError):
-        jsonvalues.same(one, other)
+        jsontext.same(one, other)
 
 
 def test_columns_may_be_a_list_that_grows():

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from cdcavro.change.connect_values import codec_of
 from cdcavro.change.model import DML, Arrival, Change, Column, Source, replace
-from cdcavro.change.modes import BINARIES, DECIMALS, TIMES, Modes
+from cdcavro.change.operations import BINARIES, DECIMALS, TIMES, Modes
 from cdcavro.errors import StructureError
-from cdcavro.exact.jsontext import render
-from cdcavro.exact.jsonvalues import same
+from cdcavro.exact.jsontext import render, same
 from cdcavro.exact.numbers import ExactNumber
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.tables import Tables

@@ -24,7 +24,7 @@ from cdcavro.cli.options import (
     max_rejects_option,
 )
 from cdcavro.errors import FileError, PayloadError, ResolutionError
-from cdcavro.files.block_codec import BlockDecoder, ChunkEncoder, group_blocks, sync_marker
+from cdcavro.files.block_codec import BlockDecoder, ChunkEncoder, group_blocks, sync_marker, write_in_order
 from cdcavro.files.lines import HEAD_LINES
 from cdcavro.files.streams import (
     STANDARD,
@@ -37,7 +37,6 @@ from cdcavro.files.streams import (
     open_shared_input,
     total_size,
 )
-from cdcavro.files.threads import write_in_order
 from cdcavro.wire.formats import REGISTRY, format_of, get_format
 from cdcavro.wire.sniff import AUTO
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cdcavro.avro.container import PackedBlock
-    from cdcavro.files.inputs import ChunkFile, Inputs
+    from cdcavro.files.lines import ChunkFile, Inputs
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.files.streams import Advance, SharedInput
     from cdcavro.wire.format import Format

@@ -24,11 +24,10 @@ from cdcavro.cli.options import (
     processes_option,
 )
 from cdcavro.errors import MessageError, number_of, plain
-from cdcavro.files.block_codec import ChunkSniffer, ChunkValidator
+from cdcavro.files.block_codec import ChunkSniffer, ChunkValidator, write_in_order
 from cdcavro.files.lines import SPLIT
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import STANDARD, check_standard, shown_name, total_size
-from cdcavro.files.threads import write_in_order
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import REGISTRY, get_format
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Change
     from cdcavro.files.block_codec import Tally
-    from cdcavro.files.inputs import Chunk, Inputs, Range
-    from cdcavro.files.lines import Line
+    from cdcavro.files.lines import Chunk, Inputs, Line, Range
     from cdcavro.files.rejects import MaxRejects
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cdcavro.cli.commands.registry import registry_option
+from cdcavro.cli.commands.schemas import registry_option
 from cdcavro.cli.console import Conversion, Faults, Progress, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
@@ -41,12 +41,11 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from cdcavro.cli.options import ConnectorSettings, StatedTable
-    from cdcavro.files.inputs import Inputs
-    from cdcavro.files.lines import Line
+    from cdcavro.files.lines import Inputs, Line
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.framed_messages import Opener
-    from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
+    from cdcavro.sync.outputs.topic_records import ConnectPayloads
     from cdcavro.sync.outputs.writer import Publisher, SchemaIds
 
 # How many records are opened at a time, and for how many seconds a registry may be down.
@@ -315,7 +314,7 @@ class _RecordWriter:
                 self._write(made.topic, key, None)
 
     def _framed_table(self, row: TypedRow) -> _FramedTable:
-        from cdcavro.sync.outputs.connect_payloads import ConnectPayloads  # noqa: PLC0415  as in _opener
+        from cdcavro.sync.outputs.topic_records import ConnectPayloads  # noqa: PLC0415  as in _opener
 
         table = self._tables.tables[row.table]
         schema = table.versions[row.version - 1]

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from cdcavro.files.inputs import Inputs
+    from cdcavro.files.lines import Inputs
     from cdcavro.sync.config import Config
-    from cdcavro.sync.outputs.reject_cipher import RejectCipher
+    from cdcavro.sync.outputs.reject_places import RejectCipher
     from cdcavro.sync.status import LaneStatus, Status, TableStatus
 
 # How many tables and lanes are listed.
@@ -377,7 +377,7 @@ def decrypt(*, inputs: Inputs, key: str, out: str, force: bool) -> None:
     The output is the same JSON lines, with `raw` and `record_key` as they would be without encryption. A line that
     cannot be decrypted, or is not a reject, is written unchanged, and reported.
     """
-    from cdcavro.sync.outputs.reject_cipher import RejectCipher  # noqa: PLC0415  as above
+    from cdcavro.sync.outputs.reject_places import RejectCipher  # noqa: PLC0415  as above
 
     check_files(inputs, out)
     try:
@@ -401,7 +401,7 @@ def decrypt(*, inputs: Inputs, key: str, out: str, force: bool) -> None:
 
 def _decrypted_line(line: bytes, cipher: RejectCipher) -> bytes:
     """Return the line of a reject with its bytes decrypted, as far as they are encrypted. Raises `MessageError`."""
-    from cdcavro.sync.outputs.reject_cipher import LAYERS, RAW, RECORD_KEY, is_encrypted  # noqa: PLC0415  as above
+    from cdcavro.sync.outputs.reject_places import LAYERS, RAW, RECORD_KEY, is_encrypted  # noqa: PLC0415  as above
 
     parse(line)
     reject = json.loads(line)

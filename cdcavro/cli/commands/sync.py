@@ -16,6 +16,7 @@ import click
 
 from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.cli.commands.pipeline_state import ACTIONS, Asked
+from cdcavro.cli.commands.run import in_thread, one_compiler, spark_session
 from cdcavro.cli.console import say
 from cdcavro.cli.group import REJECTED, example, second_signal_ends, signals_wait
 from cdcavro.cli.options import (
@@ -33,7 +34,6 @@ from cdcavro.cli.options import (
     stated_settings,
     verbose_option,
 )
-from cdcavro.cli.spark_session import in_thread, one_compiler, spark_session
 from cdcavro.errors import FileError, SetupError, number_of, plain
 from cdcavro.files.streams import check_folder, local_folder
 from cdcavro.wire.sniff import MIXED

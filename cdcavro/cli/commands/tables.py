@@ -25,11 +25,11 @@ from cdcavro.cli.options import (
     inputs_argument,
     jobs_option,
     max_rejects_option,
+    read_schema,
     table_options,
     types_option,
     zone_option,
 )
-from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import (
     DdlError,
     FileError,
@@ -44,9 +44,9 @@ from cdcavro.errors import (
     shown,
 )
 from cdcavro.exact.jsontext import to_bytes
+from cdcavro.files.block_codec import start_threads
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
-from cdcavro.files.threads import start_threads
 from cdcavro.table.columns.column_type import is_known
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.evolution.evolve import evolve as evolve_schema
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from cdcavro.avro.schema import Schema
     from cdcavro.change.model import Change
     from cdcavro.cli.options import ConnectorSettings, OutputFolder, StatedTable
-    from cdcavro.files.inputs import Chunk, Inputs
+    from cdcavro.files.lines import Chunk, Inputs
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.lake.table_files import TableReader
     from cdcavro.table.columns.column_type import TypeOverrides
@@ -194,8 +194,7 @@ def _other_writer(out: OutputFolder, progress: Progress) -> Callable[[Sequence[C
     if out.kind == AVRO and not out.is_plain:
         return None
     # pyarrow takes long to import and may not be installed; Avro does not need it.
-    from cdcavro.arrow.parquet import to_parquet  # noqa: PLC0415
-    from cdcavro.arrow.plain_avro import to_plain  # noqa: PLC0415
+    from cdcavro.arrow.plain_avro import to_parquet, to_plain  # noqa: PLC0415
 
     convert, what = (to_plain, "plain Avro") if out.is_plain else (to_parquet, "Parquet")
 
@@ -246,7 +245,7 @@ def _write_current(
 
 def _write_rows(reader: TableReader, folder: TablesFolder, one: Table, label: str) -> tuple[str, str, str]:
     """Write the current rows of a table; return its name, and how many versions and rows it has."""
-    from cdcavro.arrow.parquet import write_rows  # noqa: PLC0415  see above
+    from cdcavro.arrow.plain_avro import write_rows  # noqa: PLC0415  see above
 
     versions = f"{len(one.versions):,}"
     try:

@@ -29,9 +29,9 @@ from cdcavro.cli.options import (
 )
 from cdcavro.errors import MessageError, number_of, shown
 from cdcavro.exact.caching import bounded_cache
+from cdcavro.files.block_codec import write_in_order
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
-from cdcavro.files.threads import write_in_order
 from cdcavro.transcoding.transcoder import MOST_PLACES, SAME_VALUE, Transcoder, needs_order
 from cdcavro.wire.marked_members import version_note
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from zoneinfo import ZoneInfo
 
-    from cdcavro.files.inputs import Chunk, ChunkFile, Inputs, Range
+    from cdcavro.files.lines import Chunk, ChunkFile, Inputs, Range
     from cdcavro.files.rejects import MaxRejects
     from cdcavro.transcoding.transcoder import Loss, Outcome
 

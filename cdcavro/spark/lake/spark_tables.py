@@ -2,36 +2,47 @@
 
 So a current state that keeps versions of rows, or is that of a shard, is the same code on both runners, and is written
 wherever Spark reaches.
+
+The changelog of a table in a lake: every change of its rows, appended once for each batch.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from cdcavro.errors import SchemaError
+from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import quote
-from cdcavro.lake.lake_columns import arrow_type, spark_name
-from cdcavro.lake.lakes import SUFFIXES
+from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.lake_columns import arrow_type, held_columns, readings, spark_name
+from cdcavro.lake.lakes import SUFFIXES, UNKNOWN_ATTEMPT, name_property
 from cdcavro.lake.sql_statements import (
     DELETED,
     GONE,
     KEY,
+    OPERATION,
+    ORDER,
     STATE,
     create_table,
     delete_up_to,
+    literal,
     merge_state,
     replace_rows,
 )
+from cdcavro.lake.typed_rows import CREATED, DROP
 from cdcavro.spark.arrow_udf import in_worker
+from cdcavro.spark.lake.current_state import with_headers
 from cdcavro.spark.lake.sinks import (
     Delta,
     Iceberg,
     iceberg_table,
+    prepare,
     present_columns,
     properties_of,
     repartition,
@@ -40,6 +51,7 @@ from cdcavro.spark.lake.sinks import (
     with_view,
 )
 from cdcavro.spark.session import classic
+from cdcavro.spark.version_columns import read_fields
 from cdcavro.sync.local.local_outcomes import ROWS
 from cdcavro.sync.native.native_state import with_types
 
@@ -50,9 +62,153 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from cdcavro.lake.evolution import LakeColumn, Step
+    from cdcavro.lake.lakes import Attempt
     from cdcavro.lake.table_shape import Partition, TableShape
     from cdcavro.spark.lake.sinks import Sink
+    from cdcavro.sync.native.shard_tables import ShardRows
     from cdcavro.table.ddl.steps import TableName
+    from cdcavro.table.table_schema import TableSchema
+
+    # One selection of columns after another: first Columns, then texts of SQL.
+    Reading = Sequence[Sequence[Any]]
+
+CHANGES: Final = "changes"
+BEFORE: Final = "b"
+_FACTS: Final = ("version", "order", "key")
+# Texts of SQL: a Column is made by several calls of the JVM for each of its parts.
+_OWN: Final = {
+    sql.OPERATION: "operation",
+    sql.ORDER: quote("order"),
+    sql.KEY: quote("key"),
+    sql.VERSION: "version",
+    sql.UNPARSED: "CASE WHEN size(image.unparsed) > 0 THEN image.unparsed END",
+    sql.ABSENT: "CASE WHEN size(image.absent) > 0 THEN image.absent END",
+}
+# Two rows for an update that states the row before it. Only a flag is multiplied: an array of images would be made and
+# copied for each change.
+_HAS_BEFORE: Final = "operation = 'u' AND envelope.before IS NOT NULL"
+_IMAGES: Final = (
+    ("*", f"explode(CASE WHEN {_HAS_BEFORE} THEN array(true, false) ELSE array(false) END) AS is_before"),
+    (
+        *map(quote, _FACTS),
+        f"CASE WHEN is_before THEN {literal(BEFORE)} ELSE operation END AS operation",
+        "CASE WHEN is_before THEN envelope.before ELSE coalesce(envelope.after, envelope.before) END AS image",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Changelog:
+    """The changelog of a table in a sink.
+
+    A change is one row with the columns of the table: as they were before a delete, and as they are after anything
+    else. The row before an update, as far as the update states it, is a separate row before it, whose `_cdc_op` is b.
+    The fields are those of `CurrentState`.
+    """
+
+    sink: Sink
+    table: TableName
+    behavior: str = LENIENT
+    change_columns: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
+
+    @property
+    def identifier(self) -> str:
+        """The name of the lake table in SQL."""
+        return self.sink.identifier(self.table, CHANGES)
+
+    def prepare(self, spark: SparkSession, versions: Sequence[TableSchema]) -> list[Step | str]:
+        """Give the lake table the columns of the newest version; return what was changed.
+
+        Raises `SchemaError`.
+        """
+        self.sink.make_room(spark, self.table)
+        own = {**name_property(versions[-1].table), CREATED: uuid4().hex}
+        columns = {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
+        return prepare(spark, self.sink, self.identifier, versions, columns, self.behavior, own, self.excluded)
+
+    def append(
+        self,
+        rows: DataFrame,
+        versions: Sequence[TableSchema],
+        *,
+        job: str,
+        batch: int,
+        attempt: Attempt = UNKNOWN_ATTEMPT,
+        reading: Reading | None = None,
+    ) -> None:
+        """Append a batch of the table's typed rows; appending a job's batch again changes nothing.
+
+        `rows` is as in `CurrentState.merge`; `job` (str) is unique to the writer, and `batch` (int) increases. An
+        `attempt` that is known to be the first costs less; a later one must then say when the first was. `reading` is
+        what the method of that name returned for the versions and the lake table as it is; by default it is called.
+        Raises `JobError` if it can no longer be determined whether the first attempt was written.
+        """
+        if reading is None:
+            reading = self.reading(rows.sparkSession.table(self.identifier), versions)
+        first, *texts = reading
+        rows = with_headers(rows)
+        frame = reduce(lambda read, listed: read.selectExpr(*listed), texts, rows.select(*first))
+        self.sink.append(frame, self.table, CHANGES, job, batch, attempt)
+
+    def reading(
+        self,
+        lake: DataFrame,
+        versions: Sequence[TableSchema],
+        shard: tuple[Sequence[LakeColumn], ShardRows] | None = None,
+    ) -> Reading:
+        """Return how typed rows of these versions become rows of the lake table, a frame of which is given.
+
+        `shard` has the columns of the shard that they are of, and how its rows become those of the lake table.
+        """
+        present = present_columns(lake) if shard is None else shard[0]
+        found = readings(versions, versions[0].version, present)
+        reader = found[0][1][-1]
+        payload = sf.when(sf.col("operation") != DROP, sf.col("payload"))
+        envelope, fields = read_fields("version", payload, versions, reader)
+        # The last version whose rows have a column: a lake table keeps those that were dropped.
+        until = {held.name: last for last, known in found for _, held in held_columns(known[-1], present)}
+        values = dict.fromkeys([one.name for one in present], "NULL")
+        for one, held in held_columns(reader, present):
+            value, last = quote("image", fields[one.field]), until[held.name]
+            is_dropped = last < versions[-1].version
+            values[held.name] = f"CASE WHEN version <= {last} THEN {value} END" if is_dropped else value
+        columns = {one.name: f"CAST({values[one.name]} AS {one.type})" for one in present}
+        about = sql.change_values(lake.columns, self.change_columns)
+        chosen = columns | _OWN | about
+        if shard is not None:
+            chosen = _of_shard(chosen, lake, shard[1])
+        last_texts = [f"{chosen.get(name, quote(name))} AS {quote(name)}" for name in lake.columns]
+        every, images = _IMAGES
+        sources = ["envelope.source AS source", sql.HEADERS] if about else []
+        first = [*map(sf.col, (*_FACTS, sql.HEADERS)), sf.col("operation"), envelope.alias("envelope")]
+        return [first, every, [*images, *sources], last_texts]
+
+
+def _of_shard(chosen: Mapping[str, str], lake: DataFrame, rows: ShardRows) -> dict[str, str]:
+    """Return SQL for the columns of a lake table, given that for those of a shard; null in those of others."""
+    names = {held: name for name, held in rows.names.items()}
+    found = dict(chosen)
+    for one in present_columns(lake):
+        found[one.name] = f"CAST({chosen[names[one.name]] if one.name in names else 'NULL'} AS {one.type})"
+    found[sql.KEY] = f"concat(X'{rows.prefix.hex()}', {chosen[sql.KEY]})"
+    return {**found, sql.SHARD: literal(rows.shard)}
+
+
+def rows_not_held(rows: DataFrame, identifier: str, until: bytes) -> DataFrame:
+    """Return the typed rows that a changelog does not hold, which was adopted when its last order was `until`."""
+    first = rows.agg(sf.min("order").alias("first")).collect()[0]["first"]
+    if first is None or bytes(first) > until:
+        return rows
+    held = rows.sparkSession.table(identifier).where(sf.col(ORDER).between(sf.lit(first), sf.lit(until)))
+    held = held.select(*[sf.col(name).alias(f"held{name}") for name in (ORDER, OPERATION, KEY)])
+    same = (
+        (rows["order"] == held[f"held{ORDER}"])
+        & (rows["operation"] == held[f"held{OPERATION}"])
+        & rows["key"].eqNullSafe(held[f"held{KEY}"])
+    )
+    return rows.join(held, same, "left_anti")
+
 
 # Up to how many bytes of a batch are collected and written by this process, where it can do that.
 COLLECTED: Final = 128 << 20

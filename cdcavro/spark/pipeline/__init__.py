@@ -1,6 +1,6 @@
 """The pipeline on Spark: from topics and files to lake tables, to other topics or to Avro files."""
 
-from cdcavro.spark.pipeline.query_metrics import QueryMetrics
+from cdcavro.spark.pipeline.batch_progress import QueryMetrics
 from cdcavro.spark.pipeline.runner import Pipeline
 from cdcavro.sync.batches import BatchReport
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings

@@ -24,7 +24,6 @@ from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.lake.typed_rows import DELETE
 from cdcavro.spark.arrow_udf import column_function, raw_bytes
 from cdcavro.spark.session import first_line, session_of
-from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
     CAME_WITH,
@@ -33,6 +32,7 @@ from cdcavro.sync.outputs.topic_records import (
     ORDER,
     REFUSALS,
     UNKNOWN_TOPIC,
+    ConnectPayloads,
     TopicRefusedError,
     headers_of,
     identity_of,

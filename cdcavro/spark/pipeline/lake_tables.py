@@ -44,7 +44,6 @@ from cdcavro.lake.lakes import (
 from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import OPERATION, ORDER
 from cdcavro.lake.typed_rows import CREATED, facts_of_parts
-from cdcavro.spark.lake.changelog import CHANGES, Changelog, rows_not_held
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache, floor_of
 from cdcavro.spark.lake.sinks import (
     Delta,
@@ -57,7 +56,15 @@ from cdcavro.spark.lake.sinks import (
     register,
     retry,
 )
-from cdcavro.spark.lake.spark_tables import COLLECTED, SparkLake, check_spaces, pieces_of
+from cdcavro.spark.lake.spark_tables import (
+    CHANGES,
+    COLLECTED,
+    Changelog,
+    SparkLake,
+    check_spaces,
+    pieces_of,
+    rows_not_held,
+)
 from cdcavro.spark.session import first_line, reach_s3, session_of
 from cdcavro.sync.local.local_sinks import native_tables
 from cdcavro.sync.native.delta_log import local_path, newest_version
@@ -77,9 +84,9 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.evolution import Step
     from cdcavro.lake.typed_rows import RowFacts
-    from cdcavro.spark.lake.changelog import Reading
     from cdcavro.spark.lake.sinks import Sink
-    from cdcavro.sync.native.native_table import NativeLake
+    from cdcavro.spark.lake.spark_tables import Reading
+    from cdcavro.sync.native.native_columns import NativeLake
     from cdcavro.sync.native.native_tables import NativeTables
     from cdcavro.sync.outputs.sink_settings import Job, LakeSettings
     from cdcavro.sync.outputs.writer import Rows, Waiting, Writer
@@ -112,8 +119,7 @@ def spark_folder(sink: Sink, spark: SparkSession) -> str | None:
     if isinstance(sink, Delta):
         return sink.root
     catalog = f"spark.sql.catalog.{sink.catalog}"
-    is_of_files = spark.conf.get(f"{catalog}.type", None) == "hadoop"
-    return spark.conf.get(f"{catalog}.warehouse", None) if is_of_files else None
+    return spark.conf.get(f"{catalog}.warehouse", None) if spark.conf.get(f"{catalog}.type", None) == "hadoop" else None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from cdcavro.spark.lake.spark_tables import COLLECTED, collect_arrow, frame_of, 
 from cdcavro.spark.pipeline.batch_progress import rejects_by_reason
 from cdcavro.spark.pipeline.pipeline_rejects import rejects_of, write_rejects
 from cdcavro.spark.source.line_frame import marked_files, unpack_lines
-from cdcavro.sync.conversion.evidence import has_evidence
+from cdcavro.sync.conversion.knowledge import has_evidence
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, HALF, ROW, SCHEMA, STATEMENT, SUMMARY
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter, left_outcomes

@@ -22,8 +22,7 @@ from pyspark.sql import functions as sf
 
 from cdcavro.errors import FileError
 from cdcavro.exact.jsontext import MAX_LENGTH
-from cdcavro.files.inputs import cut
-from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, MARK_NOTE, Line, is_packed, packing_of, skip_mark, unpack
+from cdcavro.files.lines import BOM, HEAD_BYTES, KEPT, MARK_NOTE, Line, cut, is_packed, packing_of, skip_mark, unpack
 from cdcavro.files.streams import CHUNK, plain_path
 from cdcavro.spark.session import first_line
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from cdcavro.files.inputs import Chunk
+    from cdcavro.files.lines import Chunk
 
     Say = Callable[[str], None]
 

@@ -18,13 +18,11 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from cdcavro.arrow.arrays import blank, convert_values, slices_of
-from cdcavro.change.model import DML
-from cdcavro.change.rows import common_size
+from cdcavro.change.model import DML, common_size
 from cdcavro.engine.machine import FactEngine
-from cdcavro.engine.row_program import RowProgram
+from cdcavro.engine.program import RowProgram
 from cdcavro.errors import FileError, MessageError
-from cdcavro.files.inputs import cut
-from cdcavro.files.lines import Line, detect_format, packing_of, unpack
+from cdcavro.files.lines import Line, cut, detect_format, packing_of, unpack
 from cdcavro.spark.arrow_udf import in_worker, raw_bytes
 from cdcavro.spark.functions import ERROR, convert_by_format
 from cdcavro.spark.source.line_frame import line_arrays
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cdcavro.change.model import Change
-    from cdcavro.engine.arrow_column import Slices
-    from cdcavro.files.inputs import Chunk
+    from cdcavro.engine.payloads import Slices
+    from cdcavro.files.lines import Chunk
     from cdcavro.spark.source.listing import FoundFile
 
     Caught = Callable[[int, MessageError], object]

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from cdcavro.arrow.arrays import blank, convert_values, slices_of
 from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.types import Record
-from cdcavro.engine.arrow_column import MAX_BYTES
+from cdcavro.engine.payloads import MAX_BYTES
 from cdcavro.errors import JobError, MessageError, PayloadError, RegistryError, SchemaError, TextError, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.lines import KEPT
@@ -29,8 +29,8 @@ from cdcavro.formats.connect_avro import ConnectReader, is_connect
 from cdcavro.formats.connect_messages import FORMAT as CONNECT
 from cdcavro.formats.connect_messages import OF_CONNECT
 from cdcavro.registry.backend import normal_form
+from cdcavro.registry.client import MAX_SCHEMAS, look_up_schemas
 from cdcavro.registry.framing import FRAMED_KEYS, FRAMINGS, HEADERS, unframe
-from cdcavro.registry.prefix_schemas import MAX_SCHEMAS, look_up_schemas
 from cdcavro.sync.conversion.outcome_rows import failure_summary
 from cdcavro.sync.sources import STATED
 from cdcavro.wire.formats import format_of, get_format
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.avro.schema import Schema
-    from cdcavro.engine.arrow_column import Batch
     from cdcavro.engine.machine import EnvelopeEngine
+    from cdcavro.engine.payloads import Batch
     from cdcavro.registry import Registry
     from cdcavro.sync.settings import Formats, RegistrySettings
 

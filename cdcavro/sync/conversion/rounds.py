@@ -18,7 +18,7 @@ from cdcavro.sync.conversion.outcome_rows import FAILURE
 from cdcavro.sync.conversion.task import are_confirmed
 from cdcavro.sync.conversion.waiting_halves import JoinedHalves
 from cdcavro.sync.settings import Chosen
-from cdcavro.table.ddl.contents import empties
+from cdcavro.table.ddl.parse import empties
 from cdcavro.table.tables import ERROR
 
 if TYPE_CHECKING:

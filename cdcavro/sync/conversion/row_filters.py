@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from cdcavro.engine.machine import RowRules, apply_rules
-from cdcavro.engine.row_program import RULE_TESTS, RowTest
+from cdcavro.engine.program import RULE_TESTS, RowTest
 from cdcavro.errors import StructureError, plain
 from cdcavro.sync.row_cells import RowCell, read_long, read_texts
 from cdcavro.table.table_schema import SOURCE_FIELDS

@@ -16,10 +16,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdcavro.change.clock import Clock, LaneTime, lane_at, place_before
-from cdcavro.change.halves import join_pair
 from cdcavro.change.model import DDL, DML, Arrival
 from cdcavro.change.operations import check_operation
+from cdcavro.change.order import Clock, LaneTime, join_pair, lane_at, place_before
 from cdcavro.errors import (
     CdcAvroError,
     FileError,
@@ -34,10 +33,8 @@ from cdcavro.errors import (
 from cdcavro.files.lines import Line
 from cdcavro.lake.learning import identity_of, refusal_fields
 from cdcavro.lake.placing import Placing, rows_batch
-from cdcavro.sync.conversion.evidence import UNKNOWN, Evidence, ExactMessage, is_confirmed
 from cdcavro.sync.conversion.framed_messages import Opener, open_framed, with_stated, with_true_lengths
-from cdcavro.sync.conversion.knowledge import Questions
-from cdcavro.sync.conversion.lane_times import LaneTimes
+from cdcavro.sync.conversion.knowledge import UNKNOWN, Evidence, ExactMessage, LaneTimes, Questions, is_confirmed
 from cdcavro.sync.conversion.outcome_rows import (
     HALF,
     REJECT,
@@ -45,13 +42,13 @@ from cdcavro.sync.conversion.outcome_rows import (
     STATEMENT,
     SUMMARY,
     Message,
+    TaskOutput,
     failure_summary,
     message_row,
 )
 from cdcavro.sync.conversion.runs import MIXED_RUN, MessageRun, check_key, replayed_text, runs_of
-from cdcavro.sync.conversion.task_output import TaskOutput
 from cdcavro.sync.conversion.waiting_halves import Half, TaskHalves, alone, half_batch
-from cdcavro.sync.outputs.reject_cipher import check_decrypted
+from cdcavro.sync.outputs.reject_places import check_decrypted
 from cdcavro.sync.protection import HIDDEN
 from cdcavro.sync.reading.message_columns import MOST_ROWS
 from cdcavro.wire.formats import get_format
@@ -64,9 +61,8 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Change
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.knowledge import Knowledge
-    from cdcavro.sync.conversion.outcome_rows import Fault
+    from cdcavro.sync.conversion.outcome_rows import Converted, Fault
     from cdcavro.sync.conversion.runs import KnownKeys, MessageHeaders
-    from cdcavro.sync.conversion.task_output import Converted
 
     Unpack = Callable[[Iterable[pa.RecordBatch], Callable[[str], None]], Iterator[pa.RecordBatch]]
 

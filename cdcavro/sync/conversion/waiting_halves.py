@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from cdcavro.change.halves import check_half
 from cdcavro.change.model import Arrival
+from cdcavro.change.order import check_half
 from cdcavro.engine.machine import same
 from cdcavro.errors import FileError, StructureError
 from cdcavro.lake.job_state import replace_file

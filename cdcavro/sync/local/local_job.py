@@ -24,11 +24,10 @@ from cdcavro.arrow.record_batches import Reading, read_batch, reading_of
 from cdcavro.avro.binary import Decoder
 from cdcavro.avro.container import Framing, header
 from cdcavro.errors import FileError, number_of
-from cdcavro.files.block_codec import sync_marker
+from cdcavro.files.block_codec import start_threads, sync_marker
 from cdcavro.files.lines import HEAD_BYTES, Line
 from cdcavro.files.rejects import Reject, Report, convert_line, formats_of, note_of_hidden
 from cdcavro.files.streams import local_folder, open_output, plain_path
-from cdcavro.files.threads import start_threads
 from cdcavro.sync.reading.file_source import FileReader, is_hidden
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.marked_members import NONE, TOMBSTONE, operation_paths, tombstone_pointers

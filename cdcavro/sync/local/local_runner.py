@@ -22,7 +22,7 @@ from cdcavro.lake.account import AccountFile
 from cdcavro.lake.job_state import JobState
 from cdcavro.sync import pipeline
 from cdcavro.sync.batches import Arrivals, Batches, Lag
-from cdcavro.sync.conversion.evidence import has_evidence
+from cdcavro.sync.conversion.knowledge import has_evidence
 from cdcavro.sync.conversion.rounds import merge_notes
 from cdcavro.sync.conversion.task import converter, left_outcomes
 from cdcavro.sync.local.local_outcomes import LocalFiles, LocalStore
@@ -588,7 +588,7 @@ def reader_of(source: Kafka | Files, places: RejectPlaces, **headers: Any) -> Fi
 def _check_pattern(source: Kafka, places: RejectPlaces) -> None:
     if places.kafka is None or source.pattern is None:
         return
-    from cdcavro.sync.reading.kafka_options import topic_pattern  # noqa: PLC0415  it is of use for Kafka only
+    from cdcavro.sync.reading.broker_answers import topic_pattern  # noqa: PLC0415  it is of use for Kafka only
 
     if topic_pattern(source.pattern)(places.kafka.topic):
         raise FileError(places.kafka.topic, "a rejects_topic that the source does not read", "one of its pattern")

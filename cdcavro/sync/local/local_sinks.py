@@ -23,8 +23,8 @@ from cdcavro.lake.lakes import NAME, OWNER, SUFFIXES, DeltaLake, foreign_table_e
 from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.sync.local.local_outcomes import in_order
+from cdcavro.sync.native.native_columns import Mark
 from cdcavro.sync.native.native_state import NativeState
-from cdcavro.sync.native.native_table import Mark
 from cdcavro.sync.native.native_tables import NativeTables, foreign_tables, locate, look
 from cdcavro.sync.outputs import schema_changes
 from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.account import LakeMark
     from cdcavro.lake.lakes import Attempt
-    from cdcavro.sync.native.native_table import NativeLake, NativeTable
+    from cdcavro.sync.native.native_columns import NativeLake, NativeTable
     from cdcavro.sync.outputs.reject_places import RejectOutput, RejectPlaces, Rejects
     from cdcavro.sync.outputs.sink_settings import Job
     from cdcavro.sync.outputs.writer import Publisher, Writer

@@ -19,12 +19,12 @@ from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.sql_statements import HEADERS
 from cdcavro.lake.typed_rows import DELETE
 from cdcavro.sync.local.local_outcomes import in_order, reject_line
-from cdcavro.sync.outputs.connect_payloads import ConnectPayloads
 from cdcavro.sync.outputs.reject_places import record_limit
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
     CAME_WITH,
     ORDER,
+    ConnectPayloads,
     TopicRefusedError,
     headers_of,
     identity_of,

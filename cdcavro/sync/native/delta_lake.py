@@ -55,7 +55,7 @@ from cdcavro.sync.native.delta_log import (
     newest_version,
     schema_of,
 )
-from cdcavro.sync.native.native_table import WAITED
+from cdcavro.sync.native.native_columns import WAITED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.evolution import Step
     from cdcavro.lake.table_shape import Partition
-    from cdcavro.sync.native.native_table import Mark
+    from cdcavro.sync.native.native_columns import Mark
     from cdcavro.table.ddl.steps import TableName
 
 _TRIES: Final = 5

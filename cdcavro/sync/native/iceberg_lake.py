@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.evolution import Step
     from cdcavro.lake.table_shape import Partition
-    from cdcavro.sync.native.native_table import Mark
+    from cdcavro.sync.native.native_columns import Mark
     from cdcavro.table.ddl.steps import TableName
 
 _T = TypeVar("_T")

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cdcavro.lake.evolution import LakeColumn, Step
-    from cdcavro.sync.native.native_table import NativeLake, NativeTable
+    from cdcavro.sync.native.native_columns import NativeLake, NativeTable
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableSchema
 

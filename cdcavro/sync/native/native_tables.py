@@ -38,9 +38,8 @@ from cdcavro.lake.lakes import (
 from cdcavro.lake.merge import changelog_reason
 from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER, change_types, held_change_columns
 from cdcavro.lake.typed_rows import CREATED, DROP, ENDS, facts_of_parts
-from cdcavro.sync.native.native_columns import prepare
+from cdcavro.sync.native.native_columns import WAITED, Mark, prepare
 from cdcavro.sync.native.native_state import NativeCache, NativeState
-from cdcavro.sync.native.native_table import WAITED, Mark
 from cdcavro.sync.native.native_versions import NativeVersions
 from cdcavro.sync.native.row_images import (
     ImageReader,
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from cdcavro.lake.evolution import Step
     from cdcavro.lake.lakes import Attempt
     from cdcavro.lake.typed_rows import RowFacts
-    from cdcavro.sync.native.native_table import NativeLake, NativeTable
+    from cdcavro.sync.native.native_columns import NativeLake, NativeTable
     from cdcavro.sync.native.row_images import Pair
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table

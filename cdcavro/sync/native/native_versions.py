@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from cdcavro.lake.evolution import LakeColumn
     from cdcavro.lake.typed_rows import RowFacts
-    from cdcavro.sync.native.native_table import NativeTable
+    from cdcavro.sync.native.native_columns import NativeTable
     from cdcavro.sync.native.row_images import Pair
     from cdcavro.table.table_schema import TableSchema
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from cdcavro.lake.table_shape import Partition, TableShape
-    from cdcavro.sync.native.native_table import Mark, NativeLake, NativeTable
+    from cdcavro.sync.native.native_columns import Mark, NativeLake, NativeTable
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema

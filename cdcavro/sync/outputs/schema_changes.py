@@ -24,7 +24,7 @@ from cdcavro.lake.evolution import (
 )
 from cdcavro.lake.learning import identity_of
 from cdcavro.sync.protection import without_literals, without_values_of
-from cdcavro.table.ddl.contents import parts_of, states_key_only, steps_of
+from cdcavro.table.ddl.parse import parts_of, states_key_only, steps_of
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,

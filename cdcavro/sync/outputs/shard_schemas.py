@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdcavro.lake.evolution import Step
-    from cdcavro.sync.native.native_table import NativeLake, NativeTable
+    from cdcavro.sync.native.native_columns import NativeLake, NativeTable
     from cdcavro.sync.native.shard_tables import ShardLake, ShardTable
     from cdcavro.sync.outputs.writer import BatchRows, Rows, Waiting, Writer
 

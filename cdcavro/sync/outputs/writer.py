@@ -14,7 +14,7 @@ from cdcavro.lake.lakes import UNKNOWN_ATTEMPT, Attempt
 from cdcavro.lake.typed_rows import DROP, ENDS
 from cdcavro.registry import subject_name
 from cdcavro.registry.backend import UnusableError
-from cdcavro.sync.outputs.connect_payloads import ConnectSchemas, connect_schemas
+from cdcavro.sync.outputs.topic_records import ConnectSchemas, connect_schemas
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:

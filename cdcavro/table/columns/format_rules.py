@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.canal_values import read_canal_value, value_rule, write_canal_value
 from cdcavro.change.connect_values import BYTES, codec_of, read_connect_value
-from cdcavro.change.rule import AS_SENT, Rule
+from cdcavro.change.model import AS_SENT, Rule
 from cdcavro.exact.sqltype import SqlType, parse_sql_type
 from cdcavro.table.columns import type_names
 from cdcavro.table.columns.type_names import Storage
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
-    from cdcavro.change.modes import Modes
+    from cdcavro.change.operations import Modes
     from cdcavro.table.columns.type_names import Entry
 
     Convert = Callable[[Any], Any]

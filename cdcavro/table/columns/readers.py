@@ -20,8 +20,7 @@ from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import nearest_float
-from cdcavro.exact.jsontext import render
-from cdcavro.exact.jsonvalues import base64_bytes
+from cdcavro.exact.jsontext import base64_bytes, render
 from cdcavro.exact.numbers import ExactNumber, minimal_bytes, number_text, plain_text, unscaled
 
 if TYPE_CHECKING:

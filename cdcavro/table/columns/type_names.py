@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.rule import Rule
+from cdcavro.change.model import Rule
 
 if TYPE_CHECKING:
-    from cdcavro.table.columns.declaration import Declaration
+    from cdcavro.table.columns.column_type import Declaration
 
 MILLIS: Final = {"type": "long", "logicalType": "timestamp-millis"}
 MICROS: Final = {"type": "long", "logicalType": "timestamp-micros"}

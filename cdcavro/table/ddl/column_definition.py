@@ -17,8 +17,7 @@ from cdcavro.table.ddl.steps import ColumnDef, Constant, Expression
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cdcavro.table.ddl.cursor import TokenCursor
-    from cdcavro.table.ddl.tokens import Token
+    from cdcavro.table.ddl.cursor import Token, TokenCursor
 
 
 @dataclass(slots=True)

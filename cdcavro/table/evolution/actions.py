@@ -8,10 +8,11 @@ from msgspec import structs
 
 from cdcavro.change.model import Column
 from cdcavro.errors import shown
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 from cdcavro.exact.sqltype import is_same_type
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.ddl.column_definition import binary_type
+from cdcavro.table.ddl.cursor import dialect_of
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
@@ -30,7 +31,6 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
     TextToBytes,
 )
-from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.column_defaults import avro_default, constant_of, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit
 from cdcavro.table.table_names import complete_name, source_of
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Source
     from cdcavro.table.columns.column_type import ColumnType, TypeOverrides
+    from cdcavro.table.ddl.cursor import Dialect
     from cdcavro.table.ddl.steps import Action
-    from cdcavro.table.ddl.tokens import Dialect
     from cdcavro.table.table_schema import TableColumn, TableSchema
 
 

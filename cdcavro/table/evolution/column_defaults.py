@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 from cdcavro.exact.numbers import ExactNumber, is_number, number, number_text, plain_text, unscaled
 from cdcavro.exact.sqltype import parse_sql_type
-from cdcavro.table.columns.declaration import column_type_names
+from cdcavro.table.columns.column_type import column_type_names
 from cdcavro.table.columns.readers import MISFIT
 from cdcavro.table.ddl.steps import ColumnDef, Constant, Expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cdcavro.change.rule import Rule
+    from cdcavro.change.model import Rule
     from cdcavro.table.columns.column_type import ColumnType
-    from cdcavro.table.ddl.tokens import Dialect
+    from cdcavro.table.ddl.cursor import Dialect
 
 _STRING: Final = re.compile(r"'((?:[^']|'')*)'")
 _BYTES: Final = re.compile(r"x'((?:[0-9a-f]{2})*)'")

@@ -11,8 +11,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.errors import shown
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 from cdcavro.exact.sqltype import is_same_type
+from cdcavro.table.ddl.cursor import dialect_of
 from cdcavro.table.ddl.steps import (
     AddColumn,
     AddKey,
@@ -25,7 +26,6 @@ from cdcavro.table.ddl.steps import (
     SetDefault,
     SetNullable,
 )
-from cdcavro.table.ddl.tokens import dialect_of
 from cdcavro.table.evolution.actions import AlterContext, column_of, newest_fields
 from cdcavro.table.evolution.column_defaults import avro_default, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit, is_promotion, promote_default
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from cdcavro.change.model import Source
     from cdcavro.table.columns.column_type import TypeOverrides
+    from cdcavro.table.ddl.cursor import Dialect
     from cdcavro.table.ddl.steps import Action
-    from cdcavro.table.ddl.tokens import Dialect
 
     _Types = dict[str, str | None]
 

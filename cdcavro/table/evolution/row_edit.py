@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.avro.definitions import define_at_first_use, definitions, write_full_names
 from cdcavro.avro.resolution import resolve
-from cdcavro.avro.schema import parse_schema
+from cdcavro.avro.schema import define_at_first_use, definitions, parse_schema, write_full_names
 from cdcavro.errors import ResolutionError, SchemaError, shown
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT
 from cdcavro.table.ddl.cursor import MAX_COLUMNS
 from cdcavro.table.table_names import NameAllocator, namespace_of, rename_record, table_name_parts
 from cdcavro.table.table_schema import (

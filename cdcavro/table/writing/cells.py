@@ -10,12 +10,12 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, Final
 
-from cdcavro.engine.row_program import OPERATIONS
+from cdcavro.engine.program import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cdcavro.change.rule import Rule
+    from cdcavro.change.model import Rule
 
     Operands = tuple[Any, ...]
     Operation = tuple[str, int, int, int]

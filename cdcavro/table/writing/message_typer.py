@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from cdcavro.change.model import DML, Change, replace
+from cdcavro.change.model import DML, Change, common_size, replace
 from cdcavro.change.order_value import common_order, order_value
-from cdcavro.change.rows import common_size
-from cdcavro.engine.arrow_column import MAX_BYTES, Slices, pack
 from cdcavro.engine.machine import RowEngine
+from cdcavro.engine.payloads import MAX_BYTES, Slices, pack
 from cdcavro.errors import CdcAvroError
 from cdcavro.exact.instants import steady_stretches
 from cdcavro.exact.jsontext import loads, to_bytes
@@ -39,10 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from datetime import tzinfo
 
-    from cdcavro.change.clock import Clock
     from cdcavro.change.model import Arrival
-    from cdcavro.engine.arrow_column import Batch
-    from cdcavro.engine.row_program import RowProgram
+    from cdcavro.change.order import Clock
+    from cdcavro.engine.payloads import Batch
+    from cdcavro.engine.program import RowProgram
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import Tables, TypedChange

@@ -14,14 +14,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from cdcavro.avro.binary import Buffer, pack_float
-from cdcavro.change.model import Column, Source
-from cdcavro.change.modes import USUAL_MODES, Modes
-from cdcavro.change.rule import AS_SENT
+from cdcavro.change.model import AS_SENT, Column, Source
+from cdcavro.change.operations import USUAL_MODES, Modes
 from cdcavro.engine.machine import Cells, optionals
-from cdcavro.engine.row_program import RowProgram
+from cdcavro.engine.program import RowProgram
 from cdcavro.errors import MisfitError, SchemaError, StructureError, shown
-from cdcavro.exact.jsontext import escape, kind, render
-from cdcavro.exact.jsonvalues import ABSENT
+from cdcavro.exact.jsontext import ABSENT, escape, kind, render
 from cdcavro.exact.numbers import MAX_LONG, MIN_LONG, plain_text
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.format_rules import RULES, USUAL

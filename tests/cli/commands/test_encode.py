@@ -21,8 +21,8 @@ from cdcavro.avro.container import ContainerReader
 from cdcavro.cli import main
 from cdcavro.cli.commands import encode
 from cdcavro.exact import jsontext
-from cdcavro.files import inputs
-from cdcavro.files.inputs import read_chunks
+from cdcavro.files import lines
+from cdcavro.files.lines import read_chunks
 from cdcavro.wire.formats import FORMATS
 from support.messages import SAMPLES, goldens, shop_canal
 from support.mutations import mutated
@@ -38,7 +38,7 @@ CHUNK = 5000
 @pytest.fixture
 def soon(monkeypatch):
     """Cut small."""
-    monkeypatch.setattr(inputs, "read_chunks", partial(read_chunks, size=CHUNK))
+    monkeypatch.setattr(lines, "read_chunks", partial(read_chunks, size=CHUNK))
 
 
 def encoded(folder, given, jobs, *options, input=None):

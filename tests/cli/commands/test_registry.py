@@ -22,7 +22,7 @@ BROKEN = record(field("id", "string"), name="shop.Order")
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch) -> Path:
     """An empty folder to work in, and a registry that does not wait for the disk."""
-    monkeypatch.setattr("cdcavro.registry.json_folder.os.fsync", lambda _handle: None)
+    monkeypatch.setattr("cdcavro.registry.folder_backend.os.fsync", lambda _handle: None)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

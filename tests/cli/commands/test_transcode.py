@@ -410,7 +410,7 @@ def test_halves_are_joined_across_files_and_losses_name_theirs(tmp_path):
 )
 def test_jobs_change_nothing(tmp_path, monkeypatch, source, target):
     """Messages, losses, rejects, and what is said are those of one job, also where messages depend on earlier ones."""
-    monkeypatch.setattr("cdcavro.files.inputs.CHUNK_BYTES", 16384)
+    monkeypatch.setattr("cdcavro.files.lines.CHUNK_BYTES", 16384)
     monkeypatch.setattr("cdcavro.cli.commands.transcode._LINES", 3)
     random, messages = Random(source), [m for path in sorted((SAMPLES / source).glob("*.json*")) for m in lines(path)]
     first = lines_file(tmp_path, *messages[:60], *(mutated(random, random.choice(messages)) for _ in range(40)))

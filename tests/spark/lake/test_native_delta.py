@@ -21,7 +21,7 @@ from cdcavro.lake.sql_statements import KEY, OLDER, ORDER, STATE, UNPARSED
 from cdcavro.spark.lake import CurrentState, Delta
 from cdcavro.spark.lake.sinks import present_columns, properties_of, take_steps
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
-from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_columns import Mark
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.native_rows import by_key, merged_rows, plain_names, state_rows

@@ -35,7 +35,7 @@ from cdcavro.spark.lake.sinks import is_appended, present_columns, properties_of
 from cdcavro.spark.lake.spark_tables import collect_arrow
 from cdcavro.spark.lake.spark_tables import frame_of as arrow_frame
 from cdcavro.sync.native.iceberg_lake import NativeIceberg, NativeIcebergTable
-from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_columns import Mark
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.pipelines import canal

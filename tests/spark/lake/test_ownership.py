@@ -12,8 +12,8 @@ from cdcavro.errors import FileError
 from cdcavro.lake import TypedRows
 from cdcavro.lake.lakes import OWNER, adopted_columns, adopted_until
 from cdcavro.spark.lake import Changelog, CurrentState
-from cdcavro.spark.lake.changelog import rows_not_held
 from cdcavro.spark.lake.sinks import Sink, properties_of
+from cdcavro.spark.lake.spark_tables import rows_not_held
 from cdcavro.spark.pipeline.lake_tables import claim, foreign_tables
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables

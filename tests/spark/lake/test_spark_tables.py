@@ -18,7 +18,7 @@ from cdcavro.lake.lakes import HISTORY, SOFT
 from cdcavro.spark.lake import Delta, Iceberg
 from cdcavro.spark.lake.sinks import Sink
 from cdcavro.spark.lake.spark_tables import SparkLake, collect_arrow, frame_of
-from cdcavro.sync.native.native_table import NativeLake
+from cdcavro.sync.native.native_columns import NativeLake
 from support.local_pipelines import DELTA
 from support.versioned_lakes import check_shuffle
 

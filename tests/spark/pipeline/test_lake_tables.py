@@ -24,9 +24,9 @@ from cdcavro.lake.lakes import CURRENT, HISTORY
 from cdcavro.lake.sql_statements import literal
 from cdcavro.lake.typed_rows import RowFacts
 from cdcavro.spark.lake import spark_tables
-from cdcavro.spark.lake.changelog import Changelog
 from cdcavro.spark.lake.current_state import facts_of
 from cdcavro.spark.lake.sinks import Delta, Iceberg, Sink
+from cdcavro.spark.lake.spark_tables import Changelog
 from cdcavro.spark.pipeline import LakeSettings
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.sync.outputs.sink_settings import Job as PipelineId

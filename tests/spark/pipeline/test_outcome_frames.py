@@ -28,8 +28,8 @@ from support.halves import blob
 from support.messages import canal
 from support.rows_trial import ZONE, shop
 from support.task_batches import batch_of
-from sync.conversion.test_evidence import added, lanes_with
-from sync.conversion.test_evidence import rows as rows_of
+from sync.conversion.test_knowledge import added, lanes_with
+from sync.conversion.test_knowledge import rows as rows_of
 
 LANES = 3
 

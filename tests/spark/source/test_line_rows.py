@@ -13,7 +13,7 @@ import pytest
 import cdcavro
 from cdcavro.errors import FileError, MessageError
 from cdcavro.exact import jsontext
-from cdcavro.files import inputs, lines
+from cdcavro.files import lines
 from cdcavro.files.lines import read_lines
 from cdcavro.spark.source import line_frame
 from cdcavro.spark.source.line_rows import SCHEMA, Piece, chunks_of, cuts, format_of, parts_of, read_part
@@ -92,10 +92,10 @@ def test_a_message_without_changes_has_its_payload_and_the_error(tmp_path):
 @pytest.mark.parametrize("format", ["canal", "mixed"])
 def test_lines_that_are_too_long_are_rejects(tmp_path, monkeypatch, format):
     """Of which the beginning is kept; the lines around them are read, wherever the text is cut."""
-    for module in (jsontext, inputs.jsontext, lines.jsontext):
+    for module in (jsontext, lines.jsontext):
         monkeypatch.setattr(module, "MAX_LENGTH", 300)
     monkeypatch.setattr(line_frame, "MAX_LENGTH", 300)
-    for module in (line_frame, lines, inputs):
+    for module in (line_frame, lines):
         monkeypatch.setattr(module, "KEPT", 16)
     good = b'{"id":7,"type":"INSERT","database":"s","table":"t","data":[{"d":"1"}]}'
     texts = [good, b"x" * 301, good, b"y" * 5000, b"z" * 300, good, b"w" * 301]

@@ -15,8 +15,8 @@ import pytest
 
 import cdcavro
 from cdcavro import registry
-from cdcavro.change.clock import Clock
 from cdcavro.change.model import Change
+from cdcavro.change.order import Clock
 from cdcavro.engine.machine import COMPILED
 from cdcavro.engine.program import MARK
 from cdcavro.formats.connect_avro import ConnectReader, whole_text

@@ -11,8 +11,7 @@ from cdcavro import to_changes
 from cdcavro.change.model import Arrival, replace
 from cdcavro.lake.placing import rows_batch
 from cdcavro.lake.typed_rows import TypedRows
-from cdcavro.sync.conversion.knowledge import Knowledge
-from cdcavro.sync.conversion.lane_times import LaneTimes, time_stated
+from cdcavro.sync.conversion.knowledge import Knowledge, LaneTimes, time_stated
 from cdcavro.sync.settings import Formats
 from cdcavro.table.tables import Tables
 from support.canal_packets import column, entry, made, packet, rows

@@ -25,9 +25,8 @@ from cdcavro.sync.conversion import runs
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.outcome_rows import REJECT, ROW, STATEMENT
 from cdcavro.sync.conversion.task import converter
-from cdcavro.sync.outputs.reject_cipher import RejectCipher
-from cdcavro.sync.outputs.reject_places import kind_of
-from cdcavro.sync.reading.line_reader import read_rejects
+from cdcavro.sync.outputs.reject_places import RejectCipher, kind_of
+from cdcavro.sync.reading.file_source import read_rejects
 from cdcavro.sync.settings import Formats
 from cdcavro.sync.sources import STATED
 from cdcavro.table.tables import Tables
@@ -118,7 +117,7 @@ def test_rows_of_small_pieces_are_handed_over_once_they_are_many(monkeypatch: py
     """As many files with a message each have them: they are counted as they come, and counted anew behind that."""
     messages = [canal("INSERT", [{"id": str(i)}], id=i) for i in range(1, 41)]
     pieces, told = batches_of(*[[one] for one in messages]), known(messages[0])
-    monkeypatch.setattr("cdcavro.sync.conversion.task_output._HELD", 1 << 10)
+    monkeypatch.setattr("cdcavro.sync.conversion.outcome_rows._HELD", 1 << 10)
     output = [batch for batch in converter(told)(iter(pieces)) if batch.num_rows]
     assert 3 < len(output) < 20
     assert sum(batch.column("what").to_pylist().count(ROW) for batch in output) == 40

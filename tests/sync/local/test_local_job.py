@@ -53,7 +53,7 @@ def test_every_shipped_message_is_written(tmp_path):
 def test_lines_keep_their_order_through_threads(tmp_path, monkeypatch):
     """However many tasks there are, and rejects have the numbers of their lines."""
     monkeypatch.setattr(local_job, "_TASK_ROWS", 100)
-    monkeypatch.setattr("cdcavro.sync.reading.line_reader.MOST_ROWS", 64)
+    monkeypatch.setattr("cdcavro.sync.reading.file_source.MOST_ROWS", 64)
     monkeypatch.setattr(local_job, "_BLOCK_BYTES", 10_000)
     lines = [b"\xff{" if i % 500 == 7 else b'{"type":"INSERT","ts":%d}' % i for i in range(3000)]
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
@@ -66,8 +66,8 @@ def test_lines_keep_their_order_through_threads(tmp_path, monkeypatch):
 def test_a_line_longer_than_a_message_may_be_is_a_reject_of_its_beginning(tmp_path, monkeypatch):
     """And the lines around it are messages."""
     monkeypatch.setattr(jsontext, "MAX_LENGTH", 1 << 17)
-    monkeypatch.setattr("cdcavro.sync.reading.line_reader.MAX_LENGTH", 1 << 17)
-    monkeypatch.setattr("cdcavro.sync.reading.line_reader._BLOCK", 1 << 12)
+    monkeypatch.setattr("cdcavro.sync.reading.file_source.MAX_LENGTH", 1 << 17)
+    monkeypatch.setattr("cdcavro.sync.reading.file_source._BLOCK", 1 << 12)
     long = b'{"type":"INSERT","table":"' + b"x" * (9 << 20) + b'"}'
     (tmp_path / "a.jsonl").write_bytes(b"\n".join([shop_canal()[10], long, shop_canal()[11]]))
     report = run([str(tmp_path / "a.jsonl")], str(tmp_path / "out"), format="canal")

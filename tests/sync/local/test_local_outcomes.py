@@ -17,7 +17,7 @@ import pytest
 
 from cdcavro.errors import JobError
 from cdcavro.lake.typed_rows import TypedRows
-from cdcavro.sync.conversion import evidence, task_output
+from cdcavro.sync.conversion import knowledge, outcome_rows
 from cdcavro.sync.conversion.knowledge import Knowledge
 from cdcavro.sync.conversion.rounds import Outcomes, convert, merge_notes
 from cdcavro.sync.conversion.task import converter
@@ -136,9 +136,9 @@ def peak_of(count: int, folder: Path, room: int) -> Taken:
 @pytest.mark.slow
 def test_what_is_held_does_not_grow_with_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Rows beyond the room are in files, and those that are read from there take none of Arrow's memory."""
-    monkeypatch.setattr(task_output, "_HELD", 1 << 18)
+    monkeypatch.setattr(outcome_rows, "_HELD", 1 << 18)
     # Without the engine, all messages are among what a task tells beside its rows.
-    monkeypatch.setattr(evidence, "_MOST", 1 << 18)
+    monkeypatch.setattr(knowledge, "_MOST", 1 << 18)
     few, many = (peak_of(count, tmp_path, 1 << 19) for count in (5_000, 20_000))
     # The rows on their way to the store, and the messages that they are made of, are beside those that it holds.
     most = (1 << 19) + 8 * (1 << 18)

@@ -22,7 +22,7 @@ from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OL
 from cdcavro.sync.native import delta_files, delta_log
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import log_folder, newest_version
-from cdcavro.sync.native.native_table import WAITED, Mark
+from cdcavro.sync.native.native_columns import WAITED, Mark
 from cdcavro.table import TableName
 from support.native_rows import by_key, merged_rows, orders, plain_names, state_rows
 

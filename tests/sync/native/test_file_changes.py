@@ -16,7 +16,7 @@ from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.delta_lake import NativeDelta
 from cdcavro.sync.native.file_changes import Keys
 from cdcavro.sync.native.iceberg_lake import NativeIceberg
-from cdcavro.sync.native.native_table import Mark, NativeTable
+from cdcavro.sync.native.native_columns import Mark, NativeTable
 from cdcavro.table import TableName
 
 COLUMNS = [LakeColumn("v", "v", "int"), LakeColumn("kept", "kept", "string")]

@@ -27,23 +27,12 @@ from pyiceberg.transforms import BucketTransform
 from cdcavro.errors import FileError, JobError, SchemaError
 from cdcavro.lake.catalogs import has_plain_names
 from cdcavro.lake.evolution import ADD, DROP, MARK, RENAME, WIDEN, LakeColumn, Step
-from cdcavro.lake.sql_statements import (
-    AT,
-    CHANGELOG,
-    DELETED,
-    DELETES,
-    KEY,
-    OLDER,
-    OPERATION,
-    ORDER,
-    STATE,
-    UNPARSED,
-)
+from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OLDER, OPERATION, ORDER, STATE, UNPARSED
 from cdcavro.sync.native import file_changes
 from cdcavro.sync.native.hadoop_catalog import HadoopCatalog, version_of
 from cdcavro.sync.native.iceberg_files import IcebergFiles
 from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg, NativeIcebergTable
-from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_columns import Mark
 from cdcavro.table import TableName
 from support.catalog_servers import GLUE, HIVE, NESSIE, POSTGRESQL, REST, SQL, CatalogServers
 from support.jobs import local_job

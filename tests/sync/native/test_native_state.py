@@ -14,8 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.model import Arrival, Change, Column, replace
-from cdcavro.change.rows import with_rows
+from cdcavro.change.model import Arrival, Change, Column, replace, with_rows
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of

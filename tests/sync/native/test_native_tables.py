@@ -35,8 +35,8 @@ from cdcavro.sync.native import delta_lake, native_tables, row_images
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import commit, schema_of
 from cdcavro.sync.native.iceberg_lake import NativeIcebergTable
+from cdcavro.sync.native.native_columns import Mark, NativeTable
 from cdcavro.sync.native.native_state import NativeState, facts_of
-from cdcavro.sync.native.native_table import Mark, NativeTable
 from cdcavro.sync.native.native_tables import NativeChangelog, NativeTables, TableResult, rows_not_held
 from cdcavro.sync.outputs.sink_settings import Job
 from cdcavro.sync.outputs.writer import BatchRows

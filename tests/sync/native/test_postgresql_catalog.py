@@ -17,7 +17,7 @@ pytest.importorskip("pyiceberg")
 from cdcavro.errors import JobError
 from cdcavro.lake.evolution import LakeColumn
 from cdcavro.sync.native.iceberg_lake import Connection, NativeIceberg, NativeIcebergTable
-from cdcavro.sync.native.native_table import Mark
+from cdcavro.sync.native.native_columns import Mark
 from cdcavro.table import TableName
 from support.catalog_servers import POSTGRESQL, CatalogServers
 from support.jobs import local_job

@@ -15,7 +15,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.avro.translation import translator
 from cdcavro.errors import JobError
 from cdcavro.formats.connect_avro import ConnectReader
-from cdcavro.sync.outputs.connect_payloads import ConnectPayloads, connect_schemas
+from cdcavro.sync.outputs.topic_records import ConnectPayloads, connect_schemas
 from cdcavro.table.tables import TypedChange
 from support.connect_envelopes import plain
 from support.messages import canal

@@ -24,8 +24,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cdcavro.cli import main
 from cdcavro.errors import FileError, PayloadError, SetupError
 from cdcavro.sync.config import read_config
-from cdcavro.sync.outputs.reject_cipher import LAYERS, MAGIC, RejectCipher, check_decrypted, is_encrypted
-from cdcavro.sync.outputs.reject_places import has_encrypted, replay
+from cdcavro.sync.outputs.reject_places import (
+    LAYERS,
+    MAGIC,
+    RejectCipher,
+    check_decrypted,
+    has_encrypted,
+    is_encrypted,
+    replay,
+)
 from cdcavro.sync.settings import Settings
 from support.local_pipelines import LocalJob, lake_section
 from support.messages import canal

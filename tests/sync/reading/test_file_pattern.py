@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdcavro.errors import FileError
-from cdcavro.sync.reading.file_pattern import expand_pattern
+from cdcavro.sync.sources import expand_pattern
 
 FILES = ("x/a1", "x/b2", "x/.c", "y/a1", "y/a{1}", "y/a*", "z/q/a1")
 

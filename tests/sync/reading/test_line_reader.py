@@ -14,8 +14,8 @@ import pytest
 
 from cdcavro.errors import FileError
 from cdcavro.files.lines import KEPT
-from cdcavro.sync.reading import line_reader
-from cdcavro.sync.reading.line_reader import read_lines, read_rejects
+from cdcavro.sync.reading import file_source
+from cdcavro.sync.reading.file_source import read_lines, read_rejects
 from cdcavro.sync.reading.message_columns import MOST_ROWS, SCHEMA
 
 BOM = b"\xef\xbb\xbf"
@@ -67,7 +67,7 @@ def test_blocks_make_no_difference(tmp_path):
 def test_a_line_that_is_too_long_has_its_beginning(tmp_path, monkeypatch, extra, end):
     """A line that is too long has its beginning."""
     most = 2 * KEPT
-    monkeypatch.setattr(line_reader, "MAX_LENGTH", most)
+    monkeypatch.setattr(file_source, "MAX_LENGTH", most)
     long = b"x" * (most + extra)
     expected = [(b"first", 5), (long if extra <= 0 else long[:KEPT], len(long)), *([(b"last", 4)] if end[1:] else [])]
     assert lines_of(put(tmp_path, b"first\n" + long + end), 1_000) == expected
@@ -141,7 +141,7 @@ def test_a_file_that_is_gone(tmp_path):
 
 def test_rejects_come_in_batches(tmp_path, monkeypatch):
     """Rejects come in batches."""
-    monkeypatch.setattr(line_reader, "MOST_ROWS", 3)
+    monkeypatch.setattr(file_source, "MOST_ROWS", 3)
     path = put(tmp_path, b'{"raw":"QQ=="}\n' * 7)
     assert [batch.num_rows for batch in read_rejects(str(path))] == [3, 3, 1]
 

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from obstore.store import MemoryStore
 
-from cdcavro.change.clock import LaneTime
+from cdcavro.change.order import LaneTime
 from cdcavro.cli import main
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake import job_state

@@ -11,8 +11,15 @@ import pytest
 
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import FileError
-from cdcavro.table.columns.column_type import READERS, TypeOverrides, column_type, is_known, read_types
-from cdcavro.table.columns.declaration import column_type_names, stated
+from cdcavro.table.columns.column_type import (
+    READERS,
+    TypeOverrides,
+    column_type,
+    column_type_names,
+    is_known,
+    read_types,
+    stated,
+)
 from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.columns.type_names import TYPES, storage_of
 

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 import cdcavro
 from cdcavro.exact.numbers import ExactNumber
+from cdcavro.table.ddl.cursor import MAX_DEPTH, MAX_TEXT, MAX_TOKENS
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.ddl.steps import (
     AddColumn,
@@ -45,7 +46,6 @@ from cdcavro.table.ddl.steps import (
     TextToBytes,
     Truncate,
 )
-from cdcavro.table.ddl.tokens import MAX_DEPTH, MAX_TEXT, MAX_TOKENS
 from support.calls import calls
 from support.ddl_as_mysql import STEPS, pieces
 from support.messages import SAMPLES, goldens, lines, shop_canal, shop_debezium

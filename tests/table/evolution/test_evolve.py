@@ -12,7 +12,7 @@ from cdcavro.avro.schema import parse_schema
 from cdcavro.change.model import Column, Source
 from cdcavro.errors import CdcAvroError, DdlError, SchemaError
 from cdcavro.table.columns.column_type import TypeOverrides
-from cdcavro.table.ddl.contents import sentence
+from cdcavro.table.ddl.parse import sentence
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import by_columns, create_table, evolve
 from support.calls import calls

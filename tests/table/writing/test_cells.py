@@ -7,9 +7,8 @@ from datetime import UTC
 
 import pytest
 
-from cdcavro.change.model import Column, Source
-from cdcavro.change.rule import Rule
-from cdcavro.engine.row_program import OPERATIONS
+from cdcavro.change.model import Column, Rule, Source
+from cdcavro.engine.program import OPERATIONS
 from cdcavro.table.columns.column_type import READERS, reader_of
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.evolution.evolve import create_table

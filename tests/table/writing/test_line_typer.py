@@ -10,7 +10,7 @@ import pytest
 
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import FileError
-from cdcavro.files.inputs import Chunk
+from cdcavro.files.lines import Chunk
 from cdcavro.table.table_folder import TablesFolder
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.line_typer import LineTyper

@@ -13,7 +13,7 @@ import pytest
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.engine.machine import COMPILED, RowEngine
-from cdcavro.engine.row_program import RowProgram
+from cdcavro.engine.program import RowProgram
 from cdcavro.errors import StructureError
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper

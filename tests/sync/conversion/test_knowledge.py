@@ -15,10 +15,9 @@ import pytest
 
 from cdcavro.engine.machine import COMPILED
 from cdcavro.lake import TypedRows
-from cdcavro.sync.conversion import evidence as of_tasks
+from cdcavro.sync.conversion import knowledge as of_tasks
 from cdcavro.sync.conversion import rounds, task
-from cdcavro.sync.conversion.evidence import Evidence
-from cdcavro.sync.conversion.knowledge import Knowledge
+from cdcavro.sync.conversion.knowledge import Evidence, Knowledge
 from cdcavro.sync.conversion.rounds import Outcomes
 from cdcavro.sync.conversion.task import are_confirmed, converter
 from cdcavro.sync.local.local_runner import Lane, LocalBatch

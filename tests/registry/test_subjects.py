@@ -8,9 +8,9 @@ import pytest
 
 import cdcavro
 from cdcavro.avro.comparison import schema_diff
-from cdcavro.avro.definitions import definitions
+from cdcavro.avro.schema import definitions
 from cdcavro.registry.backend import Reference, StoredSchema
-from cdcavro.registry.references import insert_types, split, whole_schema
+from cdcavro.registry.subjects import insert_types, split, whole_schema
 from support.roundtrip import error_of
 from support.wire import array, enum, field, mapping, record
 

@@ -7,8 +7,7 @@ import json
 import pytest
 
 import cdcavro
-from cdcavro.change.model import Arrival, Change, ChangedTable, Column, Source, replace
-from cdcavro.change.rows import MAX_ROWS, group_rows
+from cdcavro.change.model import MAX_ROWS, Arrival, Change, ChangedTable, Column, Source, group_rows, replace
 from cdcavro.transcoding.mapping import from_changes, to_changes
 from support.facts import SIDES, facts_of, row_message
 from support.roundtrip import error_of, exact

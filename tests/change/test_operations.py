@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from cdcavro.change.model import Change
-from cdcavro.change.modes import BINARIES, DECIMALS, TIMES, Modes, check_modes
-from cdcavro.exact.jsontext import parse
-from cdcavro.exact.jsonvalues import same
+from cdcavro.change.operations import BINARIES, DECIMALS, TIMES, Modes, check_modes
+from cdcavro.exact.jsontext import parse, same
 from cdcavro.table.columns.column_type import TypeOverrides
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import from_changes, to_changes
