@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.places import TESTS
+from support.places import ROOT, TESTS
 from support.sampling import drawing
 
 pytestmark = pytest.mark.slow
@@ -399,6 +400,19 @@ def test_tests_run_side_by_side_and_what_fails_is_the_exit_code(run, pytester, m
         0,
         {"tests": "5", "spark": "0", "types": "0"},
     )
+
+
+def test_no_command_of_tox_is_one_whose_failure_is_ignored():
+    """Such as the rest of one that was broken into lines: tox ignores what follows a dash."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    commands = {name: section["commands"] for name, section in tox.items() if "commands" in section}
+    own = {f"{{[testenv]{name}}}": value for name, value in tox["testenv"].items()}
+    for name, text in commands.items():
+        whole = re.sub(r"\{\[testenv\]\w+\}", lambda found: own[found[0]], text).replace("\\\n", " ")
+        assert whole
+        assert [line for line in whole.splitlines() if line.startswith("-")] == [], name
+    assert len(commands) > 10
 
 
 @pytest.mark.jvm

@@ -5,7 +5,6 @@ They are not there, were made anew, or are older.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -261,10 +260,7 @@ def _not_current(job: Job) -> None:
 
 def _of_an_older_version(job: Job) -> None:
     """The state of an older version of this project says nothing of lake tables."""
-    account = job.folder / "state" / "account.json"
-    stated = json.loads(account.read_bytes())
-    assert stated.pop("lake")
-    account.write_text(json.dumps(stated))
+    (job.folder / "state" / "lake_tables.json").unlink()
     shutil.rmtree(job.place())
 
 
