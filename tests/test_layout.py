@@ -150,7 +150,7 @@ COVERED_BY = {
     "table/columns/format_rules": "table/columns/test_readers",
     "table/columns/times": "table/columns/test_readers",
     "table/columns/type_names": "table/columns/test_column_type",
-    "table/ddl/alter_table": "table/ddl/test_parse",
+    "table/ddl/table_statements": "table/ddl/test_parse",
     "table/ddl/column_definition": "table/ddl/test_parse",
     "table/ddl/cursor": "table/ddl/test_parse",
     "table/ddl/steps": "table/ddl/test_parse",

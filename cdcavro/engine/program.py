@@ -3,9 +3,8 @@
 `code` holds one instruction for each type, `fields` one row for each field of a record, and `texts` the names,
 pointers and symbols that both refer to. `str(program)` lists it.
 
-The program of a pattern of messages: what the engine does to turn their rows into those of a table's version.
-
-`str(program)` lists it: which column goes to which field, and how its value becomes that of the field's type.
+The program of a pattern of messages says what the engine does to turn their rows into those of a table's version;
+`str(program)` lists which column goes to which field, and how its value becomes that of the field's type.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, kept_tables, paused_tables
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, check_source_kind
-from cdcavro.sync.reading.broker_answers import check_brokers
+from cdcavro.sync.reading.brokers import check_brokers
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.stored_state import LOCK, state_folder
 from cdcavro.sync.sources import Kafka

@@ -266,7 +266,7 @@ def _accept_loss(asked: Asked) -> int:
     if asked.config is None or asked.config.source.kafka is None:
         raise click.UsageError("accept-loss needs --config with the pipeline's topics")
     from cdcavro.sync.pipeline import JOB, job_of  # noqa: PLC0415  the other commands do not need it
-    from cdcavro.sync.reading.broker_answers import check_brokers  # noqa: PLC0415
+    from cdcavro.sync.reading.brokers import check_brokers  # noqa: PLC0415
     from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
     try:

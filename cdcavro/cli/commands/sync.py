@@ -16,9 +16,16 @@ import click
 
 from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.cli.commands.pipeline_state import ACTIONS, Asked
-from cdcavro.cli.commands.run import in_thread, one_compiler, spark_session
 from cdcavro.cli.console import say
-from cdcavro.cli.group import REJECTED, example, second_signal_ends, signals_wait
+from cdcavro.cli.group import (
+    REJECTED,
+    example,
+    in_thread,
+    one_compiler,
+    second_signal_ends,
+    signals_wait,
+    spark_session,
+)
 from cdcavro.cli.options import (
     LOCAL,
     FormatName,
@@ -477,7 +484,7 @@ def _check_reached(config: Config) -> None:
 
 def _check_brokers(config: Config, progress: BatchLines) -> None:
     """Raise `JobError` if the brokers of the source or of the sink do not answer: Spark would ask them for minutes."""
-    from cdcavro.sync.reading.broker_answers import check_brokers  # noqa: PLC0415  only pipelines need it
+    from cdcavro.sync.reading.brokers import check_brokers  # noqa: PLC0415  only pipelines need it
 
     asked = [] if config.source.kafka is None else [(config.source.kafka, config.source.options)]
     if config.kafka is not None:

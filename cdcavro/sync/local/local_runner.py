@@ -588,7 +588,7 @@ def reader_of(source: Kafka | Files, places: RejectPlaces, **headers: Any) -> Fi
 def _check_pattern(source: Kafka, places: RejectPlaces) -> None:
     if places.kafka is None or source.pattern is None:
         return
-    from cdcavro.sync.reading.broker_answers import topic_pattern  # noqa: PLC0415  it is of use for Kafka only
+    from cdcavro.sync.reading.brokers import topic_pattern  # noqa: PLC0415  it is of use for Kafka only
 
     if topic_pattern(source.pattern)(places.kafka.topic):
         raise FileError(places.kafka.topic, "a rejects_topic that the source does not read", "one of its pattern")

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from cdcavro.errors import JobError
 from cdcavro.sync.outputs.topic_records import CHOSEN_BY_BROKERS, REFUSALS, TopicRefusedError
-from cdcavro.sync.reading.broker_answers import client_options, secrets_in
+from cdcavro.sync.reading.brokers import client_options, secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from cdcavro.errors import JobError, plain
 from cdcavro.sync.outputs.topic_records import NO_TOPIC_ID
-from cdcavro.sync.reading.broker_answers import client_options, secrets_in, topic_pattern
+from cdcavro.sync.reading.brokers import client_options, secrets_in, topic_pattern
 from cdcavro.sync.reading.kafka_client import ALL_DOWN, FATAL, OF_CONNECTIONS, PATIENCE, SILENT, reason, sentence_of
 from cdcavro.sync.reading.message_columns import KafkaMessages
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.change.model import DDL, Change, ChangedTable, replace
 from cdcavro.errors import DdlError, shown
-from cdcavro.table.ddl.alter_table import new_name, parse_alter_table, parse_create_table
 from cdcavro.table.ddl.cursor import (
     AFTER_DROPPED,
     AFTER_TRUNCATED,
@@ -48,6 +47,7 @@ from cdcavro.table.ddl.steps import (
     TableName,
     Truncate,
 )
+from cdcavro.table.ddl.table_statements import new_name, parse_alter_table, parse_create_table
 from cdcavro.table.table_names import statement_table, table_name_of
 
 if TYPE_CHECKING:

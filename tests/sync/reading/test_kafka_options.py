@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdcavro.errors import JobError
-from cdcavro.sync.reading.broker_answers import client_options, secrets_in, topic_pattern
+from cdcavro.sync.reading.brokers import client_options, secrets_in, topic_pattern
 
 PASSWORD = 'hunter2 "behind" seals'
 QUOTED = PASSWORD.replace('"', '\\"')

@@ -1,6 +1,6 @@
-"""Answers of Kafka's brokers: whether any is there, before what takes long is started, and without a client of Kafka's.
+"""Kafka's brokers: whether any is there, and how they are reached, without a client of Kafka's.
 
-Options of Spark's source of Kafka as those of librdkafka, and patterns of topics from Java's to Python's.
+They are asked before what takes long is started. Options of Spark's source of Kafka as those of librdkafka, and patterns of topics from Java's to Python's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""ALTER TABLE: each action becomes a step or is known to change no column; anything else is refused.
+"""Statements on tables: CREATE TABLE and ALTER TABLE, as steps.
 
-CREATE TABLE: columns, key and constraints, a table to copy them from, or a query that does not state them.
+ALTER TABLE: each action becomes a step or is known to change no column; anything else is refused.
 
-Of what follows the columns, only what affects them is parsed: a query, INHERITS, and a binary
+CREATE TABLE: columns, key and constraints, a table to copy them from, or a query that does not state them. Of what
+follows the columns, only what affects them is parsed: a query, INHERITS, and a binary
 character set, which turns text into bytes. The rest is skipped.
 """
 

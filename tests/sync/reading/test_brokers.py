@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from cdcavro.errors import JobError
-from cdcavro.sync.reading.broker_answers import check_brokers
+from cdcavro.sync.reading.brokers import check_brokers
 from support.kafka_server import NOWHERE, Broker
 from support.processes import free_ports
 
