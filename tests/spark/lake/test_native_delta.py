@@ -196,6 +196,7 @@ def test_a_batch_that_either_appended_is_not_appended_again(spark: SparkSession,
 
 
 @pytest.mark.every_spark
+@pytest.mark.classic
 def test_steps_and_merges_of_both_in_turn(spark: SparkSession, tmp_path: Path):
     """Renamed, widened, added and dropped by one, merged by the other, and again."""
     sink, lake, table = both(tmp_path)
