@@ -289,7 +289,7 @@ def convert_values(
 ) -> pa.Array:
     """Return a binary array of the converted values of a string or binary array; null stays null.
 
-    Values go from buffer to buffer. `caught` and `batch` are as in `arrow_column.pack`. Raises `MessageError` unless
+    Values go from buffer to buffer. `caught` and `batch` are as in `payloads.pack`. Raises `MessageError` unless
     `caught` takes it; `JobError` for results of more than `most` bytes; `TypeError` for an array of any
     other type.
     """

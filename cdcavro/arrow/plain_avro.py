@@ -1,4 +1,4 @@
-"""Plain Avro of typed tables: changes as flat records, which every Avro reader reads.
+"""Plain Avro of typed tables: changes as flat records, which every Avro reader reads; and Parquet files of them.
 
 The envelope of a change has records within it, a map, an array, and a type that is used again by its name, and each of
 these is refused by some reader. A plain record has columns only, each of them null or a value of a primitive type:
@@ -12,7 +12,8 @@ these is refused by some reader. A plain record has columns only, each of them n
 The logical types are those of Avro 1.8, so that a reader that knows no newer one sees values, or else the bytes and
 numbers below them. A local time, which Avro has since 1.10, is a text: as a number it would be taken for an instant.
 
-Parquet files of container files: the changes of a table, of whatever version, under the true names of its newest.
+Container files become Parquet files here, too: they have the changes of a table, of whatever version, under the true
+names of its newest.
 """
 
 from __future__ import annotations

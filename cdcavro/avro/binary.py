@@ -1,14 +1,13 @@
-"""Avro's binary encoding of primitive values, indexes and blocks (Avro 1.8.2, "Binary Encoding"): writing and reading.
+"""Avro's binary encoding (Avro 1.8.2, "Binary Encoding"): parts of data written and read, and whole data skipped.
 
-Counts and lengths are checked before anything is built from them.
+Primitive values, indexes and blocks are written and read. Counts and lengths are checked before anything is built from
+them.
 
-Skipping of data, and so the check that a payload is exactly one datum of its schema, whatever that schema is.
-
-Avro Java, and so Spark, does not check payloads: it ignores bytes that are left over, and a payload
-that ends too early fails the job or becomes a row full of nulls. A payload from elsewhere is
-therefore skipped first, by functions that are built once per schema: what passes is read by Avro Java, by
-Spark and by generated records alike. Hence a date, a time and a decimal must be valid, and a map has
-each name once. Fields that a reader lacks are skipped in the same way.
+Data are skipped by their schema, whatever it is, and so a payload is checked to be exactly one datum of it. Avro Java,
+and so Spark, does not check payloads: it ignores bytes that are left over, and a payload that ends too early fails the
+job or becomes a row full of nulls. A payload from elsewhere is therefore skipped first, by functions that are built
+once per schema: what passes is read by Avro Java, by Spark and by generated records alike. Hence a date, a time and a
+decimal must be valid, and a map has each name once. Fields that a reader lacks are skipped in the same way.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Comparison of two schemas: what changed from one to the other, place by place.
+"""Comparison of two schemas: what changed from one to the other, place by place, and findings on how data are read.
 
 Fields are paired by name, or else by an alias of the new field. Branches of unions are paired
 likewise; if each union then has one record (or enum, or fixed) left, those two are paired as well.
 The same pair of named types is compared only once.
 
-The findings of a comparison of two schemas: what cannot be read, is misread, or is not read by every reader.
+The findings say what cannot be read, is misread, or is not read by every reader.
 """
 
 from __future__ import annotations

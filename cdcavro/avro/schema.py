@@ -1,4 +1,4 @@
-"""Avro schemas, parsed once into `types`, with names, shapes and defaults checked.
+"""Avro schemas, parsed once into `types`, with names, shapes and defaults checked; and the definitions in their JSON.
 
 Source: the Avro 1.8.2 specification, and Avro Java 1.8.2 and 1.12 where they read more: what either of
 them reads is read here, if every reader takes it to mean the same. So a field's alias that is no name is
@@ -7,11 +7,10 @@ fill in are refused. Bounds are the project's own: nesting of 128 levels, and 10
 What the names in it stand for may be far more, or have no end (a record may contain itself), so whoever
 walks through types enters each record once.
 
-Definitions of named types within a schema's JSON: reading the text, names, and moving definitions.
-
-A schema defines a record, enum or fixed once, where it is first used, and refers to it by name from
-there on. A field that is dropped or moved takes the definition along, and a registry stores a shared
-type on its own; the functions here put the definitions back where they belong.
+A schema's text is read into JSON here as well, names are checked, and definitions of named types within it are moved.
+A schema defines a record, enum or fixed once, where it is first used, and refers to it by name from there on. A field
+that is dropped or moved takes the definition along, and a registry stores a shared type on its own; the functions here
+put the definitions back where they belong.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def pair_program(writer: Schema, reader: Schema, *, reinterpret: bool = False) -
 
 @within_stack(too_nested)
 def check_program(schema: Schema) -> TranslationProgram:
-    """Return the program that does what `skip.check_payload` does."""
+    """Return the program that does what `binary.check_payload` does."""
     builder = _ProgramBuilder(reinterpret=False)
     return builder.program(builder.checked(schema.root))
 

@@ -1,7 +1,14 @@
-"""The types of Avro schemas as immutable values (Avro 1.8.2, "Schema Declaration"), with names and canonical form.
+"""The types of Avro schemas as immutable values, with names and canonical form, and the logical types of their data.
 
 A record that contains itself is a circle: one of its fields leads back to the record itself. Whoever walks
 through types therefore enters each record once.
+
+Logical types are told here, too: which one a type really has, and which data are values of it. Those that later
+versions of Avro added are known too, because today's readers apply them. What the specification tells readers to ignore
+is ignored: a name that it does not define, a logical type on a type to which it does not belong, a decimal whose scale
+exceeds its precision or whose precision exceeds its fixed size.
+
+Source: Avro 1.8.2, "Schema Declaration" and "Logical Types".
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change import operations
 from cdcavro.change.model import Rule
+from cdcavro.change.operations import ADAPTIVE, CONNECT, MICROSECONDS, NANOSECONDS, STRING
 from cdcavro.exact.instants import (
     day_count,
     day_text,
@@ -141,7 +141,7 @@ def _send_digits(value: Any) -> str | None:
 
 def declared_decimal(declared: SqlType, mode: Modes) -> ConnectCodec | None:
     """Return the codec of MySQL's DECIMAL."""
-    if mode.decimals == operations.STRING:
+    if mode.decimals == STRING:
         return ConnectCodec(_read_digits, _send_digits, Rule("digits"))
     return decimal(declared.arguments[1] if len(declared.arguments) > 1 else 0)
 
@@ -406,9 +406,9 @@ def zoned_structured() -> ConnectCodec:
 
 def unit_of(mode: str, precision: int, *, is_clock: bool) -> int:
     """Return how many digits of a second the counts of a mode have, for a column of `precision` digits."""
-    fixed = {operations.CONNECT: MILLIS, operations.MICROSECONDS: MICROS, operations.NANOSECONDS: NANOS}
+    fixed = {CONNECT: MILLIS, MICROSECONDS: MICROS, NANOSECONDS: NANOS}
     if mode in fixed:
         return fixed[mode]
-    if is_clock and mode != operations.ADAPTIVE:
+    if is_clock and mode != ADAPTIVE:
         return MICROS
     return MILLIS if precision <= MILLIS else MICROS if precision <= MICROS else NANOS

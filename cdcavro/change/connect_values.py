@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cdcavro.change import connect_codecs as codecs
-from cdcavro.change import operations
 from cdcavro.change.connect_codecs import (
     ConnectCodec,
     array_of,
@@ -30,7 +29,7 @@ from cdcavro.change.connect_codecs import (
     send_scaled,
 )
 from cdcavro.change.model import Rule, replace
-from cdcavro.change.operations import USUAL_MODES, Modes
+from cdcavro.change.operations import BASE64_URL_SAFE, HEX, USUAL_MODES, Modes
 from cdcavro.engine.machine import same
 from cdcavro.exact.caching import IdentityCache, bounded_cache
 from cdcavro.exact.instants import local_count, time_count
@@ -267,8 +266,8 @@ _OF_ALL: Final = frozenset({"BIGINT", *BYTES})
 _TO_STANDARD: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 _BINARIES: Final = {
-    operations.BASE64_URL_SAFE: ConnectCodec(_read_url_safe, _send_url_safe),
-    operations.HEX: ConnectCodec(_read_hex, _send_hex),
+    BASE64_URL_SAFE: ConnectCodec(_read_url_safe, _send_url_safe),
+    HEX: ConnectCodec(_read_hex, _send_hex),
 }
 _SHAPES: Final = (
     *("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"),

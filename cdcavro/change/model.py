@@ -1,14 +1,13 @@
-"""The model of a change, the pivot between all formats (`avsc/change.avsc`).
+"""The model of a change, the pivot between all formats (`avsc/change.avsc`), with a message's rows and columns' rules.
 
 A `Change` is one change of a row, or one statement, transaction mark or heartbeat. A message may
 hold several (Canal's rows), and an update may come as two halves (DataHub's). Column values are
 JSON values with the source's digits; the envelope's own instants are microseconds since the epoch, UTC.
 
-Rows of messages: which row images a change can have, which changes came in one message, and how many may.
+The rows of messages are looked at here: which row images a change can have, which changes came in one message, and how
+many may. Each row of a message carries everything the message states.
 
-Each row of a message carries everything the message states.
-
-A rule: what is done with each value of a column, as data from which Python and the engine make what does it.
+A rule says what is done with each value of a column, as data from which Python and the engine make what does it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Operations: their words in each format, and the kinds of DDL statements.
+"""Operations: their words in each format, the kinds of DDL statements, and the modes in which Debezium sends values.
 
 The kind of a statement is found from the first words of a statement, in the names that the formats use.
 
-Modes in which a Debezium connector sends the values of columns, named as its own settings name them.
-
-With an embedded schema only `binaries` matters, since the schema says the rest.
+The modes in which a Debezium connector sends the values of columns are named as its own settings name them. With an
+embedded schema only `binaries` matters, since the schema says the rest.
 """
 
 from __future__ import annotations

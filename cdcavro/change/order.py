@@ -1,4 +1,4 @@
-"""The order of changes, and the shards within which that order holds.
+"""The order of changes, the shards within which it holds, the clocks of lanes, and how halves of updates are joined.
 
 Which order is true differs by format, and its wire schema says so (`order` in the attribute `json`):
 
@@ -8,7 +8,7 @@ Which order is true differs by format, and its wire schema says so (`order` in t
   arrival within one topic partition or file is: an UPDATE that waited for a row has the earlier time
   and the later place in the log. TiDB numbers its commits in these formats, too, and then its numbers are.
 
-The clock of each lane, a topic partition or file: it gives a time to changes whose order is that of arrival.
+Each lane, a topic partition or file, has a clock, which gives a time to changes whose order is that of arrival.
 
 Within a lane the order is that of arrival. The numbers say when statements began, and they run backwards where
 one statement waited for another. Between lanes there are only the numbers. So the time of a message is the
@@ -18,7 +18,7 @@ Lanes often have the same time, since it is in seconds. A message that moves key
 other lanes, and came earlier. So the time also counts the messages that moved keys: such a message, and what
 follows it in its lane, comes behind what the other lanes have of that time.
 
-Halves of an update, which DataHub sends as two messages with the same sequence number, and how they are joined.
+DataHub sends an update as two messages with the same sequence number, its halves, which are joined here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The group of commands: whatever makes a command end, the user gets an exit code and at most one sentence.
+"""The group of commands: how each ends, with an exit code and at most one sentence, and the Spark session of some.
 
-The first Ctrl-C waits for the call of a library in which the main thread is; a second one ends the process.
+Whatever makes a command end, the user gets no more than that. The first Ctrl-C waits for the call of a library in which
+the main thread is; a second one ends the process.
 
-A Spark session for a command, which Ctrl-C ends.
+A command that needs Spark gets a session here, which Ctrl-C ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arguments and options that several commands share, and how their values are parsed.
+"""Arguments and options that several commands share, how their values are parsed, and the schemas that they name.
 
-The schemas that a command publishes or checks, and their subjects.
+The schemas that a command publishes or checks are read here, and their subjects are found.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 _KEY: Final = ".key.avsc"
 _NUMBER: Final = re.compile(r"([0-9]{1,9})", re.ASCII)
-
-
 _MAGIC: Final = b"Obj"
 
 

@@ -201,7 +201,7 @@ cdef extern from *:
     int cdcavro_seconds(const uint8_t *at, const uint8_t *end, int64_t *micros) noexcept nogil
 
 
-cdef enum:  # Operation: what becomes of a value, as `OPERATIONS` in `row_program.py` has it
+cdef enum:  # Operation: what becomes of a value, as `OPERATIONS` in `program.py` has it
     OP_GONE, OP_WHOLE, OP_DOUBLE, OP_SINGLE, OP_FLAG, OP_DECIMAL, OP_UNSCALED
     OP_STRING, OP_JSON, OP_ANYTHING, OP_DIGITS
     OP_LABEL, OP_INDEXED_LABEL, OP_LABELS, OP_MASKED_LABELS

@@ -1,5 +1,5 @@
 # The order of rows: where their messages arrived, the time of their lane (a topic partition or file), and the order
-# values, which compare byte by byte; `change/order_value.py` and `change/clock.py` say what these are.
+# values, which compare byte by byte; `change/order_value.py` and `change/order.py` say what these are.
 
 
 cdef const char *NO_PLACE = b"\0\0\0\0\0"
@@ -251,7 +251,7 @@ cdef tuple _made_orders(Typing *t):
     return ends, PyBytes_FromStringAndSize(<const char *>t.order.made.out, t.order.made.size), lacking
 
 
-# The lanes whose time a clock told, and their time since; `change/clock.py` says what that is.
+# The lanes whose time a clock told, and their time since; `change/order.py` says what that is.
 
 cdef int _name_lane(Ordering *o) noexcept nogil:
     """Put out what a message's lane is called."""

@@ -1,6 +1,6 @@
-"""Payloads checked by the engine, and the exact way where it leaves them.
+"""Payloads checked, and columns of bytes converted, by the engine, and the exact way where it leaves them.
 
-Conversion of one column of bytes into another, between buffers in Arrow's layout: in batches, or value by value.
+One column of bytes becomes another between buffers in Arrow's layout: in batches, or value by value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A program: what the engine does to turn text into payloads of one schema, and back, as flat arrays.
+"""A program: what the engine does to turn text into payloads of one schema and back, or messages into rows of a table.
 
-`code` holds one instruction for each type, `fields` one row for each field of a record, and `texts` the names,
-pointers and symbols that both refer to. `str(program)` lists it.
+The program of a schema is flat arrays: `code` holds one instruction for each type, `fields` one row for each field of a
+record, and `texts` the names, pointers and symbols that both refer to. `str(program)` lists it.
 
 The program of a pattern of messages says what the engine does to turn their rows into those of a table's version;
 `str(program)` lists which column goes to which field, and how its value becomes that of the field's type.

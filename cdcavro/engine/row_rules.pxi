@@ -29,16 +29,16 @@ cdef extern from *:
     int cdcavro_sign(cdcavro_signed value, cdcavro_signed floor, int is_whole) noexcept nogil
 
 
-cdef enum:  # RuleAction: what becomes of a cell, as in `row_program.py`
+cdef enum:  # RuleAction: what becomes of a cell, as in `program.py`
     RULE_KEEP, RULE_LEAVE_OUT, RULE_FILL, RULE_DIGEST
 
-cdef enum:  # RuleSize: of a cell that takes no fixed number of bytes, as in `row_program.py`
+cdef enum:  # RuleSize: of a cell that takes no fixed number of bytes, as in `program.py`
     RULE_VARINT, RULE_SIZED
 
-cdef enum:  # RuleText: what makes the text of a value, as in `row_program.py`
+cdef enum:  # RuleText: what makes the text of a value, as in `program.py`
     TEXT_PYTHON, TEXT_BYTES, TEXT_WHOLE, TEXT_DECIMAL
 
-cdef enum:  # RuleTest: how a row is kept, as in `row_program.py`
+cdef enum:  # RuleTest: how a row is kept, as in `program.py`
     TEST_NONE, TEST_UNKNOWN, TEST_NULL, TEST_NUMBER, TEST_TEXT, TEST_PYTHON
 
 cdef enum:
@@ -86,7 +86,7 @@ cdef struct RuledBatch:  # rows as they are given, and as they are written
 cdef class RowRules:
     """Rules for the rows of a version of a table.
 
-    Made from its cells, as `CellRule` in `row_program.py` has them, the places of those of the key among them, and the
+    Made from its cells, as `CellRule` in `program.py` has them, the places of those of the key among them, and the
     condition for rows, as `RowTest`, None if there is none.
     """
 

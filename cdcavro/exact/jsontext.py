@@ -1,4 +1,4 @@
-"""Exact parsing and rendering of JSON text: every number digit for digit, every member, every character.
+"""Exact JSON text, parsed and rendered, and its values: every number digit for digit, every member, every character.
 
 A JSON value is `None`, `bool`, `int` (64 bits), `float`, `str`, `list`, `dict` or `ExactNumber`.
 A number is a `float` only if its text has no exponent and equals the float's `repr`, and an `int`
@@ -8,7 +8,8 @@ only if it is canonical and fits in 64 bits; every other number is an `ExactNumb
 two things: a repeated member and `-0`. Its value is therefore used only if the text holds no `-0` and exactly as
 many member separators as the value has members.
 
-JSON values: lookup of members, which may be absent; bytes as base64 text; and comparison, digit for digit.
+Members of JSON values are looked up here, and may be absent; bytes are base64 text; and values are compared, digit for
+digit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""SQL types: declared column types as MySQL and its relatives spell them.
+"""SQL types: declared column types as MySQL and its relatives spell them; and the character sets of databases.
 
-Character sets of databases by their names, as Python has them: bytes to text and back, for records of DTS.
+Character sets go by the names that databases have for them, and are those of Python: bytes become text and back, for
+records of DTS.
 
 `decode_text` gives text only where it is certain. MySQL's mapping of each of these sets to Unicode was compared with
 Python's codec code by code, as MariaDB 10.11 has it (`CONVERT(… USING utf32)`); where the two differ, the bytes are no

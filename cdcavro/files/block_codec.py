@@ -1,11 +1,11 @@
-"""Converting and checking parts of files, each independently and in any thread: chunks of lines, and blocks of payloads.
+"""Converting and checking parts of files, chunks of lines and blocks of payloads, in threads that share the work.
 
-The result for a part depends on nothing but the part, so the whole does not depend on which thread made it.
+Each part is converted or checked independently and in any thread. The result for a part depends on nothing but the
+part, so the whole does not depend on which thread made it.
 
-Threads that share the work on a file: their results are written in the order of the tasks, and only a few wait in memory.
-
-The engine and zlib release the interpreter's lock while they work, so that each thread uses a core. What is converted in
-Python takes turns, unless each thread has a process for it.
+The threads' results are written in the order of the tasks, and only a few wait in memory. The engine and zlib release
+the interpreter's lock while they work, so that each thread uses a core. What is converted in Python takes turns, unless
+each thread has a process for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cdcavro.wire.marked_members import operation_of, version_note
 from cdcavro.wire.sniff import sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from cdcavro.avro.schema import Schema
     from cdcavro.files.lines import Chunk, Line, Range
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from cdcavro.wire.format import Format
 
     Kind = tuple[str, str | None]
-    from collections.abc import Generator
-
     # Pieces to be written one after another, and a note for the caller.
     Part = tuple[list[bytes], Any]
     Work = Callable[[Any], Iterable[Part]]

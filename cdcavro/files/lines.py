@@ -1,13 +1,12 @@
-r"""Reading JSON lines from a file, plain or packed, or from standard input, in constant memory.
+r"""Reading JSON lines from files, plain or packed, and standard input, one by one or in chunks, in constant memory.
 
 A line ends at `\n` and nowhere else: values may hold U+0085, U+2028 and a lone `\r`. An empty line is a
 line, but what follows the last `\n` is one only if it is not empty.
 
-The inputs of a command: files, all files in folders, and standard input, read one after the other, by lines or chunks.
-
-Lines are numbered through all of them, and a number tells the file and the line in it. A chunk is the lines that start in
-the same half mebibyte of the text, so that several threads can read a file. The chunks are the same whether the text comes
-from a file, from gzip or from standard input, and whichever thread reads it.
+The inputs of a command are files, all files in folders, and standard input, read one after the other, by lines or
+chunks. Lines are numbered through all of them, and a number tells the file and the line in it. A chunk is the lines
+that start in the same half mebibyte of the text, so that several threads can read a file. The chunks are the same
+whether the text comes from a file, from gzip or from standard input, and whichever thread reads it.
 """
 
 from __future__ import annotations

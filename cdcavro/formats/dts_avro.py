@@ -14,7 +14,7 @@ Source: Alibaba Cloud, "Data formats of a Kafka cluster" of Data Transmission Se
   is read by its `objectName` and its tag, as bytes are.
 * Tables are the physical ones, also where tags name the logical ones.
 * `sourceTxid` is no transaction where it is 0. `bornTimestamp` is seconds or milliseconds, so no change has it.
-* A value that is no text in its character set, or whose set is not known (`exact/character_sets.py`), is base64 in the
+* A value that is no text in its character set, or whose set is not known (`exact/sqltype.py`), is base64 in the
   row, and `unreadable` names it: its record has no change. So it is where MySQL and Python differ on what bytes mean.
 * A record of 48 bytes that is no record only moves the consumer's offset on, and is kept as it is.
 """

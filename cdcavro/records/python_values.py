@@ -46,7 +46,7 @@ class Scalar(NamedTuple):
 
     # From a value to its Avro datum, UTF-8 for a string; raises `StructureError`.
     lower: Callable[[Any], Any]
-    # From a datum that `logical.value_check` accepts to the value.
+    # From a datum that `types.value_check` accepts to the value.
     lift: Callable[[Any], Any] | None = None
     # From a value that `lower` accepts to JSON.
     show: Callable[[Any], Any] | None = None

@@ -2,7 +2,7 @@
 
 `connect` finds out which kind of registry is at an address, and where its credentials come from.
 
-Schemas that the prefixes of framed payloads identify, as a registry has them.
+Here it is also looked up which schemas the prefixes of framed payloads identify, as a registry has them.
 """
 
 from __future__ import annotations

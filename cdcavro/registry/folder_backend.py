@@ -16,9 +16,8 @@ The version is written last: a crash leaves at most a schema that no version ref
 id when it is published again. Nothing is kept in memory, and no folder is listed except `subjects`; finding
 the latest of n versions takes about 2 log n lookups.
 
-A folder of JSON files that survives crashes and has one writer at a time.
-
-Others may write in it, too: no link in it is followed, and what is no regular file is refused, not waited for.
+`JsonFolder` is a folder of JSON files that survives crashes and has one writer at a time. Others may write in it, too:
+no link in it is followed, and what is no regular file is refused, not waited for.
 """
 
 from __future__ import annotations
@@ -61,9 +60,6 @@ try:
     import fcntl
 except ImportError:  # Windows has none
     fcntl = None  # type: ignore[assignment]
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 

@@ -1,11 +1,12 @@
-"""Subjects: their names by Confluent's strategies, which its serialisers use, and their compatibility levels.
+"""Subjects: their names by Confluent's strategies, their compatibility levels, and the types that their schemas share.
+
+The strategies are those that Confluent's serialisers use.
 
 Source: Confluent's documentation, "Subject name strategy" and "Compatibility types".
 
-References: named types shared by several schemas, cut out of a schema, fetched, and put back in.
-
-A registry stores a shared type once; the schemas that use it name it and refer to its version.
-Everywhere else in cdcavro a schema is complete.
+Named types that several schemas share are cut out of a schema, fetched by references, and put back in. A registry
+stores a shared type once; the schemas that use it name it and refer to its version. Everywhere else in cdcavro a schema
+is complete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Decoding and framing, on Spark, columns of payloads whose prefix identifies their schema in a registry.
 
-Framed rows, each translated into the reader's schema, or given its error, in Arrow batches.
-
-Ids in headers of records are put before keys and values first.
+Framed rows come in Arrow batches, and each is translated into the reader's schema, or given its error. Ids in headers
+of records are put before keys and values first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-r"""Sources of messages: Kafka topics, and files and folders of JSON lines.
+r"""Sources of messages: Kafka topics, and files and folders of JSON lines, by patterns of their paths, too.
 
-Pattern of paths as Hadoop reads it: `*` and `?` within a name, `[a-z]`, `[^a-z]`, `{a,b}`, `\` before a mark.
+A pattern of paths is read as Hadoop reads it: `*` and `?` within a name, `[a-z]`, `[^a-z]`, `{a,b}`, `\` before a mark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Names of tables: in statements, in changes, and as Avro namespaces.
+"""Names of tables: in statements, in changes, and as Avro namespaces; and the keys that are stated for them.
 
-Stated keys: the keys of tables that their rows do not state, but a statement or the user does.
+Stated keys are the keys of tables that their rows do not state, but a statement or the user does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The commands on schemas: `diff` compares two, and `generate` makes typed records for some, as a Python module.
+"""The commands on schemas, `diff` and `generate`, and on registries of them: `publish`, `check`, `subjects`, `fetch`.
 
-`diff` says what changed between two schemas, and whether each reads the other's data.
-
-The commands on schema registries: `publish`, `check`, `subjects` and `fetch`.
+`diff` compares two schemas: it says what changed between them, and whether each reads the other's data. `generate`
+makes typed records for some, as a Python module.
 """
 
 from __future__ import annotations

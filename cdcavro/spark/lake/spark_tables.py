@@ -1,9 +1,10 @@
-"""Tables of Spark's as native tables are used: Arrow comes and goes, and Spark finds, merges and writes the rows.
+"""Tables of Spark's: used as native tables are, with Arrow, or changelogs, to which changes are appended.
 
-So a current state that keeps versions of rows, or is that of a shard, is the same code on both runners, and is written
+Where they are used as native tables are, Arrow comes and goes, and Spark finds, merges and writes the rows. So a
+current state that keeps versions of rows, or is that of a shard, is the same code on both runners, and is written
 wherever Spark reaches.
 
-The changelog of a table in a lake: every change of its rows, appended once for each batch.
+The changelog of a table in a lake has every change of its rows, appended once for each batch.
 """
 
 from __future__ import annotations

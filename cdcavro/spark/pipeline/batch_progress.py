@@ -1,9 +1,10 @@
-"""Progress of a pipeline: what is left to read behind a batch, why messages were rejected, and reports of batches.
+"""Progress of a pipeline: what is left behind a batch, why messages were rejected, reports, and metrics of queries.
 
-Spark's source of Kafka says how many messages are left; files are counted. What is written into a file that was read
-already will never be read, which is an error.
+Spark's source of Kafka says how many messages are left to read; files are counted. What is written into a file that was
+read already will never be read, which is an error.
 
-Metrics of Spark's streaming queries, by the names that those of a pipeline have, from what Spark tells a listener.
+Metrics of Spark's streaming queries have the names that those of a pipeline have, and come from what Spark tells a
+listener.
 """
 
 from __future__ import annotations
@@ -36,26 +37,23 @@ from cdcavro.sync.sources import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from cdcavro.lake.account import AccountFile
-    from cdcavro.sync.batches import BatchReport
-    from cdcavro.sync.sources import Kafka
-
-    Progress = Mapping[str, Any]
-    from collections.abc import Mapping
     from uuid import UUID
 
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
         QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
+    from pyspark.sql.streaming.query import StreamingQuery
 
+    from cdcavro.lake.account import AccountFile
+    from cdcavro.sync.batches import BatchReport
     from cdcavro.sync.metrics import MetricsConfig
+    from cdcavro.sync.sources import Kafka
+
+    Progress = Mapping[str, Any]
 
 # What an observation is called whose values say what became of messages.
 OBSERVATION: Final = "cdcavro"

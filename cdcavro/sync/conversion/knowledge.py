@@ -1,17 +1,18 @@
-"""Knowledge of a task: what it knows when it begins, and what it asks the driver to learn and learns itself.
+"""Knowledge of a task: what it knows, asks for and learns, the evidence that this was enough, and the times of lanes.
 
-Evidence of a task: what it did with messages like others, for a look whether more knowledge would do the same.
+A task knows something when it begins, asks the driver to learn more, and learns itself.
 
-A task learns the statements of its lanes as it reads them. The driver knows those of all lanes, and may know a table
+The evidence of a task is what it did with messages like others, for a look whether more knowledge would do the same. A
+task learns the statements of its lanes as it reads them. The driver knows those of all lanes, and may know a table
 otherwise. So its rows count only if all that the batch says makes the same of each message that went the exact way, and
 the same programs of the patterns by which the engine typed all others, and if the rules for rows decide the same of the
 versions that they have; else the batch is converted again.
 
-Times of lanes: up to which time of its source a topic partition was read in a batch, and which changes came late.
-
-A message of a time says that its lane has all that was made before: changes are sent as they were committed. Which
-message says it, its format decides: a change has the time of its source, a heartbeat the time up to which it was sent.
-TiCDC sorts no changes, so only its watermarks count; a heartbeat of Debezium says when the connector ran, and nothing.
+The times of lanes say up to which time of its source a topic partition was read in a batch, and which changes came
+late. A message of a time says that its lane has all that was made before: changes are sent as they were committed.
+Which message says it, its format decides: a change has the time of its source, a heartbeat the time up to which it was
+sent. TiCDC sorts no changes, so only its watermarks count; a heartbeat of Debezium says when the connector ran, and
+nothing.
 
 Source: TiCDC's documentation, "TiCDC Canal-JSON Protocol"; Debezium reference, "Heartbeats".
 """

@@ -3,12 +3,13 @@
 `what` says what a row is. ROW is a typed row. REJECT is a message that cannot be read or contradicts its tables.
 STATEMENT, with `outlines`, is a message with statements that the driver has to learn, or a row whose table or columns
 it has to learn first. SUMMARY is what a task has done, as JSON in `note`, or why it could not go on; its `raw` is the
-evidence of the task. HALF is a message with a half of an update, whose other half the task has not read. The `note` of a
-reject and of a half is the time of its lane before it. The number of a table is a text, as Spark compiles a condition on
-an integer anew for each value; before the driver has numbered a table that begins with the batch, the text is a mark, as
-in `NewTables`.
+evidence of the task. HALF is a message with a half of an update, whose other half the task has not read. The `note` of
+a reject and of a half is the time of its lane before it. The number of a table is a text, as Spark compiles a condition
+on an integer anew for each value; before the driver has numbered a table that begins with the batch, the text is a
+mark, as in `NewTables`.
 
-Output of a task: what becomes of its messages, kept until it is handed over, and taken back where more was learned.
+The output of a task is what becomes of its messages, kept until it is handed over, and taken back where more was
+learned.
 """
 
 from __future__ import annotations
@@ -34,22 +35,19 @@ from cdcavro.table.table_names import table_name_of
 from cdcavro.table.table_schema import attributes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from cdcavro.change.model import Arrival
+    from cdcavro.change.model import Arrival, Change, Source
     from cdcavro.change.order import LaneTime
-
-    # Why a message is refused: format, path, message.
-    Fault = Mapping[str, str | None]
-    from collections.abc import Iterator, Mapping
-
-    from cdcavro.change.model import Change, Source
     from cdcavro.lake.placing import Placing
     from cdcavro.lake.typed_rows import TypedRow
     from cdcavro.sync.conversion.knowledge import ExactMessage, Knowledge, LaneTimes, Questions
     from cdcavro.sync.conversion.runs import MessageHeaders
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
+
+    # Why a message is refused: format, path, message.
+    Fault = Mapping[str, str | None]
 
 # How many bytes of rows a task holds before it hands them over, and of headers that it hands over in one batch.
 _HELD: Final = 1 << 24

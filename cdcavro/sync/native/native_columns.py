@@ -1,10 +1,11 @@
-"""Columns of native tables: how a table gets those of a version, and what rows that stand have in new ones.
+"""Columns of native tables: how a table gets a version's, what old rows have in new ones, and what tables can do.
 
 Where changes lack columns, rows are put together: each column is from the last change that states it. The rules are
-those of `sql_statements.merge_state` with is_partial=True. All orders are numbered by their rank, so that the last change
-of a column is the highest number of each key, which Arrow finds.
+those of `sql_statements.merge_state` with is_partial=True. All orders are numbered by their rank, so that the last
+change of a column is the highest number of each key, which Arrow finds.
 
-Native lakes: what the libraries that need no Java do with lake tables, the same for Delta Lake and Iceberg.
+`NativeLake` and `NativeTable` say what the libraries that need no Java do with lakes and their tables, the same for
+Delta Lake and Iceberg.
 """
 
 from __future__ import annotations

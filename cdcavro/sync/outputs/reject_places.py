@@ -1,13 +1,12 @@
-r"""Places of a pipeline's rejects: their folder, from which they are read again, a lake table, a topic of Kafka.
+r"""Places of a pipeline's rejects, a folder, which is read again, a lake table and a topic of Kafka, and their cipher.
 
 Reasons of rejects are without the values of messages, so that there are few, with the place where one of each arrived.
 
-Cipher of the bytes of rejects: whoever has the public key encrypts them, and whoever has the private one reads them.
-
-A value is `cdcavro\x01`, a public key of X25519 that was made for it and some others (32 bytes), a nonce (12), and the
-bytes by AES-256-GCM with its tag (16). The key is HKDF-SHA256 of what X25519 makes of this public key and that of the
-reader, with both, in this order, as salt and `cdcavro reject raw` or `cdcavro reject record_key` as info; `cdcavro\x01`
-and `raw` or `record_key` are authenticated besides.
+The cipher is for the bytes of rejects: whoever has the public key encrypts them, and whoever has the private one reads
+them. A value is `cdcavro\x01`, a public key of X25519 that was made for it and some others (32 bytes), a nonce (12),
+and the bytes by AES-256-GCM with its tag (16). The key is HKDF-SHA256 of what X25519 makes of this public key and that
+of the reader, with both, in this order, as salt and `cdcavro reject raw` or `cdcavro reject record_key` as info;
+`cdcavro\x01` and `raw` or `record_key` are authenticated besides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Records of Kafka topics: their headers, what stands before payloads, their partitions, and what Kafka may refuse.
+"""Records of Kafka topics: headers, payloads and what stands before them, partitions, and what Kafka may refuse.
 
-Typed payloads as a converter of Kafka Connect's would have written them for Debezium's envelopes.
-
-The layout of a typed envelope is Debezium's already. What differs:
+Typed payloads can be as a converter of Kafka Connect's would have written them for Debezium's envelopes. The layout of
+a typed envelope is Debezium's already. What differs:
 
 * Types have Connect's names (`connect.name`), by which Debezium's consumers know a decimal, a date or JSON, in place of
   Avro's logical types for times. A column whose name is none in Avro states its true one.

@@ -1,6 +1,7 @@
 """Kafka's brokers: whether any is there, and how they are reached, without a client of Kafka's.
 
-They are asked before what takes long is started. Options of Spark's source of Kafka as those of librdkafka, and patterns of topics from Java's to Python's.
+They are asked before what takes long is started. Options of Spark's source of Kafka become those of librdkafka, and
+patterns of topics Python's instead of Java's.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 r"""Source of files of this machine: which of them are new, and their lines in record batches, as on Spark.
 
-Also the source of rejects that are read again, whose files have a reject of JSON on each line.
+It is also the source of rejects that are read again, whose files have a reject of JSON on each line.
 
-Reader of files of lines into record batches: plain text, unpacked text, and rejects of JSON.
-
-Lines end at `\n` and nowhere else. A file is read in blocks, each of which Arrow splits at once.
+Files of lines are read into record batches: plain text, unpacked text, and rejects of JSON. Lines end at `\n` and
+nowhere else. A file is read in blocks, each of which Arrow splits at once.
 """
 
 from __future__ import annotations

@@ -18,11 +18,10 @@ names, the database's, the common ones. A type that none of them knows is a stri
 Source: MySQL reference manual, "Data Types"; OMS data formats, the table of data types and the
 changes with V3.3.0; DataHub message formats, "Field types"; Debezium reference, "Data type mappings".
 
-A column's type as stated: its possible names, its parts, and what else decides the form of its values.
-
-The same name means different things: INT8 has 64 bits in SQL and 8 in Kafka Connect; DATE is a day
-in MySQL, a local time in Oracle and an instant in DataHub. So a name is looked up first among the
-format's, then among the database's, then among the common ones.
+A `Declaration` is a column's type as stated: its possible names, its parts, and what else decides the form of its
+values. The same name means different things: INT8 has 64 bits in SQL and 8 in Kafka Connect; DATE is a day in MySQL, a
+local time in Oracle and an instant in DataHub. So a name is looked up first among the format's, then among the
+database's, then among the common ones.
 """
 
 from __future__ import annotations

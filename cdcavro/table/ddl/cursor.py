@@ -1,12 +1,11 @@
-"""A cursor in the tokens of a DDL text, with the building blocks of its grammar: words, names, lists.
+"""A cursor in the tokens of a DDL text, with the building blocks of its grammar: words, names, lists; and these tokens.
 
-The words that are listed rather than parsed stand first, by their role.
+The words that are listed rather than parsed stand before the cursor, by their role.
 
-DDL text as tokens: sqlglot's tokenizer for the dialect, within bounds.
-
-Only the tokenizer of sqlglot is used. Its parser can read many of these statements too, but it gives
-up on others (RENAME TABLE; Oracle's MODIFY), takes PostgreSQL's `RENAME a TO b` for a table's new
-name, and respells types. sqlglot is imported only when the first statement is parsed.
+The tokens of a text are those of sqlglot's tokenizer for the dialect, within bounds. Only the tokenizer of sqlglot is
+used. Its parser can read many of these statements too, but it gives up on others (RENAME TABLE; Oracle's MODIFY), takes
+PostgreSQL's `RENAME a TO b` for a table's new name, and respells types. sqlglot is imported only when the first
+statement is parsed.
 
 MySQL's executable comments (`/*!50100 … */`) are opened first, in place, so that positions in the
 text stay the same. Those for a version that no server has (`/*!99999 … */`) remain comments, and

@@ -5,11 +5,10 @@ Oracle mode too), PostgreSQL and DB2. It assumes that a database has executed th
 check that tables and columns exist; but whatever it does not understand is an error and is never
 ignored.
 
-Contents of statements: the steps that they consist of, and the tables that they empty.
-
-Where a text is not understood, what the statement says that its tables become counts in place of the text, as far as it
-shows all that the text can have done. The text is refused where it may have emptied something, renamed what has only
-its new name, or done something to tables of which nothing is said.
+The contents of statements are the steps that they consist of, and the tables that they empty. Where a text is not
+understood, what the statement says that its tables become counts in place of the text, as far as it shows all that the
+text can have done. The text is refused where it may have emptied something, renamed what has only its new name, or done
+something to tables of which nothing is said.
 """
 
 from __future__ import annotations
@@ -51,15 +50,12 @@ from cdcavro.table.ddl.table_statements import new_name, parse_alter_table, pars
 from cdcavro.table.table_names import statement_table, table_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from cdcavro.table.ddl.steps import Step
-
-    Steps = list[Step]
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Column, Source
     from cdcavro.table.ddl.steps import Action, Step
+
+    Steps = list[Step]
 
 # Words of statements that do what no list of columns shows.
 _HIDDEN: Final = frozenset({"CHANGE", "TRUNCATE"})

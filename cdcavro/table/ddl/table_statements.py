@@ -1,10 +1,10 @@
 """Statements on tables: CREATE TABLE and ALTER TABLE, as steps.
 
-ALTER TABLE: each action becomes a step or is known to change no column; anything else is refused.
+Each action of ALTER TABLE becomes a step or is known to change no column; anything else is refused.
 
-CREATE TABLE: columns, key and constraints, a table to copy them from, or a query that does not state them. Of what
-follows the columns, only what affects them is parsed: a query, INHERITS, and a binary
-character set, which turns text into bytes. The rest is skipped.
+CREATE TABLE has columns, key and constraints, a table to copy them from, or a query that does not state them. Of what
+follows the columns, only what affects them is parsed: a query, INHERITS, and a binary character set, which turns text
+into bytes. The rest is skipped.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The next version of a table's schema, made by a statement or from a list of columns.
+"""The next version of a table's schema, made by a statement or from a list of columns, and the limits of all tables.
 
 A renamed column keeps its values through an alias. If a column's type changes so that old values do
 not read as the new type, its field ends and a new field begins: nothing is lost, and nothing is
 misread. An added column has, in older rows, the constant default it was added with; a default that
 is set later applies to newer rows only.
 
-Limits of memory that all tables of a stream share, and what is remembered of lists of columns within them.
+What is remembered of lists of columns is within limits of memory that all tables of a stream share.
 """
 
 from __future__ import annotations
