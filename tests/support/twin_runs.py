@@ -61,7 +61,8 @@ class Twins:
     files: int = 0
 
     def __post_init__(self) -> None:
-        """Begin with empty lakes."""
+        """Begin with empty lakes, whatever other tests have left."""
+        self.clear()
         source = {"source": {"files": str(self.folder / "in"), "most": 1}}
         (self.folder / "in").mkdir()
         self.jobs: dict[str, LocalJob] = {}
