@@ -85,7 +85,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "sqlglot": "table/ddl/cursor.py",
     "confluent_kafka": ("sync/local/", "sync/reading/"),
     "certifi": "registry/",
-    "openlineage": "sync/outputs/lineage.py",
+    "openlineage": "sync/outputs/telemetry.py",
     "opentelemetry": "sync/outputs/telemetry.py",
     "prometheus_client": "sync/metrics.py",
     "cryptography": "sync/outputs/reject_places.py",
@@ -344,7 +344,7 @@ NEEDS_JVM = {
     "lake/sinks.py": "Delta Lake's log is looked at by Hadoop, and Iceberg's snapshots have no Python interface",
     "lake/spark_tables.py": "a pipeline's own rows go to as many tasks as they have parts",
     "pipeline/outcome_frames.py": "a pipeline asks all machines whether they share its folders",
-    "pipeline/kafka_topics.py": "a pipeline creates topics by Kafka's client for Java",
+    "pipeline/record_sinks.py": "a pipeline creates topics by Kafka's client for Java",
     "pipeline/runner.py": "Spark's log of streams is silenced by Log4j",
     "pipeline/pipeline_rejects.py": "a pipeline matches topics by a pattern of Java",
 }

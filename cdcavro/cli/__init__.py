@@ -38,10 +38,10 @@ COMMANDS: Final = {
     "diff": "cdcavro.cli.commands.schemas",
     "generate": "cdcavro.cli.commands.schemas",
     "schema": "cdcavro.cli.commands.formats",
-    "publish": "cdcavro.cli.commands.schemas",
-    "check": "cdcavro.cli.commands.schemas",
-    "subjects": "cdcavro.cli.commands.schemas",
-    "fetch": "cdcavro.cli.commands.schemas",
+    "publish": "cdcavro.cli.commands.registry",
+    "check": "cdcavro.cli.commands.registry",
+    "subjects": "cdcavro.cli.commands.registry",
+    "fetch": "cdcavro.cli.commands.registry",
 }
 _BUILD: Final = "compiled" if COMPILED else "pure Python: not compiled when it was installed"
 

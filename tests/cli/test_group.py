@@ -35,8 +35,9 @@ from cdcavro import FORMATS
 from cdcavro.avro.container import ContainerWriter
 from cdcavro.cli import console, main
 from cdcavro.cli.console import MAX_ROWS, Counts
-from cdcavro.cli.group import Terminated, one_compiler, second_signal_ends, signals_wait
+from cdcavro.cli.group import Terminated, second_signal_ends, signals_wait
 from cdcavro.cli.options import parse_max_rejects
+from cdcavro.cli.spark_session import one_compiler
 from cdcavro.engine.machine import COMPILED
 from cdcavro.errors import shown
 from cdcavro.exact import jsontext

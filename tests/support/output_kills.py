@@ -31,8 +31,7 @@ from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.job_state import JobState
 from cdcavro.spark.lake import Delta
 from cdcavro.spark.pipeline import AvroFiles, Files, KafkaTopics, RegistrySettings
-from cdcavro.spark.pipeline.avro_files import AvroFileWriter
-from cdcavro.spark.pipeline.kafka_topics import KafkaWriter
+from cdcavro.spark.pipeline.record_sinks import AvroFileWriter, KafkaWriter
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.outputs.avro_folder import AvroFolder
 from cdcavro.sync.outputs.topic_records import JOB, ORDER, TABLE

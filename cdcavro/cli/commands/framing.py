@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cdcavro.cli.commands.schemas import registry_option
+from cdcavro.cli.commands.registry import registry_option
 from cdcavro.cli.console import Conversion, Faults, Progress, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (

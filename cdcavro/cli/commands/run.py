@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cdcavro.cli.console import Counts, ProgressLine, say
-from cdcavro.cli.group import REJECTED, Fault, example, in_thread, spark_session
+from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import (
     check_local,
     check_runner,
@@ -22,6 +22,7 @@ from cdcavro.cli.options import (
     parse_max_rejects,
     verbose_option,
 )
+from cdcavro.cli.spark_session import in_thread, spark_session
 from cdcavro.errors import FileError, SetupError, number_of
 from cdcavro.files.streams import STANDARD, check_folder
 

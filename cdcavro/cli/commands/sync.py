@@ -17,15 +17,7 @@ import click
 from cdcavro.cli.batch_lines import BatchLines
 from cdcavro.cli.commands.pipeline_state import ACTIONS, Asked
 from cdcavro.cli.console import say
-from cdcavro.cli.group import (
-    REJECTED,
-    example,
-    in_thread,
-    one_compiler,
-    second_signal_ends,
-    signals_wait,
-    spark_session,
-)
+from cdcavro.cli.group import REJECTED, example, second_signal_ends, signals_wait
 from cdcavro.cli.options import (
     LOCAL,
     FormatName,
@@ -41,6 +33,7 @@ from cdcavro.cli.options import (
     stated_settings,
     verbose_option,
 )
+from cdcavro.cli.spark_session import in_thread, one_compiler, spark_session
 from cdcavro.errors import FileError, SetupError, number_of, plain
 from cdcavro.files.streams import check_folder, local_folder
 from cdcavro.wire.sniff import MIXED
@@ -277,7 +270,7 @@ def _lineage(config: Config, pipeline: Pipeline, progress: BatchLines, *, is_onc
     if config.openlineage is None:
         yield
         return
-    from cdcavro.sync.outputs.lineage import Lineage  # noqa: PLC0415  only pipelines need it
+    from cdcavro.sync.outputs.telemetry import Lineage  # noqa: PLC0415  only pipelines need it
     from cdcavro.sync.status import read_status  # noqa: PLC0415  as above
 
     lineage = Lineage(config.openlineage, pipeline, is_once=is_once)

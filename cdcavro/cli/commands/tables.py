@@ -25,11 +25,11 @@ from cdcavro.cli.options import (
     inputs_argument,
     jobs_option,
     max_rejects_option,
-    read_schema,
     table_options,
     types_option,
     zone_option,
 )
+from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import (
     DdlError,
     FileError,

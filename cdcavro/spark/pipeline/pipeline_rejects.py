@@ -20,8 +20,8 @@ from cdcavro.lake.lakes import OWNER, foreign_table_error
 from cdcavro.lake.sql_statements import create_table
 from cdcavro.spark.lake.sinks import locate, properties_of, put_properties, retry
 from cdcavro.spark.lake.spark_tables import check_spaces
-from cdcavro.spark.pipeline.kafka_topics import admin_of, headers, kafka_reason, send
 from cdcavro.spark.pipeline.lake_tables import spark_lake
+from cdcavro.spark.pipeline.record_sinks import admin_of, headers, kafka_reason, send
 from cdcavro.sync.conversion.outcome_rows import REJECT, STATEMENT
 from cdcavro.sync.outputs import schema_changes
 from cdcavro.sync.outputs.reject_places import COLUMNS, IDENTITY, PLACE, dotted_name, record_limit

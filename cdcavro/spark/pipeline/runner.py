@@ -31,12 +31,11 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.lake.lakes import IcebergLake
 from cdcavro.spark.lake.sinks import lake_settings
 from cdcavro.spark.lake.spark_tables import frame_of
-from cdcavro.spark.pipeline.avro_files import FileSink
 from cdcavro.spark.pipeline.batch_progress import Reports, check_unchanged, is_idle, lag_of
-from cdcavro.spark.pipeline.kafka_topics import TopicSink, admin_of_source
 from cdcavro.spark.pipeline.lake_tables import LakeSink
 from cdcavro.spark.pipeline.outcome_frames import PIECES, FrameBatch, FrameFiles, check_shared
 from cdcavro.spark.pipeline.pipeline_rejects import check_places, outputs_of, schema_change_output
+from cdcavro.spark.pipeline.record_sinks import FileSink, TopicSink, admin_of_source
 from cdcavro.spark.registry import with_id_header
 from cdcavro.spark.session import REDACTED, classic, coordinate, first_line
 from cdcavro.spark.source.line_frame import glob_free, text_options, whole_files

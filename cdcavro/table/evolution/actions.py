@@ -31,8 +31,8 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
     TextToBytes,
 )
-from cdcavro.table.evolution.column_defaults import avro_default, constant_of, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit
+from cdcavro.table.older_fields import avro_default, constant_of, default_text, older_value
 from cdcavro.table.table_names import complete_name, source_of
 from cdcavro.table.table_schema import (
     ATTRIBUTE,

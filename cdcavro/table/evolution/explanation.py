@@ -27,8 +27,8 @@ from cdcavro.table.ddl.steps import (
     SetNullable,
 )
 from cdcavro.table.evolution.actions import AlterContext, column_of, newest_fields
-from cdcavro.table.evolution.column_defaults import avro_default, default_text, older_value
 from cdcavro.table.evolution.row_edit import RowEdit, is_promotion, promote_default
+from cdcavro.table.older_fields import avro_default, default_text, older_value
 from cdcavro.table.table_schema import (
     ATTRIBUTE,
     OLDER,

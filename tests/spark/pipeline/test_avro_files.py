@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from cdcavro.errors import FileError, JobError
 from cdcavro.lake.job_state import JobState
-from cdcavro.spark.pipeline import AvroFiles, Formats, avro_files
+from cdcavro.spark.pipeline import AvroFiles, Formats, record_sinks
 from cdcavro.sync.sections import AvroConfig
 from cdcavro.table.tables import Tables
 from support.messages import canal
@@ -136,9 +136,9 @@ def test_files_that_the_driver_does_not_see_stop_the_stream(job, monkeypatch: py
     made.out = AvroFiles(str(made.folder / "out"))
     made.send(canal("INSERT", [{"id": "1"}], id=1))
     made.run(formats=FORMAT)
-    elsewhere, own = made.folder / "elsewhere", avro_files._write_task
+    elsewhere, own = made.folder / "elsewhere", record_sinks._write_task
     elsewhere.mkdir()
-    monkeypatch.setattr(avro_files, "_write_task", lambda _, *others: own(str(elsewhere), *others))
+    monkeypatch.setattr(record_sinks, "_write_task", lambda _, *others: own(str(elsewhere), *others))
     with pytest.raises(JobError, match=r"0 of 1 files that were written to .* are there: it must be one that all"):
         made.run_again(formats=FORMAT)
     assert [change["after"]["id"] for change in made.changes("d.t")] == [1]

@@ -16,7 +16,7 @@ from cdcavro import registry
 from cdcavro.errors import FileError, JobError
 from cdcavro.formats.connect_avro import is_connect
 from cdcavro.spark.pipeline import Formats, KafkaTopics, RegistrySettings
-from cdcavro.spark.pipeline.kafka_topics import shard_column
+from cdcavro.spark.pipeline.record_sinks import shard_column
 from cdcavro.sync.outputs.sink_settings import BLOB, TUPLE
 from cdcavro.sync.outputs.topic_records import BATCH, JOB, ORDER, TABLE, shards
 from cdcavro.table.ddl.steps import TableName

@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 
 from cdcavro.lake.lakes import UNKNOWN_ATTEMPT
 from cdcavro.lake.typed_rows import TypedRows
-from cdcavro.spark.pipeline.avro_files import FileSink
-from cdcavro.spark.pipeline.kafka_topics import TopicSink
 from cdcavro.spark.pipeline.pipeline_rejects import RejectTopic
+from cdcavro.spark.pipeline.record_sinks import FileSink, TopicSink
 from cdcavro.sync.conversion.outcome_rows import COLUMNS, SCHEMA
 from cdcavro.sync.local.local_sinks import AvroFileSink
 from cdcavro.sync.local.topic_sink import LocalRejectTopic, LocalTopicSink

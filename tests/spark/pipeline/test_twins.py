@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 
 from cdcavro import registry
 from cdcavro.sync.metrics import Metrics, MetricsConfig
-from cdcavro.sync.outputs import lineage, telemetry
-from cdcavro.sync.outputs.lineage import Lineage
-from cdcavro.sync.outputs.telemetry import Telemetry
+from cdcavro.sync.outputs import telemetry
+from cdcavro.sync.outputs.telemetry import Lineage, Telemetry
 from support.kafka_server import Broker, Record
 from support.local_pipelines import DELTA, ICEBERG
 from support.messages import canal
@@ -258,7 +257,6 @@ def opened(framed: bytes | None, schemas: registry.Registry) -> Any:
 def test_metrics_spans_and_lineage_are_alike(twins, monkeypatch: pytest.MonkeyPatch):
     """What receivers have of a run, by the names of OpenTelemetry and OpenLineage."""
     monkeypatch.setattr(telemetry, "_PATIENCE", 50.0)
-    monkeypatch.setattr(lineage, "_PATIENCE", 50.0)
     made = twins(DELTA, {"changelog": True}, route=_ROUTES)
     made.send(*[change("INSERT", table, i, {"id": i, "n": i}) for i, table in enumerate([_EU, _US], 1)], b"no message")
     made.send(change("UPDATE", _EU, 5, {"id": 1, "n": 2}, {"n": 1}), heartbeat(6))

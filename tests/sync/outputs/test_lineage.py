@@ -17,9 +17,9 @@ from cdcavro.errors import JobError, SetupError
 from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.lakes import DeltaLake, IcebergLake
 from cdcavro.sync.batches import BatchReport, WrittenTable
-from cdcavro.sync.outputs import lineage
-from cdcavro.sync.outputs.lineage import DatasetName, Lineage, dataset_name, input_names, output_names
+from cdcavro.sync.outputs import telemetry
 from cdcavro.sync.outputs.sink_settings import AvroFiles, KafkaTopics, LakeSettings
+from cdcavro.sync.outputs.telemetry import DatasetName, Lineage, dataset_name, input_names, output_names
 from cdcavro.sync.pipeline import Pipeline
 from cdcavro.sync.settings import Formats, RegistrySettings, Settings
 from cdcavro.sync.sources import Files, Kafka
@@ -45,7 +45,7 @@ def variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str,
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     # Here the machine may be busy, and every server that is there is heard to the end.
-    monkeypatch.setattr(lineage, "_PATIENCE", 50.0)
+    monkeypatch.setattr(telemetry, "_PATIENCE", 50.0)
     return monkeypatch.setenv
 
 
@@ -204,7 +204,7 @@ def test_many_tables_are_in_several_events(variables):
 @pytest.mark.parametrize("status", [None, 404])
 def test_a_server_that_takes_nothing_holds_nothing_up(job, variables, monkeypatch, status: int | None, capfd):
     """It is told once, without a password, and the end waits briefly; the rows are written."""
-    monkeypatch.setattr(lineage, "_PATIENCE", 2.0)
+    monkeypatch.setattr(telemetry, "_PATIENCE", 2.0)
     made, said = job(), []
     made.send(canal("INSERT", [{"id": "1"}], id=1))
     pipeline = made.pipeline()
@@ -269,7 +269,7 @@ class Held:
 
 def test_the_end_of_a_run_is_told_however_many_events_wait(variables, monkeypatch):
     """Of those on batches, the last are left out, which is told once."""
-    monkeypatch.setattr(lineage, "_WAITING", 3)
+    monkeypatch.setattr(telemetry, "_WAITING", 3)
     variables("OPENLINEAGE_URL", "http://127.0.0.1:9")
     own, said = Lineage("shop", _pipeline()), []
     held = Held(own)
@@ -286,7 +286,7 @@ def test_the_end_of_a_run_is_told_however_many_events_wait(variables, monkeypatc
 
 def test_the_end_of_a_run_is_told_in_time_by_a_slow_receiver(variables, monkeypatch):
     """Events on batches for which there is no time are left out before it."""
-    monkeypatch.setattr(lineage, "_PATIENCE", 0.6)
+    monkeypatch.setattr(telemetry, "_PATIENCE", 0.6)
     variables("OPENLINEAGE_URL", "http://127.0.0.1:9")
     own, said = Lineage("shop", _pipeline()), []
     held = Held(own, seconds=0.05)

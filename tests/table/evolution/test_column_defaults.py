@@ -11,7 +11,7 @@ from cdcavro.exact.numbers import ExactNumber, minimal_bytes
 from cdcavro.table.columns.column_type import column_type
 from cdcavro.table.columns.readers import MISFIT
 from cdcavro.table.ddl.steps import Constant
-from cdcavro.table.evolution.column_defaults import constant_datum, constant_of, default_text
+from cdcavro.table.older_fields import constant_datum, constant_of, default_text
 from support.strategies import HOSTILE_STRINGS
 
 

@@ -1,8 +1,10 @@
-"""Kafka topics: the changes of each table as records of framed Avro, in a topic of its own or in one for all.
+"""Sinks of records on Spark, into which the changes of tables are written: Kafka topics and Avro files.
 
-Spark's sink writes at least once: what a batch wrote before it was killed is written again when the batch is run again.
+In topics, they are records of framed Avro, in a topic for each table or in one for all. Spark's sink writes at least once: what a batch wrote before it was killed is written again when the batch is run again.
 So the headers of each record identify it, and a reader drops what it has already. Topics are looked for and created by
 the client that Spark's sink brings along.
+
+Of Avro files, each task writes those of its rows, and the driver puts them in their place.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -21,9 +25,10 @@ from pyspark.sql import functions as sf
 from cdcavro.errors import CdcAvroError, JobError
 from cdcavro.lake.escaped_names import topic_name
 from cdcavro.lake.sql_statements import HEADERS
-from cdcavro.lake.typed_rows import DELETE
-from cdcavro.spark.arrow_udf import column_function, raw_bytes
+from cdcavro.lake.typed_rows import DELETE, DROP
+from cdcavro.spark.arrow_udf import column_function, in_worker, raw_bytes
 from cdcavro.spark.session import first_line, session_of
+from cdcavro.sync.outputs.avro_folder import AvroFolder, FolderWriter, write_versions
 from cdcavro.sync.outputs.topic_records import (
     BEHIND,
     CAME_WITH,
@@ -44,13 +49,13 @@ from cdcavro.sync.outputs.topic_records import (
 from cdcavro.sync.outputs.writer import WriteResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from pyspark.sql import Column, SparkSession
 
-    from cdcavro.sync.outputs.sink_settings import Job, KafkaTopics
+    from cdcavro.sync.outputs.sink_settings import AvroFiles, Job, KafkaTopics
     from cdcavro.sync.outputs.writer import Publisher, Rows
     from cdcavro.sync.sources import Kafka
     from cdcavro.table.ddl.steps import TableName
@@ -329,3 +334,60 @@ class KafkaAdmin:
 def _java_name(error: Py4JJavaError) -> str:
     cause = error.java_exception.getCause() or error.java_exception
     return str(cause.getClass().getSimpleName())
+
+
+_COUNT: Final = pa.schema([("files", pa.int32())])
+
+
+@dataclass(frozen=True)
+class FileSink:
+    """The Avro files of a pipeline on Spark; `settings` are their own."""
+
+    settings: AvroFiles
+
+    def identity(self, spark: SparkSession) -> str:  # noqa: ARG002  as that of topics
+        """Return what identifies the files."""
+        return self.settings.name
+
+    def folders(self, spark: SparkSession) -> list[str]:  # noqa: ARG002  as that of a lake
+        """Return where the files are, which all machines share."""
+        return [str(self.settings.folder)]
+
+    def check(self, spark: SparkSession) -> None:  # noqa: ARG002  as that of a lake
+        """Check that the folder can be written to. Raises `FileError`."""
+        self.settings.check()
+
+    def writer(self, job: Job, publisher: object) -> AvroFileWriter:  # noqa: ARG002  as that of topics
+        """Return what writes batches of a pipeline."""
+        return AvroFileWriter(self.settings, AvroFolder(self.settings.folder, job.id))
+
+
+class AvroFileWriter(FolderWriter):
+    """Writes batches to files in a folder of the pipeline's."""
+
+    def _files_of(self, table: Table, frame: DataFrame) -> Callable[[Path], int]:
+        """Return what writes the rows of a batch to a folder, and returns how many files that makes."""
+
+        def write(fresh: Path) -> int:
+            schemas = {schema.version: schema.envelope.json for schema in table.versions}
+            # A DROP has no payload.
+            columns = ["version", "payload", *([HEADERS] if self.settings.has_headers else [])]
+            changes = frame.where(sf.col("operation") != DROP).orderBy("version", "order").select(*columns)
+            task = in_worker(_write_task(str(fresh), schemas, self.settings))
+            return sum(row["files"] for row in changes.mapInArrow(task, "files int").collect())
+
+        return write
+
+
+def _write_task(
+    folder: str, schemas: Mapping[int, str], settings: AvroFiles
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of a task that writes rows, sorted by their version, to a file for each version."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context: Any = TaskContext.get()
+        part, attempt = context.partitionId(), context.taskAttemptId()
+        count = write_versions(batches, Path(folder), schemas, settings, part=part, attempt=attempt)
+        yield pa.RecordBatch.from_pylist([{"files": count}], schema=_COUNT)
+
+    return write
