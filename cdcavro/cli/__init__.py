@@ -1,4 +1,4 @@
-"""The command line. `main` is the group of all commands; each command has its own module.
+"""The command line. `main` is the group of all commands, whose modules `COMMANDS` names.
 
 Exit codes: 0 for success; 1 if messages or a schema were rejected, or a file is stale; 2 for wrong usage, or a
 file, registry or installation that cannot be used; 130 after Ctrl-C, 143 after SIGTERM and 141 if the reader of a pipe went away, as shells

@@ -425,9 +425,6 @@ MAX_NAMES: Final = 8
 MAX_TABLES: Final = 1_000
 MAX_STATEMENTS: Final = 1_000
 
-_DEEPER: Final = {"(": 1, "[": 1, "{": 1}
-_LESS_DEEP: Final = {")": 1, "]": 1, "}": 1}
-
 
 class TokenCursor:
     """A position in a text's tokens. Words are compared in upper case. Every refusal is a `DdlError`.
@@ -575,8 +572,8 @@ class TokenCursor:
     def skip(self, stops: Collection[str] = ()) -> None:
         """Skip to the first of these words or symbols outside brackets, or to the end of the enclosing brackets."""
         depth = 0
-        while not self.ends() and not (depth == 0 and (self.sees_one_of(stops) or self.token.key in _LESS_DEEP)):
-            depth += _DEEPER.get(self.token.key, 0) - _LESS_DEEP.get(self.token.key, 0)
+        while not self.ends() and not (depth == 0 and (self.sees_one_of(stops) or _DEPTHS.get(self.token.key, 0) < 0)):
+            depth += _DEPTHS.get(self.token.key, 0)
             self.at += 1
         if depth:
             raise self.fail("')'")
