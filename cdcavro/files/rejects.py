@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from cdcavro.errors import MessageError, number_of, shown
+from cdcavro.exact.jsontext import trimmed
 from cdcavro.files.lines import detect_format
 from cdcavro.wire.formats import get_format
 from cdcavro.wire.marked_members import version_note
@@ -68,7 +69,7 @@ class Reject:
             "path": self.path,
             "reason": self.reason,
         }
-        return orjson.dumps(members)
+        return trimmed(orjson.dumps(members))
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.format or 'message'}: {self.path}: {self.reason}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import example, given
@@ -23,6 +24,19 @@ def test_members_and_white_space():
     """Every kind of white space that JSON has may stand around tokens; the value is what counts."""
     sent = ' \t\r\n{ "a" : [ 1 , 2.50 , null , true , "\\u0041\\/\\ud83d\\ude00" ] , "" : { } } \n'
     assert exact(jsontext.render(jsontext.parse(sent))) == exact(sent)
+
+
+@pytest.mark.parametrize("members", [1, 400])
+def test_a_text_takes_no_more_memory_than_its_bytes(members: int):
+    """A text is kept without the buffer that orjson wrote it to, of 4 KB and more; many texts are kept at a time."""
+    value = {f"c{i}": i for i in range(members)}
+    tracemalloc.start()
+    try:
+        kept = [jsontext.render(value) for _ in range(100)]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 1.1 * sum(len(text) + 64 for text in kept)
 
 
 def test_bytes_and_text_are_the_same():

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from cdcavro.change.model import Change
 from cdcavro.errors import JobError
+from cdcavro.exact.jsontext import trimmed
 from cdcavro.files.streams import local_folder
 from cdcavro.lake.account import RejectReason
 from cdcavro.sync.conversion.outcome_rows import HALF, REJECT, ROW, STATEMENT, SUMMARY
@@ -289,7 +290,8 @@ def reject_line(row: Mapping[str, Any], now: datetime, *, has_bytes: bool = True
     """Return a reject as a line of JSON, as Spark writes it; its message and key only with `has_bytes`."""
     raw, key = (_base64(row[name]) if has_bytes else None for name in ("raw", "record_key"))
     facts = {name: row[name] for name in (*PLACE, "format", "path", "reason")}
-    return orjson.dumps({"raw": raw, "record_key": key, **facts, "time": now.isoformat(), "clock": row["note"]})
+    members = {"raw": raw, "record_key": key, **facts, "time": now.isoformat(), "clock": row["note"]}
+    return trimmed(orjson.dumps(members))
 
 
 def _base64(value: bytes | None) -> str | None:
