@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import fastavro
@@ -343,7 +344,7 @@ def canonical_records(out: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("format", ["auto", "mixed", "canal"])
 def test_the_job_without_spark_writes_the_same(spark, dirty, tmp_path, format):
-    """The same account, the same records of each format under the same schema, and the same rejects; by turns, too."""
+    """The same account, the same records of each format under the same schema, and the same rejects."""
     (dirty / "empty.jsonl").touch()
     (dirty / "b.zst").write_bytes(pa.compress(b"{}\n" + goldens("debezium")[0], "zstd", asbytes=True))
     (dirty / "kafka.jsonl").write_bytes(
@@ -357,16 +358,29 @@ def test_the_job_without_spark_writes_the_same(spark, dirty, tmp_path, format):
     assert read_rejects(ours) == read_rejects(theirs)
     headers = [set(map(header_of, out.glob("payloads/*/*.avro"))) for out in (ours, theirs)]
     assert headers[0] == headers[1]
-    # Each in the folder of the other.
-    with pytest.raises(FileError) as by_spark:
-        run(spark, inputs, str(ours), format=format)
-    with pytest.raises(FileError) as by_local:
-        run_locally(inputs, str(ours), format=format)
-    assert str(by_spark.value) == str(by_local.value)
-    run(spark, [str(SAMPLES)], str(ours), format=format, force=True)
-    run_locally([str(SAMPLES)], str(theirs), format=format, force=True)
+
+
+def test_a_job_on_spark_and_one_without_it_take_turns_in_one_folder(spark, tmp_path):
+    """Each refuses the folder of the other, and replaces what is in it if it is told to."""
+    ours, theirs = tmp_path / "local", tmp_path / "spark"
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(b"{\n")
+    files = [*(str(SAMPLES / name) for name in ("canal", "debezium")), str(bad)]
+    runs = {ours: run_locally, theirs: partial(run, spark)}
+    for (out, made), other in zip(runs.items(), reversed(runs.values()), strict=True):
+        made(files[:1], str(out))
+        with pytest.raises(FileError) as refused:
+            other(files, str(out))
+        with pytest.raises(FileError) as by_itself:
+            made(files, str(out))
+        assert str(refused.value) == str(by_itself.value)
+        assert set(canonical_records(out)) == {"canal"}
+    run(spark, files, str(ours), force=True)
+    run_locally(files, str(theirs), force=True)
     assert canonical_records(ours) == canonical_records(theirs)
+    assert {"canal", "debezium"} <= canonical_records(ours).keys()
     assert read_rejects(ours) == read_rejects(theirs)
+    assert len(read_rejects(ours)) == 1
 
 
 def header_of(path: Path) -> str:
