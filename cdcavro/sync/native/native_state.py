@@ -106,7 +106,7 @@ class NativeState:
     * `known` (`NativeCache`): what is known of the lake table from call to call, if nobody else writes it; one that is
       made anew for each call looks.
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
-      words of `lake_columns.CHANGE_COLUMNS`.
+      words of `sql_statements.CHANGE_COLUMNS`.
     * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
     """
 

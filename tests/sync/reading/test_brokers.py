@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import pytest
@@ -24,12 +24,14 @@ def server(answer: Callable[[bytes], bytes | None]) -> Iterator[str]:
         kept: list[socket.socket] = []
 
         def serve() -> None:
-            connection = listening.accept()[0]
-            kept.append(connection)
-            while question := connection.recv(100):
-                said = answer(question)
-                if said is not None:
-                    connection.sendall(said)
+            # The sockets are closed when the test ends, also while this waits for a question.
+            with suppress(OSError):
+                connection = listening.accept()[0]
+                kept.append(connection)
+                while question := connection.recv(100):
+                    said = answer(question)
+                    if said is not None:
+                        connection.sendall(said)
 
         threading.Thread(target=serve, daemon=True).start()
         yield f"127.0.0.1:{listening.getsockname()[1]}"
