@@ -50,6 +50,16 @@ _UNSEEN = re.compile(
 )
 # No script writes more marks above each other.
 _MARKS = 3
+# A word, or what `repr` has escaped before it.
+_WORD = re.compile(r"\\[A-Za-z\\]|[^\W\d_]+")
+_LATIN = re.compile("[A-Za-z]")
+# Letters of other scripts that look like one of ASCII's: the Cyrillic, Greek, Armenian and phonetic ones of "Confusables"
+# (Unicode Technical Standard 39).
+_ALIKE = re.compile(
+    "[\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c-\u041e\u0420-\u0423\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445"
+    "\u0455\u0456\u0458\u0474\u0475\u04ae\u04af\u04bb\u04c0\u04cf\u0501\u050c\u051a-\u051d\u0391\u0392\u0395-\u0397\u0399\u039a"
+    "\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b9\u03bd\u03bf\u03c1\u0555\u0570\u0578\u057d\u0585\u0251\u0261]"
+)
 
 
 class CdcAvroError(Exception):
@@ -324,13 +334,18 @@ def plain(name: str) -> str:
 def visible(text: str) -> str:
     r"""Return a text in which nothing is hidden.
 
-    Escaped are what cannot be printed, what is printed and shows nothing, marks that pile up or belong to no letter, and
-    what Unicode's normal form C would replace, as another text looks the same.
+    Escaped are what cannot be printed, what is printed and shows nothing, marks that pile up or belong to no letter,
+    what Unicode's normal form C would replace, as another text looks the same, and letters of another script that look
+    like ASCII's in a word that has some of these, too.
 
-    >>> visible("a\u202eb\u3164"), visible("cafe\u0301"), visible("café")
-    ('a\\u202eb\\u3164', 'cafe\\u0301', 'café')
+    >>> visible("a\u202eb\u3164"), visible("cafe\u0301"), visible("café"), visible("\u0456d")
+    ('a\\u202eb\\u3164', 'cafe\\u0301', 'café', '\\u0456d')
     """
-    if (text.isascii() and text.isprintable()) or all(_facts_of(one)[:3] == _SEEN for one in set(text)):
+    if text.isascii() and text.isprintable():
+        return text
+    if not text.isascii() and _ALIKE.search(text):
+        text = _WORD.sub(_with_alike_escaped, text)
+    if all(_facts_of(one)[:3] == _SEEN for one in set(text)):
         return text
     is_normal = unicodedata.is_normalized("NFC", text)
     made, marks, is_letter = [], 0, False
@@ -342,6 +357,10 @@ def visible(text: str) -> str:
         )
         made.append(ascii(one)[1:-1] if is_hidden else one)
     return "".join(made)
+
+
+def _with_alike_escaped(word: re.Match[str]) -> str:
+    return _ALIKE.sub(lambda letter: ascii(letter[0])[1:-1], word[0]) if _LATIN.search(word[0]) else word[0]
 
 
 def visible_lines(text: str) -> str:

@@ -157,6 +157,9 @@ def test_unknown_format_is_refused_by_each_function(call):
             ("e\u0301", r"'e\u0301'"),
             ("\ud800", r"'\ud800'"),
         ],
+        # The first letter of `id` is Cyrillic, and so are all but the first of the next one.
+        *[("\u0456d", r"'\u0456d'"), ("c\u0443\u043c\u043c\u0430_usd", "'c\\u0443\u043c\u043c\\u0430_usd'")],
+        ("\n\u0441\u0430\u0445\u0430\u0440", "'\\n\u0441\u0430\u0445\u0430\u0440'"),
     ],
 )
 def test_value_is_shown_with_nothing_hidden(value, sentence):
@@ -280,7 +283,8 @@ def test_marks_in_piles_and_those_of_no_letter_are_escaped():
         "\u0e04\u0e33\u0e2a\u0e31\u0e48\u0e07\u0e0b\u0e37\u0e49\u0e2d",  # Thai
         "\u0637\u0644\u0628\u0627\u062a",  # Arabic
         "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd",  # Hebrew
-        "\u0437\u0430\u043a\u0430\u0437\u044b",  # Russian
+        "\u0437\u0430\u043a\u0430\u0437\u044b, \u0441\u0430\u0445\u0430\u0440_usd",  # Russian
+        "\u0394t \u03bf \u03bd\u03ad\u03bf\u03c2",  # Greek
         "\u0111\u01a1n h\u00e0ng",  # Vietnamese
         "Bestellungen \u00e4\u00f6\u00fc\u00df \u20ac",
     ],
