@@ -295,6 +295,22 @@ def test_a_test_that_hangs_in_c_takes_its_process_with_it_a_while_after_its_limi
     assert "in test_hangs" in result.stderr.str()
 
 
+def test_files_of_long_tests_are_begun_first_if_that_is_asked_for(run, pytester):
+    """Each whole, and those with the same limits in their order; workers run what is left."""
+    long = "import pytest\n@pytest.mark.timeout(600)\ndef test_long(): pass\n\ndef test_beside_it(): pass"
+    pytester.makepyfile(**{"tests/test_zz": long, "tests/test_a": "def test_a(): pass"})
+    ran = [
+        re.findall(r"::(\w+) PASSED", run("def test_it(): pass", "-v", *options).stdout.str())
+        for options in ([], ["--long-first"])
+    ]
+    assert ran == [
+        ["test_a", "test_it", "test_long", "test_beside_it"],
+        ["test_long", "test_beside_it", "test_a", "test_it"],
+    ]
+    files = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--long-first"]
+    assert run("def test_it(): pass", *files).parseoutcomes() == {"passed": 4}
+
+
 def test_a_long_test_does_not_end_its_process(run):
     """However long the limits of others are."""
     code = """

@@ -5,6 +5,9 @@ limit. A test beyond its limit fails. One that hangs in C, where no Python runs 
 it a minute later: no other test does.
 
 A test that starts Java is marked `jvm`, by hand or by what it asks for; all others find no Java.
+
+With `--long-first`, files begin with those whose tests have the longest limits: where several processes take a file each,
+none of these is left at the end, when the other processes have nothing to do.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -29,6 +33,13 @@ LOW: Final = 200 << 20
 # What a test that is beyond its limit has until its process ends, in seconds: its failure takes time to be told.
 GRACE = 60
 _STDERR: Final = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.addoption(
+        "--long-first", action="store_true", help="begin with the files whose tests have the longest limits"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,7 +68,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each test the limit of its kind; what asks for a session or a server starts Java."""
     for item in items:
         if not JAVA.isdisjoint(getattr(item, "fixturenames", ())):
@@ -66,13 +77,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seconds = next((SECONDS[kind] for kind in SECONDS if item.get_closest_marker(kind)), None)
             if seconds:
                 item.add_marker(pytest.mark.timeout(seconds))
+    if config.option.long_first:
+        longest: dict[Path, float] = {}
+        for item in items:
+            longest[item.path] = max(longest.get(item.path, 0), _limit(item))
+        items.sort(key=lambda item: -longest[item.path])
+
+
+def _limit(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0] if marker else item.config.getini("timeout"))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """End the process if a test hangs where its limit cannot end it; what each thread does is printed first."""
-    marker = item.get_closest_marker("timeout")
-    seconds = float(marker.args[0] if marker else item.config.getini("timeout"))
+    seconds = _limit(item)
     if seconds:
         faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=item.config.stash[_STDERR])
     java = os.environ.get("JAVA_HOME")

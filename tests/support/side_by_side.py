@@ -28,7 +28,8 @@ def commands(sessions: int, elsewhere: list[str], options: list[str]) -> dict[st
     # The wheel that is installed, and not the checkout.
     pytest = [sys.executable, "-P", "-m", "pytest", "-q"]
     ignored = [f"--ignore={folder}" for folder in elsewhere]
-    java = ["-n", str(sessions), "--dist", "loadfile"] if sessions > 1 else []
+    # Each session runs whole files, the long ones first, so that all of them have something to do until the end.
+    java = ["-n", str(sessions), "--dist", "loadfile", "--no-loadscope-reorder", "--long-first"] if sessions > 1 else []
     return {
         "types": [sys.executable, "-P", "-m", "mypy"],
         "tests": [*pytest, "-n", "2", "--dist", "worksteal", "-m", "not jvm", *ignored, *options],
