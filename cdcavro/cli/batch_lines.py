@@ -130,8 +130,13 @@ class BatchLines:
                 for name, reason in report.waiting.items()
                 if self._waiting.get(name) != reason
             ]
+            again = [
+                f"the rows of {one.label} that were pending are written"
+                for one in ([] if self._is_quiet else report.written)
+                if one.label in self._waiting or one.label not in report.operations
+            ]
             self._waiting = report.waiting
-            self._print(*lines, *map(plain, (*notes, *waits)))
+            self._print(*lines, *map(plain, (*notes, *waits, *again)))
             self._write_page()
 
     def begin(self, number: int, lag: Lag | None) -> None:
@@ -310,7 +315,7 @@ class BatchLines:
             if counts.get("left out") and not any(counts[name] for name in ("written", "rejected")):
                 say("all rows were left out: include and exclude in [tables] select none of the tables")
             if self.is_all_rejected and self._look is not None:
-                say(f"all of them look like {plain(self._look)}")
+                say(plain(self._look))
             if is_whole:
                 self._write_page()
 

@@ -152,13 +152,13 @@ class Inputs:
             return
         self._looks += 1
         lines = [(number, raw) for number, raw in enumerate(head, start=1) if len(raw) <= _LARGE]
-        other = other_format([raw for _, raw in lines], format)
-        looking = f"it begins with {number_of(len(lines), 'message that looks/messages that look')} like {other}"
-        if other is None:
-            strange = next(((number, other) for number, raw in lines if (other := other_format([raw], format))), None)
-            if strange is None:
-                return
-            looking = "its line {} looks like {}".format(*strange)
+        strange = [(number, look) for number, raw in lines if (look := other_format([raw], format))]
+        if not strange:
+            return
+        looking = "its line {} looks like {}".format(*strange[0])
+        if len(strange) == len(lines):
+            other = other_format([raw for _, raw in lines], format)
+            looking = f"it begins with {number_of(len(lines), 'message that looks/messages that look')} like {other}"
         self._looks = _MOST_LOOKS
         self._say(f"{shown_name(file)}: {looking}, read as {format}")
 

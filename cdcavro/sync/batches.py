@@ -135,7 +135,7 @@ class BatchReport:
     * `lag` (Lag or None): how much was left to read after the batch.
     * `lag_since` (float or None): when a message that is still left was first seen, in seconds since 1970; None if none is
       left, and for files.
-    * `look` (str or None): what the messages seem to be, if all were rejected and were read as something else.
+    * `look` (str or None): what is said of what the messages seem to be, if all were rejected and read as something else.
     * `notes` (list[str]): remarks about files.
     * `unparsed` (Unparsed): values that their columns' types cannot carry, and that are kept as text.
     * `pending` (dict[str, int]): how many rows are pending in the state, by table, for whatever reason.
@@ -561,16 +561,17 @@ class Batches:
 
 
 def other_look(found: Sequence[bytes], settings: Settings) -> str | None:
-    """Return what the first rejects of a batch look like, if they were read as something else."""
+    """Say what the first rejects of a batch, or some of them, look like, if they were read as something else."""
     given = settings.formats.given
     if found and settings.framed is None and all(raw[:1] == b"\0" for raw in found):
-        return "Avro that a registry's schemas wrote, which is read with framed = true in [source]"
+        return "all of them look like Avro by a registry's schemas, which is read with framed = true in [source]"
     if found and settings.framed is not None and all(raw.lstrip()[:1] == b"{" for raw in found):
-        return "JSON, which is read without framed in [source]"
-    if not isinstance(given, str) or given == MIXED:
+        return "all of them look like JSON, which is read without framed in [source]"
+    if not isinstance(given, str) or given == MIXED or (look := other_format(found, given)) is None:
         return None
-    look = other_format(found, given)
-    return None if look is None else f"{look}, unlike the --format given"
+    alike = sum(other_format([raw], given) is not None for raw in found)
+    those = "all of them look" if alike == len(found) else f"{alike} of {len(found)} look{'s' * (alike == 1)}"
+    return f"{those} like {look}, unlike the --format given"
 
 
 def _notes_of_halves(halves: Sequence[WaitingHalf]) -> list[str]:

@@ -208,6 +208,9 @@ def test_a_mixed_file_says_which_line_looks_like_which_format(tmp_path):
     path = lines_file(tmp_path, goldens("debezium")[0], INSERT)
     said = run("encode", path, "--format", "debezium", "--out", tmp_path / "a.avro").stderr
     assert said.startswith(f"{path}: its line 2 looks like canal, read as debezium\n")
+    path = lines_file(tmp_path, b"garbage", INSERT)
+    said = run("encode", path, "--format", "debezium", "--out", tmp_path / "b.avro").stderr
+    assert said.startswith(f"{path}: its line 2 looks like canal, read as debezium\n")
 
 
 def test_formats_are_counted_from_the_start_of_each_file(tmp_path):

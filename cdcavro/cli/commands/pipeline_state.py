@@ -327,7 +327,7 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
     from cdcavro.sync.config import read_config  # noqa: PLC0415  pyspark takes a second to import
     from cdcavro.sync.outputs.reject_places import has_encrypted  # noqa: PLC0415
     from cdcavro.sync.outputs.reject_places import replay as replay_batches  # noqa: PLC0415
-    from cdcavro.sync.pipeline import REPLAY  # noqa: PLC0415
+    from cdcavro.sync.pipeline import BATCHES, REPLAY  # noqa: PLC0415
     from cdcavro.sync.protection import ENCRYPT, OMIT  # noqa: PLC0415
     from cdcavro.sync.reading.stored_state import state_folder  # noqa: PLC0415
 
@@ -341,6 +341,8 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
         expected = "rejects_private_key, by which the next batch reads the encrypted rejects"
         raise FileError(str(config), expected, "none: give it for as long as they are read")
     with nullcontext() if read is None else read.redaction.errors(), state_folder(place, is_changed=True) as folder:
+        if not (folder / BATCHES).is_dir():
+            raise FileError(str(place), "the state of a pipeline", "none")
         stated = str(folder / "rejects") if read is None or read.rejects is None else read.rejects
         rejects, again = local_folder(stated), folder / REPLAY
         if rejects is None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Final
@@ -325,6 +326,9 @@ def _run_on_spark(
     config: Config, file: str, progress: BatchLines, *, once: bool, check: bool, master: str | None, verbose: bool
 ) -> Pipeline | None:
     """Run a pipeline on Spark, or check it; return it if it was run."""
+    if find_spec("pyspark") is None:
+        expected = "pyspark is not installed: pip install 'cdcavro[spark]', or add --local, which runs without Spark"
+        raise SetupError(expected)
     stated = config.pipeline(file)
     _check_places(config, stated)
     stated.check_free()

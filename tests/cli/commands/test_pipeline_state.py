@@ -277,6 +277,14 @@ def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str):
     assert not Path("nowhere").exists()
 
 
+def test_rejects_of_a_state_that_is_not_there_are_not_replayed(tmp_path: Path):
+    """It is told as by the other commands, and no folder is made."""
+    done = cdcavro("replay", "--state", str(tmp_path / "nowhere"))
+    said = f"Error: {tmp_path / 'nowhere'}: expected the state of a pipeline, got none\n"
+    assert (done.exit_code, done.stderr) == (2, said)
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_status_says_up_to_when_tables_are_complete_and_what_came_late():
     """If it is known of any of them, cut to the second."""
     tables = [
@@ -305,12 +313,13 @@ def test_a_run_without_messages_tries_rows_again_and_says_why_they_wait(
         (tmp_path / "sync.toml").write_text(FILE.replace("${STATE}", "state") + rules)
         if id is not None:
             found.send(canal("INSERT", [{"id": str(id), "a": "2"}], id=id))
-        done = cdcavro("sync", "--config", "sync.toml", "--once", "--quiet")
+        done = cdcavro("sync", "--config", "sync.toml", "--once", *["--quiet"][: len(said) < 3])
         said.append((done.exit_code, done.stderr))
+    assert done.stderr.count("the rows of d.t that were pending are written") == 1
     why = 'schema t: its lake table was begun with form = "current", which cannot become "history"'
     assert [code for code, _ in said] == [0, 1, 1, 0]
     assert said[1][1].count(why) == 1
     assert said[2][1].startswith(f"the rows of d.t are pending: {why}")
     assert "rows of 1 table are pending in state, and will be retried with the next batch or run" in said[2][1]
-    assert "pending" not in said[3][1]
+    assert "rows of 1 table are pending" not in said[3][1]
     assert found.rows("d.t", "id") == [(1,), (2,)]

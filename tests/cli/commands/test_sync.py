@@ -238,7 +238,7 @@ def test_rows_that_wait_and_rejects_alone_are_no_success(made: LocalJob):
     flags = ("--files", "in", "--format", "debezium", "--delta", "other", "--state", "s", "--local", "--once")
     done = sync(*flags, cwd=made.folder)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 3 = written 0 + rejected 3"), done.stderr
-    assert done.stderr.splitlines()[-1] == "all of them look like canal, unlike the --format given"
+    assert done.stderr.splitlines()[-1] == "2 of 3 look like canal, unlike the --format given"
 
 
 @pytest.mark.slow
@@ -324,6 +324,26 @@ def test_metrics_and_events_without_their_library_are_a_sentence(
     assert (done.returncode, f"is not installed: pip install 'cdcavro[{extra}]'\n" in done.stderr) == (2, True)
     assert done.stderr.startswith(f"Error: {library}")
     assert not (made.folder / "lake").exists()
+
+
+@pytest.mark.slow
+def test_without_pyspark_the_way_without_spark_is_named(made: LocalJob):
+    """Before a state is begun."""
+    command = [sys.executable, "-c", _WITHOUT, "pyspark", "sync", *FLAGS[1:], "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=made.folder, check=False)
+    said = "Error: pyspark is not installed: pip install 'cdcavro[spark]', or add --local, which runs without Spark\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    assert not (made.folder / "state").exists()
+
+
+@pytest.mark.slow
+def test_rejects_of_which_some_look_like_another_format_are_counted(made: LocalJob):
+    """What is no message looks like none."""
+    made.send(b"garbage", b"")
+    flags = ("--files", "in", "--format", "debezium", "--delta", "other", "--state", "s", "--local", "--once")
+    done = sync(*flags, cwd=made.folder)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 5 = written 0 + rejected 5"), done.stderr
+    assert done.stderr.splitlines()[-1] == "2 of 5 look like canal, unlike the --format given"
 
 
 @pytest.mark.slow
