@@ -341,7 +341,7 @@ def replay(*, config: str | None, state: str | None, batches: tuple[int, ...]) -
         expected = "rejects_private_key, by which the next batch reads the encrypted rejects"
         raise FileError(str(config), expected, "none: give it for as long as they are read")
     with nullcontext() if read is None else read.redaction.errors(), state_folder(place, is_changed=True) as folder:
-        if not (folder / BATCHES).is_dir():
+        if read is None and not (folder / BATCHES).is_dir():
             raise FileError(str(place), "the state of a pipeline", "none")
         stated = str(folder / "rejects") if read is None or read.rejects is None else read.rejects
         rejects, again = local_folder(stated), folder / REPLAY
