@@ -137,11 +137,7 @@ def older_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) 
 
     It is written by its field, which a renamed column has as an alias, and which no other column ever gets.
     """
-    named: dict[str, tuple[str, ...]] = {}
-    for schema in reversed(versions):
-        for field in schema.record["fields"]:
-            names = (field["name"], *field.get("aliases", ()))
-            named = dict.fromkeys(names, names) | named
+    named = _names_of_fields(versions)
     found: dict[str, tuple[str, ...]] = {}
     for column in present:
         names = named.get(column.field, (column.field,))
@@ -150,6 +146,38 @@ def older_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) 
     every = {name for names in found.values() for name in names}
     # Once it was written by the name that the column had in the lake.
     return {name: names if name in every else (*names, name) for name, names in found.items()}
+
+
+def text_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> dict[str, tuple[str, ...]]:
+    """Return what `_cdc_unparsed` may call each column of a lake table, whichever version a row is of.
+
+    It is as `TableSchema.text_names` has it in each version, so a renamed column has several names. No two columns
+    have one in common.
+    """
+    named = {one: names[0] for one, names in _names_of_fields(versions).items()}
+    # By fields, those that hold the columns now: what an older field of a column could not carry is a text of the column.
+    heirs: dict[str, str] = {}
+    called: dict[str, dict[str, None]] = {}
+    for schema in reversed(versions):
+        written = {column.name: named[column.field] for column in schema.columns}
+        for column in sorted(schema.all_columns, key=lambda one: one.until is not None):
+            newest = named[column.field]
+            heirs.setdefault(newest, heirs[written.get(column.name, newest)] if column.until is not None else newest)
+        for field, name in schema.text_names.items():
+            called.setdefault(heirs[named[field]], {})[name] = None
+    found = {column.name: called.get(named.get(column.field, column.field), {}) for column in present}
+    every = {name for names in found.values() for name in names}
+    return {name: tuple(names) or (() if name in every else (name,)) for name, names in found.items()}
+
+
+def _names_of_fields(versions: Sequence[TableSchema]) -> dict[str, tuple[str, ...]]:
+    """Return for each name that a field ever had all names of this field, the newest one first."""
+    named: dict[str, tuple[str, ...]] = {}
+    for schema in reversed(versions):
+        for field in schema.record["fields"]:
+            names = (field["name"], *field.get("aliases", ()))
+            named = dict.fromkeys(names, names) | named
+    return named
 
 
 def left_columns(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -> list[LakeColumn]:

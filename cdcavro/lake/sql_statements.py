@@ -199,17 +199,19 @@ def delete_up_to(identifier: str, column: str, bound: bytes | datetime, shard: s
     return f"DELETE FROM {identifier} WHERE {quote(column)} <= {limit}{of_shard}"  # noqa: S608  names are quoted
 
 
-def forget_below(identifier: str, columns: Mapping[str, Sequence[str]], floor: bytes) -> str:
+def forget_below(
+    identifier: str, columns: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]], floor: bytes
+) -> str:
     """Return the statement that takes from the rows above a floor what stood in their columns before it.
 
-    Such rows consist of several changes, some of which lack columns; `columns` are as in `merge_state`.
+    Such rows consist of several changes, some of which lack columns; `columns` and `texts` are as in `merge_state`.
     """
     older, unparsed, least = quote(OLDER), quote(UNPARSED), f"X'{floor.hex()}'"
     since = {name: _since(quote(ORDER), older, names) for name, names in columns.items()}
     sets = [f"{quote(name)} = CASE WHEN {one} > {least} THEN {quote(name)} END" for name, one in since.items()]
-    named = " ".join(f"WHEN {literal(name)} THEN {one}" for name, one in since.items())
-    texts = f"map_filter({unparsed}, (name, text) -> CASE name {named} ELSE {quote(ORDER)} END > {least})"
-    sets.append(f"{unparsed} = CASE WHEN cardinality({texts}) > 0 THEN {texts} END")
+    named = " ".join(f"WHEN {literal(one)} THEN {since[name]}" for name, names in texts.items() for one in names)
+    left = f"map_filter({unparsed}, (name, text) -> CASE name {named} ELSE {quote(ORDER)} END > {least})"
+    sets.append(f"{unparsed} = CASE WHEN cardinality({left}) > 0 THEN {left} END")
     nothing = f"CASE WHEN since > {least} THEN since ELSE X'' END"
     sets.append(f"{older} = transform_values({older}, (name, since) -> {nothing})")
     is_below = f"exists(map_values({older}), since -> since > X'' AND since <= {least})"
@@ -226,6 +228,7 @@ def merge_state(
     source: str,
     columns: Mapping[str, Sequence[str]],
     *,
+    texts: Mapping[str, Sequence[str]] | None = None,
     apart: Collection[str] = (),
     is_guarded: bool = True,
 ) -> str:
@@ -233,7 +236,8 @@ def merge_state(
 
     `source` has one row for each key: the last change above all floors, its columns, and if `is_guarded`, `_cdc_order`
     null if there is none, and `_cdc_deleted`, the order of the key's last delete, or null. `columns` are the table's,
-    each with what `_cdc_older` may call it, as `lake_columns.older_names` has it. Changes may lack those in `apart`:
+    each with what `_cdc_older` may call it, as `lake_columns.older_names` has it, and `texts` those that `_cdc_unparsed`
+    may have, as `lake_columns.text_names` has them; it is needed with `apart`. Changes may lack those in `apart`:
     `_cdc_older` has the orders of those that are not as old as the row, empty for one that nobody has stated yet.
     """
     order, deleted = quote("s", ORDER), quote("s", DELETED)
@@ -242,7 +246,7 @@ def merge_state(
     plain = ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in (*columns, ORDER, UNPARSED, OLDER))
     update = f"WHEN MATCHED AND {order} > {stands} THEN UPDATE SET {plain}"
     if apart:
-        update = _merge_columns(columns, apart, f"coalesce({deleted}, X'')" if is_guarded else "X''")
+        update = _merge_columns(columns, texts or {}, apart, f"coalesce({deleted}, X'')" if is_guarded else "X''")
     delete = [f"WHEN MATCHED AND {deleted} >= {stands} AND {order} IS NULL THEN DELETE"] if is_guarded else []
     is_there = f" AND {order} IS NOT NULL" if is_guarded else ""
     return "\n".join(
@@ -273,7 +277,9 @@ def replace_rows(identifier: str, source: str, columns: Sequence[str]) -> str:
     )
 
 
-def _merge_columns(columns: Mapping[str, Sequence[str]], apart: Collection[str], floor: str) -> str:
+def _merge_columns(
+    columns: Mapping[str, Sequence[str]], named: Mapping[str, Sequence[str]], apart: Collection[str], floor: str
+) -> str:
     """Return the clause that takes each column from the change that stated it last."""
     order, stands = quote("s", ORDER), quote("t", ORDER)
 
@@ -298,9 +304,10 @@ def _merge_columns(columns: Mapping[str, Sequence[str]], apart: Collection[str],
     older = f"map_filter(map({pairs}), (name, since) -> since <> {newest})"
     sets.append(f"{quote('t', OLDER)} = CASE WHEN cardinality({older}) > 0 THEN {older} END")
     texts = ", ".join(
-        f"{literal(name)}, CASE WHEN {since('s', name)} > {since('t', name)} THEN {_text('s', name)}"
-        f" WHEN {since('t', name)} > X'' THEN {_text('t', name)} END"
-        for name in columns
+        f"{literal(one)}, CASE WHEN {since('s', name)} > {since('t', name)} THEN {_text('s', one)}"
+        f" WHEN {since('t', name)} > X'' THEN {_text('t', one)} END"
+        for name, names in named.items()
+        for one in names
     )
     unparsed = f"map_filter(map({texts}), (name, text) -> text IS NOT NULL)"
     sets.append(f"{quote('t', UNPARSED)} = CASE WHEN cardinality({unparsed}) > 0 THEN {unparsed} END")

@@ -26,6 +26,8 @@ from cdcavro.errors import CdcAvroError, FileError, MessageError, SchemaError, S
 from cdcavro.files.lines import Inputs, Line
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
+from cdcavro.lake.evolution import LakeColumn
+from cdcavro.lake.lake_columns import text_names
 from cdcavro.lake.merge import TableState, check_keys
 from cdcavro.lake.typed_rows import DROP, TRUNCATE, TypedRows
 from cdcavro.table.ddl.steps import TableName
@@ -245,8 +247,10 @@ def _current_rows(rows: Sequence[TypedRow], table: Table) -> pa.Table:
     taken = {name: column.take(_indices(name, cuts)) for name, column in columns.items()}
     if unparsed is not None and pc.sum(pc.list_value_length(unparsed.cast(_AS_LIST))).as_py():
         texts = unparsed.to_pylist()
+        of_text = _columns_of_texts(table)
         kept = [
-            _merge_unparsed(cut, texts, state_row) for cut, state_row in zip(cuts, state.rows.values(), strict=True)
+            _merge_unparsed(cut, texts, state_row, of_text)
+            for cut, state_row in zip(cuts, state.rows.values(), strict=True)
         ]
         taken[_UNPARSED] = pa.chunked_array([pa.array(kept, unparsed.type)])
     return pa.table(taken)
@@ -289,10 +293,22 @@ def _names_now(name: str, writer: TableSchema, newest: TableSchema) -> frozenset
     return frozenset(names[column.field] for column in newest.all_columns if column.name in now)
 
 
-def _merge_unparsed(cut: _Cut, texts: Sequence[Any], pieces: Sequence[TypedRow]) -> dict[str, str]:
-    """Return the texts that did not fit of a row's values, each of the change which has its column's value."""
+def _columns_of_texts(table: Table) -> dict[str, str]:
+    """Return which column a text of any version is of, as rows under the newest one call it."""
+    (names,) = row_names(table.schema, ENVELOPE).values()
+    columns = [LakeColumn(names[one.field], one.field, "") for one in table.schema.all_columns]
+    return {one: name for name, ones in text_names(table.versions, columns).items() for one in ones}
+
+
+def _merge_unparsed(
+    cut: _Cut, texts: Sequence[Any], pieces: Sequence[TypedRow], of_text: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the texts that did not fit of a row's values, each of the change which has its column's value.
+
+    `of_text` says which column a text is of, as rows call it now.
+    """
     merged: dict[str, str] = {}
     for i in range(cut.first, cut.first + len(pieces)):
         own: Mapping[str, str] = dict(texts[i] or ())
-        merged |= {name: text for name, text in own.items() if cut.others.get(name, cut.first) == i}
+        merged |= {name: text for name, text in own.items() if cut.others.get(of_text.get(name, name), cut.first) == i}
     return merged

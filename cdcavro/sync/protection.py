@@ -472,7 +472,7 @@ class _Version:
             action = actions.get(one["name"])
             made = one if action is None else None if action.mask is None else _masked_field(schema, i, action)
             fields += [] if made is None else [made]
-            self._cells.append(RowCell(one, action, made))
+            self._cells.append(RowCell(schema, one, action, made))
         self.public = TableSchema(as_schema(record | {"fields": fields})) if actions else schema
         self._filter = None if rule.where is None else self._new_filter(rule)
         written = {cell.column: cell for cell in self._cells if cell.is_written}

@@ -64,7 +64,10 @@ class Action(NamedTuple):
 
 
 class RowCell:
-    """A field of a row: how its bytes are passed by, and what becomes of its value."""
+    """A field of a row: how its bytes are passed by, and what becomes of its value.
+
+    Made from the schema of the row, the field, what becomes of it, and the field as it is written.
+    """
 
     __slots__ = (
         "_last",
@@ -80,14 +83,23 @@ class RowCell:
         "size",
         "some_made",
         "text",
+        "text_name",
         "value",
     )
 
-    def __init__(self, declared: Mapping[str, Any], action: Action | None, made: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        schema: TableSchema,
+        declared: Mapping[str, Any],
+        action: Action | None = None,
+        made: Mapping[str, Any] | None = None,
+    ) -> None:
         own = dict(declared)
         primitive = without_attributes(avro_of(own))
         self.size = _SIZES[primitive if isinstance(primitive, str) else primitive["type"]]
         self.column, self.is_written = column_name(own), "until" not in attributes_of(own)
+        # What the column is called where the texts are of values that its type cannot carry.
+        self.text_name = schema.text_names.get(own["name"], self.column)
         self.null = own["type"].index("null") << 1
         self.action, self.mask = action, None if action is None else action.mask
         # The type of values in a word, and what makes a text of a value's bytes; the latter only if it is masked, too.
@@ -195,7 +207,7 @@ def put_cells(raw: bytes, at: int, cells: Sequence[RowCell], out: list[bytes]) -
         start = at
         if cell.text is not None:
             if is_null and cell.is_written:
-                held[cell.column] = len(out), cell
+                held[cell.text_name] = len(out), cell
             out.append(cell.null_made if is_null else cell.masked(cell.text(raw[first + 1 : at])))
     out.append(raw[start:at])
     return _put_texts(raw, at, cells, out, held)
@@ -214,7 +226,7 @@ def _put_texts(
         if name in held:
             place, cell = held[name]
             out[place] = cell.masked(text.encode())
-    protected, made = {cell.column for cell in cells if cell.action is not None}, Buffer()
+    protected, made = {cell.text_name for cell in cells if cell.action is not None}, Buffer()
     write_texts(made, {name: text for name, text in texts.items() if name not in protected})
     out.append(made.taken())
     return at
@@ -238,7 +250,8 @@ def put_absent(raw: bytes, at: int, cells: Sequence[RowCell], out: list[bytes]) 
 
 def unparsed_texts(schema: TableSchema, payload: bytes) -> dict[str, str]:
     """Return the texts of values that their types cannot carry, by column, in an envelope of a version of a table."""
-    cells = [RowCell(one, None, None) for one in schema.record["fields"] if is_column(one)]
+    cells = [RowCell(schema, one) for one in schema.record["fields"] if is_column(one)]
+    names = {text_name: column.name for column in schema.columns for text_name in [schema.text_names[column.field]]}
     found: dict[str, str] = {}
     at = 0
     for _ in ("before", "after"):
@@ -248,7 +261,7 @@ def unparsed_texts(schema: TableSchema, payload: bytes) -> dict[str, str]:
                 at = cell.end(payload, at)
             texts, at = read_texts(payload, at, 2)
             _, at = read_texts(payload, at, 1)
-            found |= dict(zip(texts[::2], texts[1::2], strict=True))
+            found |= dict(zip([names.get(name, name) for name in texts[::2]], texts[1::2], strict=True))
     return found
 
 

@@ -130,6 +130,7 @@ MAX_LENGTH: Final = 255
 _RESERVED: Final = PRIMITIVES | {"record", "enum", "array", "map", "union", "fixed", "error", "request"}
 _UNFIT: Final = re.compile(r"_(?=x[0-9a-f]*[^A-Za-z0-9])|[^A-Za-z0-9_]|^[0-9]|^\Z")
 _EMPTY: Final = "_x_"
+_NUMBERED: Final = re.compile(r"_x_[0-9]+")
 _GROUP: Final = re.compile(r"_x([0-9a-f]{1,5}|10[0-9a-f]{4})_|_x_[0-9]+\Z")
 
 
@@ -457,6 +458,16 @@ def check_names(change: Change) -> None:
         if name is not None and len(name) > MAX_LENGTH:
             label = shorten(source.table or "", MAX_LENGTH)
             raise SchemaError(label, f"the name {shown(name)} has {len(name)} characters, more than {MAX_LENGTH}")
+
+
+def is_name_again(field: str, name: str) -> bool:
+    """Return whether a field was given a number because another one had the name of its column before.
+
+    >>> is_name_again("id_x_2", "id"), is_name_again("id", "id"), is_name_again("_x49__x44_", "ID")
+    (True, False, False)
+    """
+    start = name if field == name else mangle(name)
+    return field.startswith(start) and _NUMBERED.fullmatch(field, len(start)) is not None
 
 
 def unmangle(name: str) -> str:

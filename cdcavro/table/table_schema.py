@@ -2,7 +2,8 @@
 
 A row is a record with a nullable field for each column. Two more fields follow the columns:
 `unparsed`, the texts of values that their column's type cannot carry, and `absent`, the columns that
-a message did not have, which is not the same as null. The envelope has Debezium's layout. What Avro
+a message did not have, which is not the same as null. In `unparsed`, a column whose name was another one's before is
+called by its field. The envelope has Debezium's layout. What Avro
 cannot express is in the attribute `cdc`, which Avro readers ignore:
 
 | on | key | meaning |
@@ -36,7 +37,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.exact.caching import WeightedCache, derived_property
 from cdcavro.exact.jsontext import ABSENT
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.table_names import ROW, namespace_of, split_full_name, table_name_parts
+from cdcavro.table.table_names import ROW, is_name_again, namespace_of, split_full_name, table_name_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -308,6 +309,16 @@ class TableSchema:
     def all_columns(self) -> tuple[TableColumn, ...]:
         """The columns, and also those of earlier versions that newer fields of the same name took over from."""
         return tuple(column_of_field(field) for field in column_fields(self.record))
+
+    @derived_property
+    def text_names(self) -> dict[str, str]:
+        """What `unparsed` calls each column that this version writes, by its field.
+
+        It is the column's name. Where another column had this name before, it is that of the field, which no other
+        column ever gets: rows of several versions stand side by side, and their texts are not to be mixed up.
+        """
+        first = {one.name for one in self.all_columns if not is_name_again(one.field, one.name)} | {UNPARSED, MISSING}
+        return {one.field: one.name if one.name in first else one.field for one in self.columns}
 
     @derived_property
     def key_names(self) -> tuple[str, ...]:

@@ -10,9 +10,11 @@ import pytest
 from cdcavro.avro.schema import parse_schema
 from cdcavro.errors import SchemaError
 from cdcavro.lake.evolution import LakeColumn
-from cdcavro.lake.lake_columns import arrow_type, held_columns, spark_name, spark_type, wanted_columns
+from cdcavro.lake.lake_columns import arrow_type, held_columns, spark_name, spark_type, text_names, wanted_columns
 from cdcavro.lake.sql_statements import CHANGELOG, DELETES, STATE
+from cdcavro.table.evolution.evolve import evolve
 from support.column_types import typed_columns, version_of
+from support.typed import table
 
 
 @pytest.mark.slow
@@ -52,6 +54,37 @@ def test_a_decimal_of_too_many_digits_is_refused():
     root = parse_schema(json.dumps(declared)).root
     with pytest.raises(SchemaError, match="n: Spark's decimals have at most 38 digits"):
         spark_type(root.fields[0].type, "n")
+
+
+def test_what_texts_call_a_column_is_never_what_they_call_another():
+    """Also where its type changes and comes back, and where a name is taken by one column after another."""
+    versions = [table("id|int", "d|date", key=("id",))]
+    for statement in (
+        "ALTER TABLE t MODIFY COLUMN d INT",
+        "ALTER TABLE t MODIFY COLUMN d DATE",
+        "ALTER TABLE t RENAME COLUMN d TO e, ADD COLUMN d DATE",
+        "ALTER TABLE t DROP COLUMN d, ADD COLUMN D INT",
+        "ALTER TABLE t DROP COLUMN D",
+        "ALTER TABLE t ADD COLUMN d INT, ADD COLUMN unparsed INT",
+        "ALTER TABLE t RENAME COLUMN d TO f, RENAME COLUMN e TO d",
+    ):
+        versions.append(evolve(versions[-1], statement).schema)
+    called = [{one.name: schema.text_names[one.field] for one in schema.columns} for schema in versions]
+    assert [one.get("d") for one in called] == ["d", "d", "d", "d_x_4", None, None, "d_x_5", "d"]
+    assert (called[-1]["f"], called[-1]["unparsed"], called[4]["D"]) == ("f", "unparsed", "D")
+    present = [LakeColumn(f"in the lake {one.field}", one.field, one.type) for one in wanted_columns(versions[-1])]
+    left = [LakeColumn("dropped", "d_x_4", "date"), LakeColumn("somebody else's", "", "int")]
+    found = text_names(versions, [*present, *left])
+    every = [name for names in found.values() for name in names]
+    assert len(every) == len({*every})
+    fields = {one.name: f"in the lake {one.field}" for one in versions[-1].columns}
+    assert {name: {*found[fields[name]]} for name in ("id", "d", "f", "unparsed")} == {
+        "id": {"id"},
+        "d": {"d", "e"},
+        "f": {"d_x_5", "f"},
+        "unparsed": {"unparsed"},
+    }
+    assert (found["dropped"], found["somebody else's"]) == (("d_x_4",), ("somebody else's",))
 
 
 def test_a_column_is_held_under_any_name():

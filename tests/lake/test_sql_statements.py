@@ -104,18 +104,20 @@ def test_a_step_of_no_known_kind_is_an_error():
 
 
 COLUMNS = {name: (f"field of {name}", name) for name in NAMES}
+TEXTS = {name: (name, f"{name} before") for name in NAMES}
+EVERY_TEXT = {one for names in TEXTS.values() for one in names}
 
 
 @pytest.mark.parametrize("is_guarded", [True, False])
 @pytest.mark.parametrize("apart", [[], NAMES[:1], NAMES])
 def test_a_merge_sets_the_columns_it_is_told(apart: list[str], is_guarded: bool):
     """Each from the same column of its source; a text is never an identifier."""
-    made = sql.merge_state(TABLE, SOURCE, COLUMNS, apart=apart, is_guarded=is_guarded)
+    made = sql.merge_state(TABLE, SOURCE, COLUMNS, texts=TEXTS, apart=apart, is_guarded=is_guarded)
     identifiers, texts, others = read(made)
     own = {sql.KEY, sql.ORDER, sql.OLDER, sql.UNPARSED, *([sql.DELETED] if is_guarded else [])}
     assert identifiers == {"la`ke", "t`; --", "s", "t", *NAMES, *own}
     # Texts of misfits are those of any column, and orders those of columns that changes may lack.
-    assert texts == {*(NAMES if apart else []), *(one for name in apart for one in COLUMNS[name])}
+    assert texts == {*(EVERY_TEXT if apart else []), *(one for name in apart for one in COLUMNS[name])}
     assert others.count("MERGE") == 1
     assert ("DELETE" in others) == is_guarded
     assert ";" not in others
@@ -129,8 +131,8 @@ def test_what_is_deleted_is_said_by_order_and_by_time():
     micros = int(moment.timestamp()) * 1_000_000 + 456789
     assert sql.delete_up_to(TABLE, sql.AT, moment).endswith(f"<= timestamp_micros({micros})")
     assert sql.delete_up_to(TABLE, sql.ORDER, floor, "it's").endswith(r"<= X'00ff27' AND `_cdc_shard` = 'it\'s'")
-    identifiers, texts, others = read(sql.forget_below(TABLE, COLUMNS, floor))
+    identifiers, texts, others = read(sql.forget_below(TABLE, COLUMNS, TEXTS, floor))
     assert identifiers == {"la`ke", "t`; --", *NAMES, sql.ORDER, sql.OLDER, sql.UNPARSED}
-    assert texts == {*NAMES, *(one for names in COLUMNS.values() for one in names)}
+    assert texts == {*EVERY_TEXT, *(one for names in COLUMNS.values() for one in names)}
     assert ";" not in others
     assert read(sql.set_properties(TABLE, {"a'b": "c\\d"}))[1] == {"a'b", "c\\d"}

@@ -144,6 +144,26 @@ def test_what_does_not_fit_is_beside_the_rows(tmp_path):
     assert (table.num_rows, table.column_names) == (0, ["id", "n", "m"])
 
 
+def test_what_does_not_fit_stays_with_its_column_where_another_one_has_the_name_now(tmp_path):
+    """It is called as the column was when it came; the text of the second column of a name is called by its field."""
+    messages = [
+        statement(1, "CREATE TABLE t (id INT PRIMARY KEY, n INT, m INT)"),
+        rows_of("INSERT", 2, [{"id": "1", "n": "x", "m": "y"}]),
+        statement(3, "ALTER TABLE t RENAME COLUMN n TO o, ADD COLUMN n INT"),
+        rows_of("UPDATE", 4, [{"id": "1", "n": "z"}], [{"n": None}]),
+        rows_of("UPDATE", 5, [{"id": "1", "o": "7"}], [{"o": "x"}]),
+    ]
+    for count, texts in (
+        (2, {"n": "x", "m": "y"}),
+        (4, {"n": "x", "m": "y", "n_x_2": "z"}),
+        (5, {"m": "y", "n_x_2": "z"}),
+    ):
+        (table,) = read_tables(written(tmp_path, *messages[:count]), current=True).values()
+        (row,) = table.to_pylist()
+        assert dict(row["unparsed"]) == texts
+    assert row == {"id": 1, "o": 7, "m": None, "n": None, "unparsed": row["unparsed"]}
+
+
 def test_a_faulty_message_is_an_error_or_a_reject(tmp_path):
     """With its file and line; what is read is what is in the tables plus the rejects."""
     good = rows_of("INSERT", 1, [{"id": "1"}])

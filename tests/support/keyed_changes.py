@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from typing import Any
 
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 
@@ -32,3 +34,27 @@ def changes_by_seed(seed: int, count: int) -> list[list[Change]]:
             change(op, number, draw.randrange(6), draw.choice(["", "", "a", "b", "ab"]) if op == "UPDATE" else "")
         )
     return made
+
+
+def texts_under_a_name_of_two_columns() -> list[list[Change]]:
+    """Return messages about row 1, three of whose values are texts; `b` is the name of two columns, one after the other.
+
+    The fourth change states the new `b` alone, and the last one what was called `b` before.
+    """
+    renamed = statement(4, "ALTER TABLE t RENAME COLUMN b TO c, ADD COLUMN b INT")
+    newer = (*COLUMNS, Column(name="c", type="int"))
+
+    def stated(op: str, number: int, columns: Sequence[Column], **row: Any) -> list[Change]:
+        absent = tuple(one.name for one in columns[1:] if one.name not in row)
+        (made,) = change(op, number, 1)
+        return [replace(made, after={"id": 1, **row}, columns=columns, unavailable=absent or None)]
+
+    first = stated("INSERT", 1, COLUMNS, a="x", b="y")
+    second, third = stated("UPDATE", 5, newer, b="z"), stated("UPDATE", 6, newer, c=7)
+    return [first, renamed, second, third]
+
+
+def statement(number: int, text: str) -> list[Change]:
+    """Return the message of a statement."""
+    place = Arrival(topic="x", partition=0, offset=number)
+    return [Change(op="ALTER", source=SOURCE, position=(number,), event_time=1, ddl=text, place=place)]

@@ -439,6 +439,26 @@ def test_the_first_rule_that_fits_counts_and_others_are_as_they_were(job):
     assert (made.rows("d.t", "card"), made.rows("d.u", "card")) == ([("first",)], [("x",)])
 
 
+@pytest.mark.parametrize(
+    "rules", [[], [RowRule("d.t", ("card",))], [RowRule("d.t", (), {"card": "sha256"}, salt="pepper")]]
+)
+def test_a_text_of_the_second_column_of_a_name_is_protected_as_its_values_are(job, rules: list[RowRule]):
+    """It is called by its field there."""
+    made, int_types = job(), dict.fromkeys(("id", "card", "b"), "int")
+    made.send(
+        message("INSERT", {"id": "1", "card": "1"}, 1, types=int_types),
+        statement("ALTER TABLE d.t RENAME COLUMN card TO b, ADD COLUMN card INT", 2),
+        message("INSERT", {"id": "2", "card": "4111-2222", "b": "x"}, 3, types=int_types),
+    )
+    (report,) = run(made, *rules)
+    assert report.unparsed.count == 2
+    assert report.unparsed.example == ("d.t.b: …" if rules else "d.t.b: 'x'")
+    assert any("4111" in text for _, text in texts(made.folder)) == (not rules)
+    kept = [dict(row) for (row,) in made.rows("d.t", "_cdc_unparsed") if row]
+    # A column that was renamed stays protected under the name that the rule has.
+    assert kept == ([] if rules else [{"b": "x", "card_x_2": "4111-2222"}])
+
+
 def test_rejects_keep_their_bytes_only_if_it_is_said(job):
     """Their reasons show no value in either case, and a misfit that ends the pipeline shows none."""
     made = job()

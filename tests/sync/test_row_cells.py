@@ -240,6 +240,22 @@ def test_a_message_for_whose_row_a_condition_cannot_be_decided_is_a_reject(
     assert made.rows("e.t", "id") == [(9,)]
 
 
+def test_a_condition_is_about_the_second_column_of_a_name_where_only_the_first_one_has_a_text(job):
+    """And cannot be decided where the second one has."""
+    made, types = job(), {"id": "int", "n": "int", "m": "int"}
+    made.send(
+        message("INSERT", {"id": "1", "n": "5"}, 1, mysqlType={"id": "int", "n": "int"}),
+        canal("ALTER", [], id=2, isDdl=True, sql="ALTER TABLE d.t RENAME COLUMN n TO m, ADD COLUMN n INT"),
+        message("INSERT", {"id": "2", "n": "5", "m": "five"}, 3, mysqlType=types),
+        message("INSERT", {"id": "3", "n": None, "m": "five"}, 4, mysqlType=types),
+        message("INSERT", {"id": "4", "n": "five", "m": "5"}, 5, mysqlType=types),
+    )
+    totals = run(made, "n = 5")
+    assert (totals["rejected"], totals["left out"]) == (1, 1)
+    assert f"{OF_COLUMN.format('n')}, got one that its type cannot carry" in rejects(made)[0]["reason"]
+    assert (2, 5) in made.rows("d.t", "id", "n")
+
+
 def rejects(made: LocalJob) -> list[dict[str, Any]]:
     """Return the rejects of a job."""
     files = sorted((made.folder / "state" / "rejects").rglob("*.json"))

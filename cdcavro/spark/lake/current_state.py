@@ -15,7 +15,7 @@ from cdcavro.change.order_value import reset_order
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
-from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, readings, wanted_columns
+from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, readings, text_names, wanted_columns
 from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import KEYED, first_keyed, late_version
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
@@ -210,13 +210,15 @@ class CurrentState:
         if facts.floor is not None and not is_empty:
             spark.sql(sql.delete_up_to(self.identifier, ORDER, floor))
             if is_partial or left:
-                spark.sql(sql.forget_below(self.identifier, names, floor))
+                spark.sql(sql.forget_below(self.identifier, names, text_names(versions, present), floor))
         deletes = self._put_deletes(rows, facts, now, known) if is_guarded else None
         about = sql.change_values(lake.columns, self.change_columns)
         source = last_rows(rows, versions, present, deletes, floor, is_partial=is_partial, about=about)
         columns = names | {name: (name,) for name in about}
         apart = columns if is_partial else left
-        self._put(source, columns, lake if is_empty else None, {"is_guarded": is_guarded, "apart": apart})
+        texts = text_names(versions, present) if apart else {}
+        flags = {"is_guarded": is_guarded, "apart": apart, "texts": texts}
+        self._put(source, columns, lake if is_empty else None, flags)
 
     def _check_held(self) -> None:
         if self.check_held is not None:
@@ -447,10 +449,16 @@ def _last_columns(
     alive = _images(upserts, versions, columns, about, _absent(versions, columns))
     names = [*(held.name for _, held in columns), *about]
     stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
-    text = {name: sf.try_element_at(UNPARSED, sf.lit(name)) for name in names}
+    texts_of = text_names(versions, present)
+    text = {
+        one: sf.try_element_at(UNPARSED, sf.lit(one)).alias(_text_of(one)) for ones in texts_of.values() for one in ones
+    }
     pieces = [
         sf.max_by(
-            sf.when(stated[name], sf.struct(ORDER, sf.col(quote(name)).alias(_VALUE), text[name].alias(_TEXT))),
+            sf.when(
+                stated[name],
+                sf.struct(ORDER, sf.col(quote(name)).alias(_VALUE), *(text[one] for one in texts_of.get(name, ()))),
+            ),
             sf.when(stated[name], sf.col(ORDER)),
         ).alias(f"piece {i}")
         for i, name in enumerate(names)
@@ -460,9 +468,8 @@ def _last_columns(
     since = {name: sf.coalesce(piece[name].getField(ORDER), sf.expr(_NOTHING)) for name in names}
     named = {called[name][0]: order for name, order in since.items()}
     older = sf.map_filter(_map(named), lambda _, order: order != sf.col(ORDER))
-    texts = sf.map_filter(
-        _map({name: piece[name].getField(_TEXT) for name in names}), lambda _, value: value.isNotNull()
-    )
+    kept = {one: piece[name].getField(_text_of(one)) for name in names for one in texts_of.get(name, ())}
+    texts = sf.map_filter(_map(kept), lambda _, value: value.isNotNull())
     return found.select(
         KEY,
         ORDER,
@@ -470,6 +477,11 @@ def _last_columns(
         sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
         sf.when(sf.size(older) > 0, older).alias(OLDER),
     )
+
+
+def _text_of(name: str) -> str:
+    """Return the name of a part, beside a value and its order, that has a text which is called so."""
+    return f"{_TEXT} {name}"
 
 
 def _map(values: dict[str, Column]) -> Column:

@@ -7,7 +7,7 @@ a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from cdcavro.engine.machine import RowRules, apply_rules
@@ -52,14 +52,13 @@ class RowImage(Mapping[str, Any]):
 
     def __init__(self, raw: bytes, spans: Mapping[str, Span], table: str, pointer: str) -> None:
         self._raw, self._spans, self._table, self.pointer = raw, spans, table, pointer
-        # What the row has instead of values, by the names of their columns.
-        self._missing: dict[str, str] = {}
+        # Whose values are texts, as these are named, and which columns the row lacks.
+        self._misfits: Collection[str] = ()
+        self._absent: Collection[str] = ()
 
-    def miss(self, misfits: Sequence[str], absent: Sequence[str]) -> None:
-        """Note which columns have values that their types cannot carry, and which the row lacks."""
-        self._missing = dict.fromkeys(misfits, "one that its type cannot carry") | dict.fromkeys(
-            absent, "a row without it"
-        )
+    def miss(self, misfits: Collection[str], absent: Collection[str]) -> None:
+        """Note which columns have values that their types cannot carry, as texts are named, and which the row lacks."""
+        self._misfits, self._absent = misfits, absent
 
     def text(self, column: str) -> bytes | None:
         """Return the text of a value, as `value_text` has it; None for null."""
@@ -110,7 +109,11 @@ class RowImage(Mapping[str, Any]):
     def _got(self, span: Span) -> str | None:
         """Return what the row has instead of a value, or null; None if it has that."""
         cell, first, _ = span
-        return self._missing.get(cell.column) if self._raw[first] == cell.null else None
+        if self._raw[first] != cell.null:
+            return None
+        if cell.column in self._absent:
+            return "a row without it"
+        return "one that its type cannot carry" if cell.text_name in self._misfits else None
 
 
 class RowState(NamedTuple):

@@ -367,6 +367,8 @@ class StatedColumn(NamedTuple):
     called: Mapping[int, str] | None
     # What `_cdc_older` may call it, as `lake_columns.older_names` has it.
     names: tuple[str, ...]
+    # What `_cdc_unparsed` may call it, as `lake_columns.text_names` has it.
+    texts: tuple[str, ...] = ()
 
 
 def combine(held: RowParts, changes: pa.Table, columns: Mapping[str, StatedColumn]) -> tuple[pa.Array, pa.Table]:
@@ -538,10 +540,10 @@ class _Combination:
         every = pa.concat_arrays([one.cast(pa.map_(pa.string(), pa.string())) for one in texts])
         named = set(pc.unique(every.keys).to_pylist()) if every.null_count < len(every) else set()
         found = []
-        for name in self._columns:
-            if name in named:
-                values = pc.map_lookup(every, pa.scalar(name), "first").take(self._place(groups, name))
-                found.append((name, values.is_valid(), values))
+        for name, column in self._columns.items():
+            for one in named.intersection(column.texts):
+                values = pc.map_lookup(every, pa.scalar(one), "first").take(self._place(groups, name))
+                found.append((one, values.is_valid(), values))
         return _maps(count, found, pa.string())
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.lake_columns import held_columns, left_columns, older_names
+from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, text_names
 from cdcavro.lake.lakes import CURRENT, FORM, FORMS, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import KEYED, first_keyed, late_version
 from cdcavro.lake.sql_statements import (
@@ -440,7 +440,8 @@ def _stated_columns(
     """Return how it is known which changes state columns of a lake table, and `others`, which all changes state."""
     called = {held.name: absent_names(wanted, versions) for wanted, held in held_columns(versions[-1], present)}
     named = older_names(versions, present)
-    columns = {name: StatedColumn(called.get(name), names) for name, names in named.items()}
+    texts = text_names(versions, present)
+    columns = {name: StatedColumn(called.get(name), names, texts[name]) for name, names in named.items()}
     return columns | {name: StatedColumn({}, (name,)) for name in others}
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.change.order_value import reset_order, split_resets
-from cdcavro.lake.lake_columns import held_columns, older_names
+from cdcavro.lake.lake_columns import held_columns, older_names, text_names
 from cdcavro.lake.lakes import FORM, SOFT
 from cdcavro.lake.merge import End, Statement, Version, replay, without_repetitions
 from cdcavro.lake.sql_statements import (
@@ -167,6 +167,8 @@ class _Columns:
         self.fields = {one: name for name, names in named.items() for one in names}
         self.field_of = {name: names[0] for name, names in named.items()}
         self._absent = _absent_names(pairs, versions)
+        # In `_cdc_unparsed`, too, it is not called as it is in the lake.
+        self.of_text = {one: name for name, names in text_names(versions, present).items() for one in names}
         # No change of these versions has them.
         self._left = frozenset(self.names - {held.name for _, held in pairs} if is_last else ())
 
@@ -390,7 +392,11 @@ class _Sources:
             return True
         columns = (self._rows.column(name) for name in self._columns.names - first.lacking)
         texts = [
-            {name: text for name, text in self._rows.column(UNPARSED)[i].as_py() or () if name not in first.lacking}
+            {
+                name: text
+                for name, text in self._rows.column(UNPARSED)[i].as_py() or ()
+                if self._columns.of_text.get(name) not in first.lacking
+            }
             for i in (first.place, second.place)
         ]
         return texts[0] == texts[1] and all(one[first.place].equals(one[second.place]) for one in columns)
@@ -439,12 +445,12 @@ class _Sources:
         held = self._rows.column(UNPARSED)
         if held.null_count == len(held):
             return pa.nulls(len(versions), kind)
-        texts = [dict(one or ()) for one in held.to_pylist()]
+        texts, of_text = [dict(one or ()) for one in held.to_pylist()], self._columns.of_text
         found = []
         for one in versions:
-            own = {name: text for name, text in texts[one.change.place].items() if name not in one.others}
-            for name, source in one.others.items():
-                if source is not None and name in texts[source[1]]:
-                    own[name] = texts[source[1]][name]
+            own = {name: text for name, text in texts[one.change.place].items() if of_text.get(name) not in one.others}
+            for column, source in one.others.items():
+                others = {} if source is None else texts[source[1]]
+                own |= {name: text for name, text in others.items() if of_text.get(name) == column}
             found.append(sorted(own.items()) or None)
         return pa.array(found, kind)

@@ -79,7 +79,7 @@ class TableWriter:
         by_field = {column.field: column for column in schema.all_columns}
         fields = [field for field in schema.record["fields"] if field["name"] in by_field]
         cells = [
-            _cell(field, by_field[field["name"]], stated.get(by_field[field["name"]].name), source, zone, modes)
+            _cell(schema, field, by_field[field["name"]], stated.get(by_field[field["name"]].name), source, zone, modes)
             for field in fields
         ]
         self._row_cells = cells
@@ -191,12 +191,13 @@ class TableWriter:
             if not cell.write(out, value):
                 if self._is_strict:
                     raise cell.misfit(value, "/key", self._format)
-                misfits[cell.name] = text_of(value)
+                misfits[cell.text_name] = text_of(value)
         write_texts(out, misfits)
         return out.taken()
 
 
 def _cell(
+    schema: TableSchema,
     field: dict[str, Any],
     column: TableColumn,
     stated: Column | None,
@@ -222,7 +223,8 @@ def _cell(
     resolved = next((one for one in types if without_attributes(one.avro) == without_attributes(avro)), None)
     if resolved is None:
         raise SchemaError(field["name"], f"holds {avro_label(avro)}, and the column is {avro_label(types[0].avro)}")
-    return Cell(column.name, resolved, primitive, place, str(column.type or primitive))
+    declared_type, text_name = str(column.type or primitive), schema.text_names[column.field]
+    return Cell(column.name, resolved, primitive, place, declared_type, text_name)
 
 
 def _source_start(source: Source, *, is_snapshot: bool) -> bytes:
@@ -293,15 +295,18 @@ class Cell:
     """A field of a row: a union of null and a primitive, with the reader of its column's values.
 
     Made from the column's name, its type (None for a column that newer rows no longer have), the name
-    of the primitive, the primitive's index in the union, and the declared type.
+    of the primitive, the primitive's index in the union, the declared type, and what the column is called where the
+    texts of its misfits are, by default its name.
     """
 
-    __slots__ = ("_declared", "_kind", "name", "null", "read", "rule", "some")
+    __slots__ = ("_declared", "_kind", "name", "null", "read", "rule", "some", "text_name")
 
-    def __init__(self, name: str, type: ColumnType | None, primitive: str, place: int, declared: str = "") -> None:
+    def __init__(
+        self, name: str, type: ColumnType | None, primitive: str, place: int, declared: str = "", text_name: str = ""
+    ) -> None:
         if primitive not in _KINDS:
             raise SchemaError(name, f"holds {primitive}, and a cell is a primitive")
-        self.name = name
+        self.name, self.text_name = name, text_name or name
         # The reader of values, and its rule; None for a column that newer rows no longer have.
         self.read = None if type is None else type.read
         self.rule = None if type is None else type.rule
@@ -400,7 +405,7 @@ class RowWriter:
         """
         written, count = Written(), 0
         absent: list[str] = []
-        misfits: dict[str, str] = {}
+        misfits: dict[Cell, str] = {}
         cells = image if type(image) is dict else dict(image)
         for i, cell in enumerate(self._cells):
             written.starts.append(len(out))
@@ -416,15 +421,15 @@ class RowWriter:
                 elif not cell.write(out, value):
                     if self._is_strict:
                         raise cell.misfit(value, pointer, self._format)
-                    misfits[cell.name] = text_of(value)
+                    misfits[cell] = text_of(value)
                     value = MISFIT
             written.values.append(value)
         written.starts.append(len(out))
         if count != len(cells):
             raise self._unknown(image, pointer)
         if misfits:
-            self._count(misfits.keys())
-        write_texts(out, misfits)
+            self._count([cell.name for cell in misfits])
+        write_texts(out, {cell.text_name: text for cell, text in misfits.items()})
         self._write_absent(out, absent, rows)
         return written
 

@@ -28,7 +28,7 @@ from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.dropped_columns import dropping_stream, kept_rows
-from support.keyed_changes import COLUMNS, SOURCE, change, changes_by_seed
+from support.keyed_changes import COLUMNS, SOURCE, change, changes_by_seed, texts_under_a_name_of_two_columns
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
 from support.shop_state import image, whole
 from support.shop_streams import shuffled
@@ -154,6 +154,17 @@ ALTER_WITH_DEFAULTS = (
     "ALTER TABLE t ADD COLUMN n BIGINT DEFAULT 7, ADD COLUMN d DECIMAL(10,2) DEFAULT '-1.50',"
     " ADD COLUMN s VARCHAR(20) DEFAULT 'it''s é'"
 )
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_text_stays_with_its_column_where_another_one_has_the_name_now(spark: SparkSession, sink: Sink, size: int):
+    """However the messages are cut into batches: the text of the second one is called by its field."""
+    lake, messages = Lake(spark, sink, database(sink, f"texts {size}")), texts_under_a_name_of_two_columns()
+    for start in range(0, 4, size):
+        lake.merge(messages[start : start + size])
+    (table,) = lake.maker.tables.tables
+    (row,) = spark.table(lake.state(table).identifier).select("a", "b", "c", "_cdc_unparsed").collect()
+    assert tuple(row) == (None, None, 7, {"a": "x", "b_x_2": "z"})
 
 
 def killed(*_: object) -> None:

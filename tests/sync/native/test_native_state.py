@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdcavro.change.model import Arrival, Change, Column, replace, with_rows
+from cdcavro.change.model import Change, Column, replace, with_rows
 from cdcavro.errors import OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.merge import values_of
@@ -25,7 +25,7 @@ from cdcavro.sync.native.native_state import NativeCache, NativeState, facts_of
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
-from support.keyed_changes import COLUMNS, SOURCE, change, changes_by_seed
+from support.keyed_changes import COLUMNS, change, changes_by_seed, statement, texts_under_a_name_of_two_columns
 from support.lake_values import as_in_lake, rows_of, shown, table_of
 from support.shop_state import Rows, image, whole
 from support.shop_streams import shuffled
@@ -231,17 +231,28 @@ def test_a_text_that_no_type_carries_is_kept_with_its_row(tmp_path: Path):
     assert shown(lake.rows(table)) == shown([{"id": 1, "a": 3, "b": -4}, {"id": 2, "a": 2, "b": -2}])
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_text_stays_with_its_column_where_another_one_has_the_name_now(tmp_path: Path, size: int):
+    """However the messages are cut into batches: the text of the second one is called by its field."""
+    lake, messages = Lake(tmp_path), texts_under_a_name_of_two_columns()
+    for start in range(0, 3, size):
+        lake.merge(messages[start : min(start + size, 3)])
+    (table,) = lake.maker.tables.tables
+    (row,) = lake.held(table).to_pylist()
+    assert (row["a"], row["b"], row["c"], dict(row["_cdc_unparsed"])) == (
+        *(None, None, None),
+        {"a": "x", "b": "y", "b_x_2": "z"},
+    )
+    lake.merge(messages[3:])
+    (row,) = lake.held(table).to_pylist()
+    assert (row["b"], row["c"], dict(row["_cdc_unparsed"])) == (None, 7, {"a": "x", "b_x_2": "z"})
+
+
 ADDED = {"n": "bigint", "d": "decimal(10,2)", "s": "varchar(20)"}
 ALTER_WITH_DEFAULTS = (
     "ALTER TABLE t ADD COLUMN n BIGINT DEFAULT 7, ADD COLUMN d DECIMAL(10,2) DEFAULT '-1.50',"
     " ADD COLUMN s VARCHAR(20) DEFAULT 'it''s é'"
 )
-
-
-def statement(number: int, text: str) -> list[Change]:
-    """Return the message of a statement."""
-    place = Arrival(topic="x", partition=0, offset=number)
-    return [Change(op="ALTER", source=SOURCE, position=(number,), event_time=1, ddl=text, place=place)]
 
 
 BEHIND_A_DROP = (("DELETE", 5, 1), ("INSERT", 6, 1), ("UPDATE", 7, 2))

@@ -20,6 +20,7 @@ from cdcavro.sync.native.iceberg_lake import NativeIceberg
 from cdcavro.sync.native.native_state import NativeCache, NativeState
 from cdcavro.sync.native.native_versions import NativeVersions
 from support.dropped_columns import dropping_stream, held_rows, kept_rows
+from support.keyed_changes import texts_under_a_name_of_two_columns
 from support.lake_values import table_of
 from support.local_pipelines import DELTA, ICEBERG
 from support.versioned_lakes import NAME, Lake, again, at, check_shuffle, made
@@ -163,6 +164,18 @@ def test_a_text_that_no_type_carries_goes_with_its_column(tmp_path: Path, form: 
     assert texts == [[("b", "misfit")]] * (1 if form == SOFT else 3)
     lake.merge([made("UPDATE", 4, 1, "a")])
     assert told(lake, "a", "b", "_cdc_unparsed")[-1] == (3, -4, None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_text_goes_with_its_column_where_another_one_has_the_name_now(tmp_path: Path, form: str, size: int):
+    """The text of the second one is called by its field."""
+    lake, messages = Lake(tmp_path, form), texts_under_a_name_of_two_columns()
+    for start in range(0, 4, size):
+        lake.merge(messages[start : start + size])
+    texts = [dict(row) for (row,) in told(lake, "_cdc_unparsed")]
+    wanted = [{"a": "x", "b": "y"}, {"a": "x", "b": "y", "b_x_2": "z"}, {"a": "x", "b_x_2": "z"}]
+    assert texts == wanted[2 if form == SOFT else 0 :]
 
 
 def test_versions_that_differ_in_a_dropped_column_alone_stay_two(tmp_path: Path):
