@@ -27,12 +27,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
-from click.testing import BytesIOCopy, CliRunner
+from click.testing import BytesIOCopy, CliRunner, _NamedTextIOWrapper
 
 import cdcavro
 from cdcavro.cli import main
@@ -208,7 +208,9 @@ def console_output(command: str) -> tuple[int, str]:
     One of cdcavro without a pipe runs in this process, but for those that say on standard error how far they are.
     """
     if re.match(r"cdcavro (?!run |sync -(?!.* --quiet))", command) and not _SHELL & {*_unquoted(command)}:
-        with patch.object(BytesIOCopy, "writelines", _write_each, create=True):
+        # Standard error is written by lines, as it is outside of Click's streams.
+        by_lines = patch("click.testing._NamedTextIOWrapper", partial(_NamedTextIOWrapper, line_buffering=True))
+        with by_lines, patch.object(BytesIOCopy, "writelines", _write_each, create=True):
             done = CliRunner().invoke(main, shlex.split(command)[1:], prog_name="cdcavro")
         return done.exit_code, done.output
     root = str(Path(cdcavro.__file__).parents[1])
