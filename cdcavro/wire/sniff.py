@@ -4,7 +4,8 @@ A format fits a message that has all its required members and at least one of th
 null or not (`required` and `tells` in `attributes`). None of these members may be an object, an array
 or a scalar where the schema has another of the three, nor may anything else stand where the schema has
 an object or an array, because other producers use some of the same names. A Kafka record is told by its
-value. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
+value; one whose value is null, and whose key is an object, is a tombstone, and fits the formats that describe such
+records. Of the formats that fit, the one with the most identifying members is chosen; among equals, the
 first in the order of `REGISTRY`. So a message of the Default family is `oms_default` unless it has a
 `__light_type`. A message of a format that is recognized but not supported fits no format, unless it fits one
 whose messages have columns as members, which may have any names, or one with a necessary value: such a format fits no
@@ -29,7 +30,7 @@ from cdcavro.exact.jsontext import ABSENT, at
 from cdcavro.wire.attributes import field_rule
 from cdcavro.wire.format import CODECS, bytes_of
 from cdcavro.wire.formats import REGISTRY
-from cdcavro.wire.kafka import VALUE, is_kafka_record
+from cdcavro.wire.kafka import VALUE, is_kafka_record, is_tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -205,6 +206,8 @@ def _fitting_value(value: Any) -> dict[str, int]:
     strange = None if is_sure else unsupported_format(value)
     if strange is not None:
         raise UnknownMessageError("a message of a known format", f"{strange}{_UNSUPPORTED}")
+    if not fitting and is_tombstone(value):
+        return {name: 1 for name in REGISTRY if not REGISTRY[name].unwraps_records}
     return fitting
 
 
@@ -374,7 +377,9 @@ def _describe_marks(name: str) -> str:
         for place in required
         if not any(longer != place and longer[: len(place)] == place for longer in required)
     ]
-    optional = [".".join(place) for place, _ in tells if place not in required]
+    places = [place for place, _ in tells if place not in required]
+    # That a member may also stand in the value of a Kafka record, or beside its schema, goes without saying.
+    optional = [".".join(place) for place in places if place[0] not in (VALUE, _PAYLOAD) or place[1:] not in places]
     some = f"one of {', '.join(optional)}"
     if any(place in required for place, _ in tells):
         return " and ".join(needed)

@@ -42,6 +42,7 @@ _DESCRIBED = [
     "oms_dataworks: payload.op and one of version, schema.source.table, schema.column, schema.pk, payload.before.data, payload.after.data, payload.scn, extend",
     "oms_shareplex: meta.op",
     "datahub_tuple: one of _sequence_id_, _operation_type_, _excute_time_, _source_table_, _before_image_, _after_image_",
+    "debezium: one of topic, op, ts_ms, databaseName, tableChanges, status",
     "maxwell: type",
 ]
 _MAXWELL = [
@@ -162,6 +163,7 @@ def test_message_that_is_told_can_be_encoded(format):
         ('{"value":{"payload":{"op":"d"}}}', "debezium"),
         ('{"ts_ms":1}', "debezium"),
         ('{"topic":null}', "debezium"),
+        ('{"key":{"id":2},"value":null}', "debezium"),
         ('{"version":"2.0","payload":{"op":"HEARTBEAT"}}', "oms_dataworks"),
         ('{"version":"0.0.1","schema":{},"payload":{"op":"MHEARTBEAT"}}', "datahub_blob"),
         ('{"version":"1.0.0","payload":{"op":"MHEARTBEAT"}}', "datahub_blob"),
