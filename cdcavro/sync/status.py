@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -17,15 +18,15 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, kept_tables, paused_tables
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, check_source_kind
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, check_source_kind
 from cdcavro.sync.reading.brokers import check_brokers
-from cdcavro.sync.reading.checkpoint import Checkpoint
+from cdcavro.sync.reading.checkpoint import REPLAY_SOURCE, Checkpoint
+from cdcavro.sync.reading.file_source import ReplayReader
 from cdcavro.sync.reading.stored_state import LOCK, state_folder
 from cdcavro.sync.sources import Kafka
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from cdcavro.lake.account import Account, Point
     from cdcavro.sync.outputs.reject_places import RejectPlaces
@@ -57,6 +58,8 @@ class TableStatus(Struct):
     has_kept_rows: bool = False
     # Why rows of earlier batches may be missing in its lake table; None if none are known to be.
     lacks: str | None = None
+    # Whether a reset of it is made by the next run.
+    is_reset: bool = False
 
 
 class LaneStatus(Struct):
@@ -94,6 +97,8 @@ class Status(Struct):
     unanswered: str | None
     tables: list[TableStatus]
     lanes: list[LaneStatus]
+    # The number of batches whose rejects the next one reads again.
+    replayed: int = 0
 
     @property
     def stopped(self) -> list[TableStatus]:
@@ -151,7 +156,15 @@ def _read(folder: Path) -> Status:
         unanswered=None,
         tables=_tables(folder, facts, account, is_done=is_done),
         lanes=lanes,
+        replayed=_replayed(folder),
     )
+
+
+def _replayed(folder: Path) -> int:
+    """Return the number of batches whose rejects wait to be read again."""
+    log = Checkpoint(folder / CHECKPOINT).files(REPLAY_SOURCE)
+    waiting = ReplayReader(folder / REPLAY).new({one.uri for one in log.every()})
+    return len({Path(one.path).parent for one in waiting if one.path.endswith(".json")})
 
 
 def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done: bool) -> list[TableStatus]:
@@ -161,7 +174,8 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
     """
     names, versions = LakeNames.of(facts.get("names", [])), dict(facts.get("versions", []))
     labels = {number: names.label_of(number) for number in names.names} | dict(facts.get("nameless", []))
-    pending, paused, kept = WaitingRows(folder / WAITING).counts(), paused_tables(folder), kept_tables(folder)
+    rows, paused, kept = WaitingRows(folder / WAITING), paused_tables(folder), kept_tables(folder)
+    pending = rows.counts()
     found: dict[str, TableStatus] = {}
     lacking = account.lacking
     complete = Completeness.of(facts)
@@ -180,6 +194,7 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
             complete_until=None if mark is None else mark / 1e6,
             late=complete.late(number),
             lacks=None if name is None else lacking.get(name),
+            is_reset=bool(rows.resets(number)) or (label in found and found[label].is_reset),
         )
     return [found[name] for name in sorted(found)]
 

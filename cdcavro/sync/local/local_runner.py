@@ -32,7 +32,7 @@ from cdcavro.sync.outputs.shard_schemas import SHARDS, ShardWriter
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.writer import PublishingWriter
 from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, job_of
-from cdcavro.sync.reading.checkpoint import Checkpoint
+from cdcavro.sync.reading.checkpoint import REPLAY_SOURCE, Checkpoint
 from cdcavro.sync.reading.file_source import FileProgress, FileReader, ReplayReader, check_unchanged
 from cdcavro.sync.reading.topic_ids import CheckedMessages, TopicIds
 from cdcavro.sync.sources import Files
@@ -382,9 +382,8 @@ def seconds_of(interval: str) -> float:
     return sum(float(count) * _UNITS[unit.lower()] for count, unit in _PART.findall(interval))
 
 
-# The number of the source in the checkpoint, and that of the rejects which are read again.
+# The number of the source in the checkpoint.
 _SOURCE: Final = 0
-_REPLAY: Final = 1
 
 
 @dataclass(frozen=True)
@@ -569,7 +568,7 @@ def source_of(
 def replay_source(folder: Path, checkpoint: Checkpoint) -> LaneSource:
     """Return the rejects that are read again, in a folder, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
-    return FileLanes(ReplayReader(folder), checkpoint.files(_REPLAY))
+    return FileLanes(ReplayReader(folder), checkpoint.files(REPLAY_SOURCE))
 
 
 def reader_of(source: Kafka | Files, places: RejectPlaces, **headers: Any) -> FileReader | KafkaReader:

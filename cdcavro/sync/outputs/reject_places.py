@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from uuid import uuid4
 
-from cdcavro.errors import CdcAvroError, FileError, JobError, PayloadError, SchemaError, SetupError, shown
+from cdcavro.errors import CdcAvroError, FileError, JobError, PayloadError, SchemaError, SetupError, shorten, shown
 from cdcavro.exact.jsontext import MAX_LENGTH
 from cdcavro.files.streams import plain_path
 from cdcavro.lake.escaped_names import MAX_TOPIC_LENGTH, TABLE_NAME, caseless_name, folder_names, topic_name
@@ -51,6 +51,8 @@ _INFO: Final = "cdcavro reject "
 _POINT, _NONCE, _SIZE = 32, 12, 32
 # How often a value may have been encrypted: once more with each time that it is read again without the key.
 LAYERS: Final = 32
+# Characters of a list of numbers in an error.
+_SHOWN: Final = 80
 _HEAD: Final = len(MAGIC) + _POINT + _NONCE
 
 
@@ -258,9 +260,7 @@ def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[P
     done = _last_done(folder.parent)
     ready = [path for path in found if numbers[path] <= done]
     if not ready:
-        raise FileError(
-            str(rejects), "rejects", "those of a batch that is not done, which sync ends" if found else "none"
-        )
+        raise FileError(str(rejects), *_lacking(sorted(numbers.values()), batches, is_done=not found))
     moved = []
     for path in ready:
         # Files of one batch may be replayed more than once, if they were rejected again.
@@ -269,6 +269,16 @@ def replay(rejects: Path, folder: Path, batches: Collection[int] = ()) -> list[P
         path.rename(target)
         moved.append(target)
     return moved
+
+
+def _lacking(numbers: Sequence[int], batches: Collection[int], *, is_done: bool) -> tuple[str, str]:
+    """Return what was expected and what is there in place of rejects; `numbers` are the batches that have some."""
+    if not is_done:
+        return "rejects", "those of a batch that is not done, which sync ends"
+    if not numbers:
+        return "rejects of a batch", "none: no batch has any that are not to be read again already"
+    there = shorten(", ".join(map(str, numbers)), _SHOWN)
+    return f"rejects of batch {', '.join(map(str, sorted(batches)))}", f"none: there are those of {there}"
 
 
 def has_encrypted(folders: Iterable[Path]) -> bool:

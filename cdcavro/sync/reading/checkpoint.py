@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     # Where a source is: None for one that has not begun, `{"logOffset": 3}` for files, `{"topic": {"0": 7}}` for Kafka.
     End = dict[str, Any] | None
 
+# The number of the source that reads rejects again; that of the messages has 0.
+REPLAY_SOURCE: Final = 1
 _VERSION: Final = "v1"
 _NOTHING: Final = "-"
 _COMPACT: Final = ".compact"

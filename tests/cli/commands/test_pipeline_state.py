@@ -59,7 +59,9 @@ def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
     found = json.loads(cdcavro("sync", "status", "--state", "state", "--json").stdout)
     assert (found["batch"], found["counts"]["read"], found["lag"], found["unit"]) == (0, 2, 0, "files")
     table = {"name": "d.t", "version": 1, "rows": {"c": 1}, "pending": 0, "stopped": None, "is_paused": False}
-    assert found["tables"] == [table | {"complete_until": None, "late": 0, "has_kept_rows": False, "lacks": None}]
+    assert found["tables"] == [
+        table | {"complete_until": None, "late": 0, "has_kept_rows": False, "lacks": None, "is_reset": False}
+    ]
 
 
 def test_the_status_of_a_pipeline_that_reads_from_elsewhere_is_refused(made: LocalJob):
@@ -173,8 +175,27 @@ def test_a_table_is_reset(made: LocalJob):
         assert (done.exit_code, "one that is in use" in done.stderr) == (2, True)
     assert cdcavro("sync", "reset", "d.t", "--state", "state").stdout == "reset with the next run: d.t\n"
     assert made.rows("d.t", "id") == [(1,)]
+    assert cdcavro("sync", "status", "--state", "state").stdout.endswith("  0  reset with the next run\n")
     made.run()
     assert made.rows("d.t", "id") == []
+    assert cdcavro("sync", "status", "--state", "state").stdout.endswith("  0\n")
+
+
+def test_status_says_that_rejects_are_read_again_until_they_were(made: LocalJob):
+    """What is there is said to whoever asks for others, or once more."""
+    done = cdcavro("replay", "--state", "state", "--batch", "7", "--batch", "9")
+    said = "state/rejects: expected rejects of batch 7, 9, got none: there are those of 0"
+    assert (done.exit_code, said in done.stderr) == (2, True)
+    assert cdcavro("replay", "--state", "state").stdout == "the rejects of 1 batch will be read again\n"
+    done = cdcavro("replay", "--state", "state")
+    said = "expected rejects of a batch, got none: no batch has any that are not to be read again already"
+    assert (done.exit_code, said in done.stderr) == (2, True)
+    sentence = "the rejects of 1 batch are read again with the next batch"
+    assert cdcavro("sync", "status", "--state", "state").stdout.splitlines()[2] == sentence
+    made.run()
+    assert sentence not in cdcavro("sync", "status", "--state", "state").stdout
+    # It is no message, and a reject of another batch now.
+    assert cdcavro("replay", "--state", "state").stdout == "the rejects of 1 batch will be read again\n"
 
 
 def test_a_reset_that_keeps_rows_is_finished(made: LocalJob):
