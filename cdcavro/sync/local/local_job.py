@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter, deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -335,9 +335,14 @@ class _Output:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
-        if kind is None:
-            for name in self._streams:
-                (self._folder / name / _DONE).touch()
+        for place in map(self._folder.joinpath, self._streams):
+            if kind is None:
+                (place / _DONE).touch()
+            else:
+                # Folders that are left of a run that failed would be in the way of the next one.
+                with suppress(OSError):
+                    place.rmdir()
+                    place.parent.rmdir()
 
     @property
     def report(self) -> Report:

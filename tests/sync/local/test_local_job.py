@@ -89,12 +89,21 @@ def test_packed_files_and_patterns_are_read(tmp_path, ending):
     assert run([f"{tmp_path}/[a-b].*"], str(tmp_path / "out")).read == 188
 
 
-def test_what_is_damaged_leaves_no_file(tmp_path):
-    """The folders are there, and nothing in them."""
+def test_what_is_damaged_leaves_nothing_that_is_in_the_way(tmp_path, monkeypatch):
+    """Neither a file nor an empty folder, of payloads and of rejects; what was in the folder stays."""
+    monkeypatch.setattr(local_job, "_TASK_ROWS", 100)
+    monkeypatch.setattr("cdcavro.sync.reading.file_source.MOST_ROWS", 64)
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"\n".join(shop_canal() * 50))[:-9])
     with pytest.raises(FileError, match=r"a[.]gz"):
         run([str(SAMPLES / "canal"), str(tmp_path / "a.gz")], str(tmp_path / "out"))
-    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "own").touch()
+    (tmp_path / "bad.jsonl").write_bytes(b"{\n")
+    with pytest.raises(FileError, match=r"a[.]gz"):
+        run([str(tmp_path / "bad.jsonl"), str(tmp_path / "a.gz")], str(tmp_path / "out"))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["own"]
+    assert run([str(tmp_path / "bad.jsonl")], str(tmp_path / "out")).read == 1
 
 
 def test_an_output_that_is_there_is_kept_or_replaced(tmp_path):
