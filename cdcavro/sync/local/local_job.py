@@ -334,11 +334,15 @@ class _Output:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.__exit__(kind, error, trace)
-        for place in map(self._folder.joinpath, self._streams):
-            if kind is None:
-                (place / _DONE).touch()
-            else:
+        is_done = False
+        try:
+            self._stack.__exit__(kind, error, trace)
+            is_done = kind is None
+        finally:
+            for place in map(self._folder.joinpath, self._streams):
+                if is_done:
+                    (place / _DONE).touch()
+                    continue
                 # Folders that are left of a run that failed would be in the way of the next one.
                 with suppress(OSError):
                     place.rmdir()

@@ -6,6 +6,7 @@ import base64
 import bz2
 import gzip
 import json
+import resource
 from pathlib import Path
 
 import fastavro
@@ -89,21 +90,30 @@ def test_packed_files_and_patterns_are_read(tmp_path, ending):
     assert run([f"{tmp_path}/[a-b].*"], str(tmp_path / "out")).read == 188
 
 
-def test_what_is_damaged_leaves_nothing_that_is_in_the_way(tmp_path, monkeypatch):
-    """Neither a file nor an empty folder, of payloads and of rejects; what was in the folder stays."""
-    monkeypatch.setattr(local_job, "_TASK_ROWS", 100)
-    monkeypatch.setattr("cdcavro.sync.reading.file_source.MOST_ROWS", 64)
+def test_what_is_damaged_leaves_no_file(tmp_path):
+    """Of what comes before it, either."""
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"\n".join(shop_canal() * 50))[:-9])
     with pytest.raises(FileError, match=r"a[.]gz"):
         run([str(SAMPLES / "canal"), str(tmp_path / "a.gz")], str(tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "own").touch()
-    (tmp_path / "bad.jsonl").write_bytes(b"{\n")
-    with pytest.raises(FileError, match=r"a[.]gz"):
-        run([str(tmp_path / "bad.jsonl"), str(tmp_path / "a.gz")], str(tmp_path / "out"))
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["own"]
-    assert run([str(tmp_path / "bad.jsonl")], str(tmp_path / "out")).read == 1
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_full_disk_leaves_nothing_that_is_in_the_way_of_the_next_run(tmp_path, is_there: bool):
+    """Neither a file nor an empty folder, of payloads and of rejects; what was in the folder stays."""
+    (tmp_path / "a.jsonl").write_bytes(b"{\n" + b"\n".join(shop_canal() * 50))
+    if is_there:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "own").touch()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(FileError, match="expected a file that can be written, got 'File too large'"):
+            run([str(tmp_path / "a.jsonl")], str(tmp_path / "out"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name for path in tmp_path.rglob("*")} == {"a.jsonl", "out", *(["own"] if is_there else [])}
+    assert run([str(tmp_path / "a.jsonl")], str(tmp_path / "out")).read == 1 + 50 * 188
 
 
 def test_an_output_that_is_there_is_kept_or_replaced(tmp_path):
