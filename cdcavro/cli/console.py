@@ -230,11 +230,13 @@ def _short_name(operation: str) -> str:
     return shown(operation if len(operation) <= _WIDTH else operation[:_WIDTH] + "...")
 
 
+# Seconds until a bar is shown on a terminal, and between two lines elsewhere.
 DELAY: Final = 1.0
+INTERVAL: Final = 30.0
 
 
 class Progress:
-    """Shows how many bytes of the input have been read.
+    """Shows how many bytes of the input have been read: by a bar on a terminal, elsewhere by a line every 30 seconds.
 
     `total` is the size of the input in bytes, None if it is unknown; `shares_terminal` (bool) says that the command
     prints its output to standard output, where the bar would disturb it on a terminal.
@@ -245,8 +247,9 @@ class Progress:
         self._total = total
         self._read = 0
         self._bar: Bar | None = None
-        quiet = not _is_terminal(sys.stderr) or (shares_terminal and _is_terminal(sys.stdout))
-        self._from = float("inf") if quiet else time.monotonic() + DELAY
+        self._is_live = _is_terminal(sys.stderr)
+        is_quiet = shares_terminal and _is_terminal(sys.stdout)
+        self._from = float("inf") if is_quiet else time.monotonic() + (DELAY if self._is_live else INTERVAL)
 
     def __enter__(self) -> Self:
         return self
@@ -260,8 +263,13 @@ class Progress:
     def advance(self, size: int) -> None:
         """Record that `size` more bytes were read."""
         self._read += size
-        if self._bar is None and time.monotonic() >= self._from:
-            self._bar = _start_bar(self._label, self._total)
+        if self._bar is None and (now := time.monotonic()) >= self._from:
+            if self._is_live:
+                self._bar = _start_bar(self._label, self._total)
+            else:
+                self._from = now + INTERVAL
+                total = "" if self._total is None else f" of {self._total / 1e6:,.1f}"
+                say(f"{self._label}: {self._read / 1e6:,.1f}{total} MB")
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._read)
 

@@ -742,7 +742,7 @@ class Terminal(io.StringIO):
     ("stderr", "seconds", "is_shown"), [(Terminal, 2, True), (Terminal, 0.5, False), (io.StringIO, 2, False)]
 )
 def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, stderr, seconds, is_shown):
-    """Neither in a log nor for quick work."""
+    """Not for quick work, and in a log not so soon."""
     stream, now = stderr(), [100.0]
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
@@ -755,6 +755,22 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch, stderr, sec
         shown.advance(250)
     assert ("encoding" in stream.getvalue()) is is_shown
     assert ("writing" in stream.getvalue()) is is_shown
+
+
+def test_progress_is_a_line_every_half_minute_in_a_log(monkeypatch):
+    """Of input whose size is not known, too."""
+    stream, now = io.StringIO(), [100.0]
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    for total in (8_000_000, None):
+        with console.Progress("reading", total) as shown:
+            for _ in range(7):
+                now[0] += 10
+                shown.advance(1_000_000)
+    assert stream.getvalue().splitlines() == [
+        *("reading: 3.0 of 8.0 MB", "reading: 6.0 of 8.0 MB"),
+        *("reading: 3.0 MB", "reading: 6.0 MB"),
+    ]
 
 
 @pytest.mark.slow
