@@ -20,7 +20,7 @@ from cdcavro.change.operations import (
     Modes,
 )
 from cdcavro.cli.console import say
-from cdcavro.errors import FileError, UnknownFormatError, hide_credentials
+from cdcavro.errors import FileError, UnknownFormatError, hide_credentials, plain
 from cdcavro.exact.instants import find_zone
 from cdcavro.files.lines import HEAD_LINES, Inputs
 from cdcavro.files.rejects import MaxRejects
@@ -334,8 +334,10 @@ def parse_types(_ctx: click.Context, _param: click.Parameter, value: str | None)
 
     try:
         return NONE_GIVEN if value is None else read_types(value)
-    except (FileError, OSError) as error:
+    except FileError as error:
         raise click.BadParameter(str(error)) from error
+    except OSError as error:
+        raise click.BadParameter(f"{plain(value or '')}: {error.strerror or error}") from error
 
 
 def check_table(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:

@@ -302,7 +302,8 @@ def _mistake(name: str, text: str, stated: dict[str, Any], message: str) -> File
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         if place and any(unknown[1] == one.name and not section_of(one) for one in msgspec.structs.fields(Config)):
             hint = "it stands above the first section"
-        sentence = f"{_section_name(place)} has no setting {shown(unknown[1])}: {hint}"
+        name_of = f"{_section_name(place)} has no setting" if place else "no setting is called"
+        sentence = f"{name_of} {shown(unknown[1])}: {hint}"
     elif missing:
         sentence = f"{_section_name(place)} lacks {missing[1]}"
     elif other and place in _BRACKETS:

@@ -398,8 +398,8 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (SIMPLE.replace("state =", "sate ="), "line 1: it has no setting 'sate': did you mean state?"),
-        ("# [lake]\n" + SIMPLE.replace("[lake]", "[laek]"), "line 5: it has no setting 'laek': did you mean lake?"),
+        (SIMPLE.replace("state =", "sate ="), "line 1: no setting is called 'sate': did you mean state?"),
+        ("# [lake]\n" + SIMPLE.replace("[lake]", "[laek]"), "line 5: no setting is called 'laek': did you mean lake?"),
         (SIMPLE.replace("files", "fiels"), "line 3: [source] has no setting 'fiels': did you mean files?"),
         (SIMPLE + "guard_day = 3", "line 6: [lake] has no setting 'guard_day': did you mean guard_days?"),
         (SIMPLE + "[tables]\nzon = 'UTC'", "line 7: [tables] has no setting 'zon': did you mean zone?"),

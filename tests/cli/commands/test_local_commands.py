@@ -184,7 +184,7 @@ def test_a_mistake_is_a_sentence(arguments: tuple[str, ...], said: str):
     [
         ('run = "local"', 'run = "locl"', "run is spark or local, not 'locl'"),
         ("delta =", "dleta =", "line 8: [lake] has no setting 'dleta': did you mean delta?"),
-        ("[lake]", "[lakes]", "it has no setting 'lakes': did you mean lake?"),
+        ("[lake]", "[lakes]", "no setting is called 'lakes': did you mean lake?"),
         ('files = "in"', 'files = ["in"]', "line 6: files in [source] must be a text, got a list"),
     ],
 )

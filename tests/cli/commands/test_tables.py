@@ -168,6 +168,11 @@ def test_types_are_given_for_formats_that_state_none(tmp_path):
     done = run("tables", file, "--out", tmp_path / "out", "--types", tmp_path / "types.json")
     assert done.exit_code == 2
     assert "expected a type that is known for 's.t' 'id', got 'bigit'" in done.stderr
+    done = run("tables", file, "--out", tmp_path / "out", "--types", tmp_path / "typos.json")
+    assert (done.exit_code, f"'--types': {tmp_path / 'typos.json'}: No such file or directory\n" in done.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_a_folder_is_replaced_only_if_it_was_written_so(tmp_path):
