@@ -268,7 +268,7 @@ class Progress:
                 self._bar = _start_bar(self._label, self._total)
             else:
                 self._from = now + INTERVAL
-                total = "" if self._total is None else f" of {self._total / 1e6:,.1f}"
+                total = f" of {self._total / 1e6:,.1f}" if self._total else ""
                 say(f"{self._label}: {self._read / 1e6:,.1f}{total} MB")
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._read)

@@ -59,7 +59,7 @@ class TableStatus(Struct):
     # Why rows of earlier batches may be missing in its lake table; None if none are known to be.
     lacks: str | None = None
     # Whether a reset of it is made by the next run.
-    is_reset: bool = False
+    is_reset_waiting: bool = False
 
 
 class LaneStatus(Struct):
@@ -98,7 +98,7 @@ class Status(Struct):
     tables: list[TableStatus]
     lanes: list[LaneStatus]
     # The number of batches whose rejects the next one reads again.
-    replayed: int = 0
+    waiting_rejects: int = 0
 
     @property
     def stopped(self) -> list[TableStatus]:
@@ -156,11 +156,11 @@ def _read(folder: Path) -> Status:
         unanswered=None,
         tables=_tables(folder, facts, account, is_done=is_done),
         lanes=lanes,
-        replayed=_replayed(folder),
+        waiting_rejects=_waiting_rejects(folder),
     )
 
 
-def _replayed(folder: Path) -> int:
+def _waiting_rejects(folder: Path) -> int:
     """Return the number of batches whose rejects wait to be read again."""
     log = Checkpoint(folder / CHECKPOINT).files(REPLAY_SOURCE)
     waiting = ReplayReader(folder / REPLAY).new({one.uri for one in log.every()})
@@ -194,7 +194,7 @@ def _tables(folder: Path, facts: Mapping[str, Any], account: Account, *, is_done
             complete_until=None if mark is None else mark / 1e6,
             late=complete.late(number),
             lacks=None if name is None else lacking.get(name),
-            is_reset=bool(rows.resets(number)) or (label in found and found[label].is_reset),
+            is_reset_waiting=bool(rows.resets(number)) or (label in found and found[label].is_reset_waiting),
         )
     return [found[name] for name in sorted(found)]
 

@@ -130,7 +130,6 @@ MAX_LENGTH: Final = 255
 _RESERVED: Final = PRIMITIVES | {"record", "enum", "array", "map", "union", "fixed", "error", "request"}
 _UNFIT: Final = re.compile(r"_(?=x[0-9a-f]*[^A-Za-z0-9])|[^A-Za-z0-9_]|^[0-9]|^\Z")
 _EMPTY: Final = "_x_"
-_NUMBERED: Final = re.compile(r"_x_[0-9]+")
 _GROUP: Final = re.compile(r"_x([0-9a-f]{1,5}|10[0-9a-f]{4})_|_x_[0-9]+\Z")
 
 
@@ -460,14 +459,17 @@ def check_names(change: Change) -> None:
             raise SchemaError(label, f"the name {shown(name)} has {len(name)} characters, more than {MAX_LENGTH}")
 
 
-def is_name_again(field: str, name: str) -> bool:
-    """Return whether a field was given a number because another one had the name of its column before.
+def is_own_field(field: str, name: str) -> bool:
+    """Return whether a field is the one whose name is made of a column's: of all columns that a table ever has, one has it.
 
-    >>> is_name_again("id_x_2", "id"), is_name_again("id", "id"), is_name_again("_x49__x44_", "ID")
+    A name that looks like one that was made is not told from it, so no field counts as its own.
+
+    >>> is_own_field("id", "id"), is_own_field("id_x_2", "id"), is_own_field("_x49__x44_", "ID")
     (True, False, False)
+    >>> is_own_field("we_x20_ird", "we ird"), is_own_field("id_x5f_x_2", "id_x_2")
+    (True, False)
     """
-    start = name if field == name else mangle(name)
-    return field.startswith(start) and _NUMBERED.fullmatch(field, len(start)) is not None
+    return ("_x" not in name or _GROUP.search(name) is None) and mangle(name) == field
 
 
 def unmangle(name: str) -> str:

@@ -2,8 +2,8 @@
 
 A row is a record with a nullable field for each column. Two more fields follow the columns:
 `unparsed`, the texts of values that their column's type cannot carry, and `absent`, the columns that
-a message did not have, which is not the same as null. In `unparsed`, a column whose name was another one's before is
-called by its field. The envelope has Debezium's layout. What Avro
+a message did not have, which is not the same as null. In `unparsed`, a column is called by its field where its name
+does not tell it from others, such as one that had the name before. The envelope has Debezium's layout. What Avro
 cannot express is in the attribute `cdc`, which Avro readers ignore:
 
 | on | key | meaning |
@@ -37,7 +37,7 @@ from cdcavro.errors import SchemaError
 from cdcavro.exact.caching import WeightedCache, derived_property
 from cdcavro.exact.jsontext import ABSENT
 from cdcavro.table.ddl.steps import TableName
-from cdcavro.table.table_names import ROW, is_name_again, namespace_of, split_full_name, table_name_parts
+from cdcavro.table.table_names import ROW, is_own_field, namespace_of, split_full_name, table_name_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -314,11 +314,12 @@ class TableSchema:
     def text_names(self) -> dict[str, str]:
         """What `unparsed` calls each column that this version writes, by its field.
 
-        It is the column's name. Where another column had this name before, it is that of the field, which no other
-        column ever gets: rows of several versions stand side by side, and their texts are not to be mixed up.
+        It is the column's name. Where this does not tell it from all other columns that the table has or had, as
+        another one had the name before, it is that of the field, which no other column ever gets: rows of several
+        versions stand side by side, and their texts are not to be mixed up.
         """
-        first = {one.name for one in self.all_columns if not is_name_again(one.field, one.name)} | {UNPARSED, MISSING}
-        return {one.field: one.name if one.name in first else one.field for one in self.columns}
+        own = {one.name for one in self.all_columns if is_own_field(one.field, one.name)}
+        return {one.field: one.name if one.name in own else one.field for one in self.columns}
 
     @derived_property
     def key_names(self) -> tuple[str, ...]:

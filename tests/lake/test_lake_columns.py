@@ -6,8 +6,11 @@ import json
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cdcavro.avro.schema import parse_schema
+from cdcavro.change.model import Source
 from cdcavro.errors import SchemaError
 from cdcavro.lake.evolution import LakeColumn
 from cdcavro.lake.lake_columns import arrow_type, held_columns, spark_name, spark_type, text_names, wanted_columns
@@ -58,7 +61,7 @@ def test_a_decimal_of_too_many_digits_is_refused():
 
 def test_what_texts_call_a_column_is_never_what_they_call_another():
     """Also where its type changes and comes back, and where a name is taken by one column after another."""
-    versions = [table("id|int", "d|date", key=("id",))]
+    versions = [table("id|int", "d|date", "d_x_2|date", key=("id",))]
     for statement in (
         "ALTER TABLE t MODIFY COLUMN d INT",
         "ALTER TABLE t MODIFY COLUMN d DATE",
@@ -71,7 +74,9 @@ def test_what_texts_call_a_column_is_never_what_they_call_another():
         versions.append(evolve(versions[-1], statement).schema)
     called = [{one.name: schema.text_names[one.field] for one in schema.columns} for schema in versions]
     assert [one.get("d") for one in called] == ["d", "d", "d", "d_x_4", None, None, "d_x_5", "d"]
-    assert (called[-1]["f"], called[-1]["unparsed"], called[4]["D"]) == ("f", "unparsed", "D")
+    # It looks like the field of another `d`.
+    assert {one["d_x_2"] for one in called} == {"d_x5f_x_2"}
+    assert (called[-1]["f"], called[-1]["unparsed"], called[4]["D"]) == ("f", "unparsed_x_2", "_x44_")
     present = [LakeColumn(f"in the lake {one.field}", one.field, one.type) for one in wanted_columns(versions[-1])]
     left = [LakeColumn("dropped", "d_x_4", "date"), LakeColumn("somebody else's", "", "int")]
     found = text_names(versions, [*present, *left])
@@ -82,9 +87,50 @@ def test_what_texts_call_a_column_is_never_what_they_call_another():
         "id": {"id"},
         "d": {"d", "e"},
         "f": {"d_x_5", "f"},
-        "unparsed": {"unparsed"},
+        "unparsed": {"unparsed_x_2"},
     }
     assert (found["dropped"], found["somebody else's"]) == (("d_x_4",), ("somebody else's",))
+
+
+NAMES = ("a", "b", "A", "a_x_2", "unparsed", "d (until version 1)")
+
+
+@given(st.data())
+def test_no_text_is_called_as_one_of_another_column_was_ever(data: st.DataObject):
+    """Whatever columns are added, dropped and renamed, change their types, and have names that look like those that are made."""
+    versions, held, count = [table("id|int", "a|date", "a_x_2|date", key=("id",))], {"id": 0, "a": 1, "a_x_2": 2}, 2
+    owners = {}
+    for _ in range(data.draw(st.integers(1, 7))):
+        name, other = (
+            data.draw(st.sampled_from(sorted(held.keys() - {"id"}) or ["id"])),
+            data.draw(st.sampled_from(NAMES)),
+        )
+        kind = data.draw(st.sampled_from(["ADD", "DROP", "RENAME", "MODIFY"]))
+        if kind == "ADD" and other not in held:
+            held[other] = count = count + 1
+            statement = f'ADD "{other}" DATE'
+        elif kind == "RENAME" and other not in held and name != "id":
+            held[other] = held.pop(name)
+            statement = f'RENAME COLUMN "{name}" TO "{other}"'
+        elif kind == "DROP" and name != "id":
+            statement = f'DROP COLUMN "{name}"'
+            del held[name]
+        elif kind == "MODIFY" and name != "id":
+            statement = f'ALTER COLUMN "{name}" TYPE {data.draw(st.sampled_from(["DATE", "INT", "TEXT"]))}'
+        else:
+            continue
+        versions.append(evolve(versions[-1], f"ALTER TABLE t {statement}", source=Source(db_type="postgresql")).schema)
+        called = {column.name: versions[-1].text_names[column.field] for column in versions[-1].columns}
+        assert called.keys() == held.keys()
+        for column, text_name in called.items():
+            assert owners.setdefault(text_name, held[column]) == held[column], versions[-1].row.json
+    present = [LakeColumn(f"in the lake {one.field}", one.field, one.type) for one in wanted_columns(versions[-1])]
+    found = text_names(versions, present)
+    every = [name for names in found.values() for name in names]
+    assert len(every) == len({*every})
+    for column in versions[-1].columns:
+        owned = {name for name, owner in owners.items() if owner == held[column.name]}
+        assert owned <= {*found[f"in the lake {column.field}"]}
 
 
 def test_a_column_is_held_under_any_name():

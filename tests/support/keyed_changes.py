@@ -54,6 +54,16 @@ def texts_under_a_name_of_two_columns() -> list[list[Change]]:
     return [first, renamed, second, third]
 
 
+def text_under_a_name_in_another_case() -> list[list[Change]]:
+    """Return messages about row 1, whose `b` is a text and is called `B` when another value comes alone."""
+    (made,) = change("INSERT", 1, 1)
+    first = [replace(made, after={"id": 1, "a": 1, "b": "y"})]
+    columns = (*COLUMNS[:2], Column(name="B", type="int"))
+    (made,) = change("UPDATE", 5, 1)
+    second = [replace(made, after={"id": 1, "a": 5}, columns=columns, unavailable=("B",))]
+    return [first, statement(4, "ALTER TABLE t RENAME COLUMN b TO B"), second]
+
+
 def statement(number: int, text: str) -> list[Change]:
     """Return the message of a statement."""
     place = Arrival(topic="x", partition=0, offset=number)

@@ -213,7 +213,7 @@ def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
     assert made.rows("d.t", "id", "a", "_cdc_unparsed['a']") == [(1, 3, None), (2, None, "y")]
     log = made.rows("d.t", "_cdc_order", "_cdc_op", "id", "a", suffix="changes")
     assert [row[1:] for row in log if row[1] != "b"] == [("c", 1, 1), ("u", 1, None), ("c", 2, None), ("u", 1, 3)]
-    with pytest.raises(FileError, match="expected rejects of a batch, got none: no batch has any that are not"):
+    with pytest.raises(FileError, match="expected rejects of a batch, got none: no batch has rejects left to replay"):
         replay(rejects, again)
 
 

@@ -164,8 +164,10 @@ def _lines(status: Status) -> list[str]:
     counts = {"written": 0, "rejected": 0, **status.counts}
     others = [f"{name} {count:,}" for name, count in counts.items() if name != "read"]
     lines.append(f"read {counts.get('read', 0):,} = {' + '.join(others)}, {number_of(status.rows, 'row')}")
-    if status.replayed:
-        lines.append(f"the rejects of {number_of(status.replayed, 'batch/batches')} are read again with the next batch")
+    if status.waiting_rejects:
+        lines.append(
+            f"the rejects of {number_of(status.waiting_rejects, 'batch/batches')} are read again with the next batch"
+        )
     if status.unanswered is not None:
         lines.append(f"what is left to read is not known: {plain(status.unanswered)}")
     elif status.lag is not None:
@@ -207,7 +209,7 @@ def _has_marks(tables: Sequence[TableStatus]) -> bool:
 def _row(one: TableStatus, *, is_marked: bool) -> tuple[str, ...]:
     version = "" if one.version is None else str(one.version)
     said = "stopped" if one.stopped is not None else "paused" if one.is_paused else ""
-    resets = ["reset with the next run"] if one.is_reset else []
+    resets = ["reset with the next run"] if one.is_reset_waiting else []
     resets += ["keeps rows from before its reset"] if one.has_kept_rows else []
     said = ", ".join(filter(None, [said, *resets]))
     mark = [_shown_time(one.complete_until)] if is_marked else []

@@ -450,14 +450,18 @@ def _last_columns(
     names = [*(held.name for _, held in columns), *about]
     stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
     texts_of = text_names(versions, present)
-    text = {
-        one: sf.try_element_at(UNPARSED, sf.lit(one)).alias(_text_of(one)) for ones in texts_of.values() for one in ones
-    }
     pieces = [
         sf.max_by(
             sf.when(
                 stated[name],
-                sf.struct(ORDER, sf.col(quote(name)).alias(_VALUE), *(text[one] for one in texts_of.get(name, ()))),
+                sf.struct(
+                    ORDER,
+                    sf.col(quote(name)).alias(_VALUE),
+                    *(
+                        sf.try_element_at(UNPARSED, sf.lit(one)).alias(f"{_TEXT} {j}")
+                        for j, one in enumerate(texts_of.get(name, ()))
+                    ),
+                ),
             ),
             sf.when(stated[name], sf.col(ORDER)),
         ).alias(f"piece {i}")
@@ -468,7 +472,7 @@ def _last_columns(
     since = {name: sf.coalesce(piece[name].getField(ORDER), sf.expr(_NOTHING)) for name in names}
     named = {called[name][0]: order for name, order in since.items()}
     older = sf.map_filter(_map(named), lambda _, order: order != sf.col(ORDER))
-    kept = {one: piece[name].getField(_text_of(one)) for name in names for one in texts_of.get(name, ())}
+    kept = {one: piece[name].getField(f"{_TEXT} {j}") for name in names for j, one in enumerate(texts_of.get(name, ()))}
     texts = sf.map_filter(_map(kept), lambda _, value: value.isNotNull())
     return found.select(
         KEY,
@@ -477,11 +481,6 @@ def _last_columns(
         sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
         sf.when(sf.size(older) > 0, older).alias(OLDER),
     )
-
-
-def _text_of(name: str) -> str:
-    """Return the name of a part, beside a value and its order, that has a text which is called so."""
-    return f"{_TEXT} {name}"
 
 
 def _map(values: dict[str, Column]) -> Column:

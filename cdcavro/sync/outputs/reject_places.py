@@ -276,7 +276,7 @@ def _lacking(numbers: Sequence[int], batches: Collection[int], *, is_done: bool)
     if not is_done:
         return "rejects", "those of a batch that is not done, which sync ends"
     if not numbers:
-        return "rejects of a batch", "none: no batch has any that are not to be read again already"
+        return "rejects of a batch", "none: no batch has rejects left to replay"
     there = shorten(", ".join(map(str, numbers)), _SHOWN)
     return f"rejects of batch {', '.join(map(str, sorted(batches)))}", f"none: there are those of {there}"
 

@@ -60,7 +60,7 @@ def test_status_says_whether_a_pipeline_is_healthy(made: LocalJob):
     assert (found["batch"], found["counts"]["read"], found["lag"], found["unit"]) == (0, 2, 0, "files")
     table = {"name": "d.t", "version": 1, "rows": {"c": 1}, "pending": 0, "stopped": None, "is_paused": False}
     assert found["tables"] == [
-        table | {"complete_until": None, "late": 0, "has_kept_rows": False, "lacks": None, "is_reset": False}
+        table | {"complete_until": None, "late": 0, "has_kept_rows": False, "lacks": None, "is_reset_waiting": False}
     ]
 
 
@@ -168,7 +168,7 @@ def test_a_table_is_paused_and_goes_on(made: LocalJob):
     assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
-def test_a_table_is_reset(made: LocalJob):
+def test_a_table_is_reset_waiting(made: LocalJob):
     """With the next run it is empty."""
     with lock_state(made.folder / "state"):
         done = cdcavro("sync", "reset", "d.t", "--state", "state")
@@ -188,7 +188,7 @@ def test_status_says_that_rejects_are_read_again_until_they_were(made: LocalJob)
     assert (done.exit_code, said in done.stderr) == (2, True)
     assert cdcavro("replay", "--state", "state").stdout == "the rejects of 1 batch will be read again\n"
     done = cdcavro("replay", "--state", "state")
-    said = "expected rejects of a batch, got none: no batch has any that are not to be read again already"
+    said = "expected rejects of a batch, got none: no batch has rejects left to replay"
     assert (done.exit_code, said in done.stderr) == (2, True)
     sentence = "the rejects of 1 batch are read again with the next batch"
     assert cdcavro("sync", "status", "--state", "state").stdout.splitlines()[2] == sentence

@@ -28,7 +28,14 @@ from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
 from support.dropped_columns import dropping_stream, kept_rows
-from support.keyed_changes import COLUMNS, SOURCE, change, changes_by_seed, texts_under_a_name_of_two_columns
+from support.keyed_changes import (
+    COLUMNS,
+    SOURCE,
+    change,
+    changes_by_seed,
+    text_under_a_name_in_another_case,
+    texts_under_a_name_of_two_columns,
+)
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
 from support.shop_state import image, whole
 from support.shop_streams import shuffled
@@ -165,6 +172,15 @@ def test_a_text_stays_with_its_column_where_another_one_has_the_name_now(spark: 
     (table,) = lake.maker.tables.tables
     (row,) = spark.table(lake.state(table).identifier).select("a", "b", "c", "_cdc_unparsed").collect()
     assert tuple(row) == (None, None, 7, {"a": "x", "b_x_2": "z"})
+
+
+def test_a_text_stays_with_a_column_whose_name_changes_its_case(spark: SparkSession, sink: Sink):
+    """Spark tells no cases of letters apart."""
+    lake = Lake(spark, sink, database(sink, "cases"))
+    lake.merge(text_under_a_name_in_another_case())
+    (table,) = lake.maker.tables.tables
+    (row,) = spark.table(lake.state(table).identifier).select("a", "B", "_cdc_unparsed").collect()
+    assert tuple(row) == (5, None, {"b": "y"})
 
 
 def killed(*_: object) -> None:
