@@ -27,6 +27,7 @@ from cdcavro.table.table_schema import (
     column_fields,
     column_name,
     is_column,
+    text_names_of,
 )
 
 if TYPE_CHECKING:
@@ -159,11 +160,12 @@ def text_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -
     heirs: dict[str, str] = {}
     called: dict[str, dict[str, None]] = {}
     for schema in reversed(versions):
-        written = {column.name: named[column.field] for column in schema.columns}
-        for column in sorted(schema.all_columns, key=lambda one: one.until is not None):
+        columns = schema.all_columns
+        written = {column.name: named[column.field] for column in columns if column.until is None}
+        for column in sorted(columns, key=lambda one: one.until is not None):
             newest = named[column.field]
             heirs.setdefault(newest, heirs[written.get(column.name, newest)] if column.until is not None else newest)
-        for field, name in schema.text_names.items():
+        for field, name in text_names_of(columns).items():
             called.setdefault(heirs[named[field]], {})[name] = None
     found = {column.name: called.get(named.get(column.field, column.field), {}) for column in present}
     every = {name for names in found.values() for name in names}
@@ -176,7 +178,8 @@ def _names_of_fields(versions: Sequence[TableSchema]) -> dict[str, tuple[str, ..
     for schema in reversed(versions):
         for field in schema.record["fields"]:
             names = (field["name"], *field.get("aliases", ()))
-            named = dict.fromkeys(names, names) | named
+            for name in names:
+                named.setdefault(name, names)
     return named
 
 

@@ -460,9 +460,9 @@ def check_names(change: Change) -> None:
 
 
 def is_own_field(field: str, name: str) -> bool:
-    """Return whether a field is the one whose name is made of a column's: of all columns that a table ever has, one has it.
+    """Return whether `mangle` makes the name of a field of a column's name: no two columns that a table ever has have it.
 
-    A name that looks like one that was made is not told from it, so no field counts as its own.
+    It is false for a name that looks like that of a field which was numbered or escaped.
 
     >>> is_own_field("id", "id"), is_own_field("id_x_2", "id"), is_own_field("_x49__x44_", "ID")
     (True, False, False)

@@ -128,6 +128,12 @@ def column_of_field(field: dict[str, Any]) -> TableColumn:
     )
 
 
+def text_names_of(columns: Sequence[TableColumn]) -> dict[str, str]:
+    """Return what `TableSchema.text_names` has for all columns of a version, also those that newer fields took over from."""
+    own = {one.name for one in columns if is_own_field(one.field, one.name)}
+    return {one.field: one.name if one.name in own else one.field for one in columns if one.until is None}
+
+
 def states_true_names(record: dict[str, Any]) -> bool:
     """Return whether a row's record states the table's true names: this package made it then."""
     return isinstance(attributes_of(record).get("table"), dict)
@@ -318,8 +324,7 @@ class TableSchema:
         another one had the name before, it is that of the field, which no other column ever gets: rows of several
         versions stand side by side, and their texts are not to be mixed up.
         """
-        own = {one.name for one in self.all_columns if is_own_field(one.field, one.name)}
-        return {one.field: one.name if one.name in own else one.field for one in self.columns}
+        return text_names_of(self.all_columns)
 
     @derived_property
     def key_names(self) -> tuple[str, ...]:

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.table_schema import TableSchema
 
+    TextNames = Callable[[], Mapping[str, Sequence[str]]]
+
 # When rows were first attempted that waited from their first attempt on: later ones are told by what they leave.
 WAITED: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -367,23 +369,26 @@ class StatedColumn(NamedTuple):
     called: Mapping[int, str] | None
     # What `_cdc_older` may call it, as `lake_columns.older_names` has it.
     names: tuple[str, ...]
-    # What `_cdc_unparsed` may call it, as `lake_columns.text_names` has it.
-    texts: tuple[str, ...] = ()
 
 
-def combine(held: RowParts, changes: pa.Table, columns: Mapping[str, StatedColumn]) -> tuple[pa.Array, pa.Table]:
+def combine(
+    held: RowParts, changes: pa.Table, columns: Mapping[str, StatedColumn], texts: TextNames
+) -> tuple[pa.Array, pa.Table]:
     """Return the keys of held rows that change or go, and the rows that there are then.
 
     `changes` have the lake's columns, key, order and texts, what they lack, and their version, and all are above all
-    floors; `columns` are all of the lake's, but those that say this of rows. The rows have all columns of `held`.
+    floors; `columns` are all of the lake's, but those that say this of rows. The rows have all columns of `held`. `texts`
+    returns what `lake_columns.text_names` does, and is called if any row has a text.
     """
-    combination = _Combination(held, changes, columns)
+    combination = _Combination(held, changes, columns, texts)
     return combination.replaced, combination.rows
 
 
 class _Combination:
-    def __init__(self, held: RowParts, changes: pa.Table, columns: Mapping[str, StatedColumn]) -> None:
-        self._held, self._changes, self._columns = held, changes, columns
+    def __init__(
+        self, held: RowParts, changes: pa.Table, columns: Mapping[str, StatedColumn], texts: TextNames
+    ) -> None:
+        self._held, self._changes, self._columns, self._text_names = held, changes, columns, texts
         self._held_count = len(held.rows)
         self._older = binary(held.rows.column(OLDER))
         self._held_orders = binary(held.rows.column(ORDER))
@@ -540,8 +545,8 @@ class _Combination:
         every = pa.concat_arrays([one.cast(pa.map_(pa.string(), pa.string())) for one in texts])
         named = set(pc.unique(every.keys).to_pylist()) if every.null_count < len(every) else set()
         found = []
-        for name, column in self._columns.items():
-            for one in named.intersection(column.texts):
+        for name, names in self._text_names().items() if named else ():
+            for one in named.intersection(names):
                 values = pc.map_lookup(every, pa.scalar(one), "first").take(self._place(groups, name))
                 found.append((one, values.is_valid(), values))
         return _maps(count, found, pa.string())

@@ -335,7 +335,8 @@ class NativeState:
             deletes.standing(binary(held.column(KEY))).fill_null(_NOTHING), pa.scalar(batch.floor, pa.binary())
         )
         columns = _stated_columns(versions, present, [one.name for one in about.values()])
-        replaced, found = combine(RowParts(held.cast(kinds), floors), changes, columns)
+        parts = RowParts(held.cast(kinds), floors)
+        replaced, found = combine(parts, changes, columns, lambda: text_names(versions, present))
         found = with_types({name: found.column(name) for name in found.column_names}, kinds, len(found))
         if is_empty and len(found):
             table.append(found)
@@ -440,8 +441,7 @@ def _stated_columns(
     """Return how it is known which changes state columns of a lake table, and `others`, which all changes state."""
     called = {held.name: absent_names(wanted, versions) for wanted, held in held_columns(versions[-1], present)}
     named = older_names(versions, present)
-    texts = text_names(versions, present)
-    columns = {name: StatedColumn(called.get(name), names, texts[name]) for name, names in named.items()}
+    columns = {name: StatedColumn(called.get(name), names) for name, names in named.items()}
     return columns | {name: StatedColumn({}, (name,)) for name in others}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -157,7 +158,7 @@ class _Columns:
         *,
         is_last: bool,
     ) -> None:
-        self.kinds, self.versions = kinds, versions
+        self.kinds, self.versions, self._present = kinds, versions, present
         pairs = held_columns(versions[-1], present)
         self._about, self._chosen = held_change_columns(kinds.names), change_columns
         self.reader = ImageReader(versions[-1], pairs, {one.name: one.type for one in kinds})
@@ -167,10 +168,14 @@ class _Columns:
         self.fields = {one: name for name, names in named.items() for one in names}
         self.field_of = {name: names[0] for name, names in named.items()}
         self._absent = _absent_names(pairs, versions)
-        # In `_cdc_unparsed`, too, it is not called as it is in the lake.
-        self.of_text = {one: name for name, names in text_names(versions, present).items() for one in names}
         # No change of these versions has them.
         self._left = frozenset(self.names - {held.name for _, held in pairs} if is_last else ())
+
+    @cached_property
+    def of_text(self) -> dict[str, str]:
+        """What `_cdc_unparsed` may call the columns, each with the lake's name: few batches have texts."""
+        named = text_names(self.versions, self._present)
+        return {one: name for name, names in named.items() for one in names}
 
     def read(self, envelopes: pa.RecordBatch) -> dict[str, pa.Array]:
         """Return the columns of the rows after changes."""

@@ -289,7 +289,9 @@ def test_a_pipeline_goes_on_from_what_is_in_the_store(memory: MemoryStore, tmp_p
         assert [one.number for one in made.run()] == [id - 1]
     assert made.run() == []
     assert cdcavro("replay", "--state", ADDRESS).stdout == "the rejects of 1 batch will be read again\n"
+    assert read_status(ADDRESS).waiting_rejects == 1
     (report,) = made.run()
+    assert read_status(ADDRESS).waiting_rejects == 0
     assert (report.counts["read"], report.counts["rejected"]) == (1, 1)
     assert made.run() == []
     assert ids(made) == [[(1,), (2,), (3,)]] * 2
