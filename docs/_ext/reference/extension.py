@@ -21,7 +21,7 @@ from reference.house import house_picture, module_list
 from reference.names import LinkedNames, SettingEntry, find_missing
 from reference.python import module_page
 from reference.settings import part_list, settings_page
-from reference.site import add_description, write_list
+from reference.site import add_description, keep_description, write_list
 from reference.sql import sql_page
 from reference.tables import table_page
 
@@ -82,6 +82,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-process-signature", read_signature)
     app.connect("missing-reference", find_missing)
+    app.connect("doctree-read", keep_description)
     app.connect("html-page-context", add_description)
     app.connect("build-finished", write_list)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

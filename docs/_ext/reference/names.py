@@ -37,6 +37,8 @@ _OWN: Final = "name"
 _DOTTED: Final = re.compile(r"cdcavro(?:\.[A-Za-z_][A-Za-z0-9_]*)+(?:\(\))?")
 _CLASS: Final = re.compile(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 _COMMAND: Final = re.compile(r"cdcavro ([a-z]+)")
+# The beginning of a class, a function or an assignment: to parse all modules for that would take as long as many pages.
+_DEFINED: Final = re.compile(r"^(?:class |def |type | *(?=\w+ =))?(\w+)(?=[\[(:]| =)", re.MULTILINE)
 _SQL: Final = re.compile(r"(cdc_[a-z_]+)(?:\(\))?")
 # Where names come from that signatures use and nothing here describes.
 _OUTSIDE: Final = (builtins, typing, collections.abc, dt, fractions)
@@ -166,7 +168,7 @@ def _is_outside(name: str) -> bool:
 @cache
 def _defined() -> frozenset[str]:
     """Return the names of all that the package defines: signatures have some that no page describes."""
-    return frozenset(name for module in sources.modules() for name in sources.defined(module))
+    return frozenset(name for module in sources.modules() for name in _DEFINED.findall(sources.text(module)))
 
 
 def _is_there(name: str) -> bool:

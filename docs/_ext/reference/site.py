@@ -38,16 +38,21 @@ def add_description(
         context["metatags"] = f'{context.get("metatags", "")}\n<meta name="description" content="{escape(text)}">'
 
 
+def keep_description(app: Sphinx, doctree: nodes.document) -> None:
+    """Keep the description of a page for the list: to read all pages again takes as long as to write many of them."""
+    app.env.metadata[app.env.docname]["description"] = describe(doctree)
+
+
 def write_list(app: Sphinx, failure: Exception | None) -> None:
     """Write `llms.txt`: each page with its title and description, in the order of the contents."""
     if failure is not None or app.builder.format != "html":
         return
     root = app.config.root_doc
-    lines = [f"# {app.config.project} {app.config.release}", "", f"> {describe(app.env.get_doctree(root))}", ""]
+    lines = [f"# {app.config.project} {app.config.release}", "", f"> {app.env.metadata[root]['description']}", ""]
     for page, depth in _in_order(app.env, root):
         if depth == 1 and app.env.toctree_includes.get(page):
             lines += ["", f"## {app.env.titles[page].astext()}", ""]
-        said = describe(app.env.get_doctree(page))
+        said = app.env.metadata[page]["description"]
         link = f"[{app.env.titles[page].astext()}]({app.builder.get_target_uri(page)})"
         lines.append(f"- {link}: {said}" if said else f"- {link}")
     Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
