@@ -93,9 +93,13 @@ def pieces_of(changes: Iterable[TypedRow], floor: bytes) -> tuple[TypedRow, ...]
     Versions may call a column differently, so what changes lack is held against what others of their version lack: one
     of another version stays, as it may have what these lack.
     """
+    ranked = sorted(changes, key=_rank, reverse=True)
+    if ranked and not ranked[0].absent:
+        # Nothing lies beneath a change that has all columns.
+        return tuple(ranked[:1]) if ranked[0].order > floor else ()
     pieces: list[TypedRow] = []
     missing: dict[int, frozenset[str]] = {}
-    for change in sorted(changes, key=_rank, reverse=True):
+    for change in ranked:
         if change.order <= floor:
             break
         known = missing.get(change.version)
@@ -148,7 +152,8 @@ class TableState:
         rows = list(batch)
         self.kind = kind_of_rows(rows, self.kind, self.name)
         last = last_changes(rows, self.floor)
-        touched = last.rows.keys() | last.deletes.keys() | (self.rows.keys() if last.floor != self.floor else set())
+        # The rows stay in the order in which they came.
+        touched = dict.fromkeys([*last.rows, *last.deletes, *(self.rows if last.floor != self.floor else ())])
         self.floor, self.keyless = last.floor, self.keyless + last.keyless
         for key, order in last.deletes.items():
             known = self.deletes.get(key)

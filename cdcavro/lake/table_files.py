@@ -10,8 +10,8 @@ A stream that does not fit in memory is for `cdcavro tables` and `cdcavro sync`.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import islice
+from functools import lru_cache, partial
+from operator import itemgetter
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
@@ -29,26 +29,30 @@ from cdcavro.files.streams import shown_name
 from cdcavro.lake.evolution import LakeColumn
 from cdcavro.lake.lake_columns import text_names
 from cdcavro.lake.merge import TableState, check_keys
-from cdcavro.lake.typed_rows import DROP, TRUNCATE, TypedRows
+from cdcavro.lake.placing import ROWS, Placing
+from cdcavro.lake.typed_rows import DROP, TRUNCATE, TypedRow, TypedRows
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.tables import Tables
-from cdcavro.transcoding.joiner import StreamJoiner
+from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, to_changes
 from cdcavro.wire.sniff import AUTO, MIXED, other_format, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cdcavro.change.model import Change
-    from cdcavro.lake.typed_rows import TypedRow
+    from cdcavro.change.order import Clock
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import TableOptions
-    from cdcavro.transcoding.joiner import JoinedChanges, Message
+    from cdcavro.transcoding.joiner import Message
 
-# How many messages are learned at a time.
+# How many messages are learned at a time, and of how many bytes, unless one has more.
 _BATCH: Final = 10_000
+_BYTES: Final = 1 << 26
+# With how many messages without a place the rest of a batch is only read, until what it says is learned.
+_UNPLACED: Final = 64
 # How many rows become a batch of Arrow's at a time.
 _ROWS: Final = 20_000
 _UNPARSED: Final = "unparsed"
@@ -123,18 +127,34 @@ class TableReader:
     ) -> None:
         self.tables, self._reject, self._unavailable = tables, reject, unavailable
         self._hand_on = self._keep if take is None else take
-        self._maker = TypedRows(tables, has_state=(lambda _: True) if is_current else None)
+        has_state = (lambda _: True) if is_current else None
+        self._maker = TypedRows(tables, has_state=has_state)
+        self._new_placing = partial(Placing, tables=tables, unavailable=unavailable, has_state=has_state)
         self._rows: dict[int, list[TypedRow]] = {}
         self.read_count = self.typed_count = 0
 
     def read(self, inputs: Inputs, format: str, lines: Iterator[Line]) -> None:
         """Read the messages of all files."""
         joiner = StreamJoiner()
-        while batch := list(islice(lines, _BATCH)):
+        placer = None if format in ("", MIXED) else _Placer(self._maker, joiner, format, self._new_placing)
+        for batch in _batches(lines):
             self.read_count += len(batch)
-            placed = (joined for line in batch for joined in self._changes(inputs, line, format, joiner))
-            self._take(list(placed), format)
+            rest: Sequence[Line] = batch if placer is None else self._place(placer, inputs, batch)
+            if rest:
+                # What comes behind the half of an update may be the other one.
+                placer = None
+                placed = (joined for line in rest for joined in self._changes(inputs, line, format, joiner))
+                self._take(list(placed), format)
         self._take(joiner.finish(), format)
+
+    def _place(self, placer: _Placer, inputs: Inputs, lines: Sequence[Line]) -> Sequence[Line]:
+        """Take messages, those of known patterns by the engine; return those from the first on that is for `_take`."""
+        placed = placer.place(_Batch(lines, inputs))
+        for error, line in placed.rejects:
+            self._reject(error, line)
+        self.typed_count += placed.typed
+        self._hand_on(placed.rows)
+        return lines[placed.end :]
 
     def _changes(self, inputs: Inputs, line: Line, format: str, joiner: StreamJoiner) -> Sequence[JoinedChanges]:
         file, number = inputs.place(line.number)
@@ -165,7 +185,7 @@ class TableReader:
             # Those of the first fault only; both halves of an update are refused.
             for number, text in messages.pop(_file_and_line(change), ()):
                 rejected.add(number)
-                self._reject(_as_message_error(error, change, format), Line.of(number, text))
+                self._reject(_as_message_error(error, [change], format), Line.of(number, text))
         self.typed_count += len({number for i in batch.typed for number, _ in whole[i].messages} - rejected)
         self._hand_on(batch.rows)
 
@@ -194,15 +214,244 @@ class TableReader:
         return _current_rows(self._rows.get(table.number, []), table)
 
 
+def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """Yield lines, some at a time."""
+    batch, size = list[Line](), 0
+    for line in lines:
+        batch.append(line)
+        size += len(line.raw)
+        if len(batch) >= _BATCH or size >= _BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class _Placed(NamedTuple):
+    """What becomes of messages: rows in the order of arrival, rejects, and how many messages became rows.
+
+    `end` is the index of the first message that was not taken.
+    """
+
+    rows: list[TypedRow]
+    rejects: list[tuple[MessageError, Line]]
+    typed: int
+    end: int
+
+
+class _Left(NamedTuple):
+    """A message that the engine left: its changes, and what these complete; or why it cannot be read."""
+
+    changes: Sequence[Change] = ()
+    complete: Sequence[JoinedChanges] = ()
+    place: Arrival | None = None
+    error: MessageError | None = None
+
+
+class _Attempt(NamedTuple):
+    """What a batch becomes by what is known of its tables.
+
+    Rows with the index of their message, the numbers of the lines that became some, and what was refused of each message.
+    """
+
+    rows: list[tuple[int, TypedRow]]
+    typed: set[int]
+    refused: dict[int, list[tuple[JoinedChanges, CdcAvroError]]]
+
+
+class _HalfFoundError(Exception):
+    """The message with an index may be the half of an update, though it does not say so."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+class _Batch:
+    """Messages, each on a line, and what is known by now of those that the engine left.
+
+    * `left` (dict): of each, by its index, what it says, or why it cannot be read.
+    * `told` (set[int]): those whose changes are learned.
+    * `faults` (dict): the errors of changes that were refused then, by the ids of these; `dropped`: as in `Learned`.
+    """
+
+    def __init__(self, lines: Sequence[Line], inputs: Inputs) -> None:
+        self.lines = lines
+        self.left: dict[int, _Left] = {}
+        self.told: set[int] = set()
+        self.faults: dict[int, CdcAvroError] = {}
+        self.dropped: dict[bytes, tuple[int, ...]] = {}
+        files, numbers = zip(*[inputs.place(line.number) for line in lines], strict=True)
+        names = {file: shown_name(file) for file in set(files)}
+        columns = [pa.array([names[file] for file in files], pa.string()), pa.array(numbers, pa.int64())]
+        texts = pa.array([self._text(i, line) for i, line in enumerate(lines)], pa.binary())
+        places = pa.StructArray.from_arrays(columns, ["file", "line"])
+        self.columns = pa.record_batch([texts, places], ["message", "place"])
+
+    def _text(self, i: int, line: Line) -> bytes | None:
+        try:
+            return line.message()
+        except MessageError as error:
+            self.left[i] = _Left(error=error)
+            return None
+
+    def cut(self, end: int) -> None:
+        """Leave out the messages from an index on."""
+        self.lines, self.columns = self.lines[:end], self.columns.slice(0, end)
+        self.left = {i: one for i, one in self.left.items() if i < end}
+
+    def changes(self, indexes: Iterable[int]) -> list[Change]:
+        """Return the changes that messages complete."""
+        complete = (joined for i in indexes for joined in self.left[i].complete)
+        return [change for joined in complete if joined.error is None for change in joined.changes]
+
+    def fault_of(self, joined: JoinedChanges) -> CdcAvroError | None:
+        """Return why changes are refused, before any row is made of them; None if they are not."""
+        return joined.error or next((self.faults[id(one)] for one in joined.changes if id(one) in self.faults), None)
+
+    def placed(self, attempt: _Attempt, format: str) -> _Placed:
+        """Return what becomes of the messages."""
+        rejects: dict[int, tuple[MessageError, Line]] = {}
+        for i, one in sorted(self.left.items()):
+            line = self.lines[i]
+            if one.error is not None:
+                one.error.format = one.error.format or format
+                rejects[line.number] = one.error, line
+            for joined, error in attempt.refused.get(i, ()):
+                why = _as_message_error(error, joined.changes, format)
+                for number, text in joined.messages:
+                    # Of several faults of a message, the first is told.
+                    rejects.setdefault(number, (why, Line.of(number, text)))
+        rows = [row for _, row in sorted(attempt.rows, key=itemgetter(0))]
+        return _Placed(rows, [*rejects.values()], len(attempt.typed - rejects.keys()), len(self.lines))
+
+
+class _Placer:
+    """Places the messages of one format, batch by batch; the engine takes those of known patterns.
+
+    `maker` has the tables and the clock, `joiner` joins the halves of updates, and `new_placing` makes a `Placing`.
+
+    What is said by the messages that the engine leaves is learned when all of a batch are read, as `TypedRows.of_batch`
+    learns it. If any of it was new, the batch is placed once more, until nothing that is refused says anything new.
+    """
+
+    def __init__(
+        self, maker: TypedRows, joiner: StreamJoiner, format: str, new_placing: Callable[..., Placing]
+    ) -> None:
+        self._maker, self._joiner, self._format, self._new_placing = maker, joiner, format, new_placing
+        self._placing: Placing | None = None
+
+    def place(self, batch: _Batch) -> _Placed:
+        """Place messages, up to the first that may be the half of an update, though it does not say so."""
+        clock = self._maker.clock.copy()
+        try:
+            attempt = self._attempt(batch, _UNPLACED, self._joiner)
+        except _HalfFoundError as found:
+            # The engine may have taken messages behind it.
+            batch.cut(found.index)
+            self._go_back(clock)
+            attempt = self._attempt(batch, _UNPLACED)
+        is_whole = len(attempt.refused) < _UNPLACED
+        while self._learn(batch, attempt) or not is_whole:
+            self._go_back(clock)
+            attempt, is_whole = self._attempt(batch, len(batch.lines)), True
+        return batch.placed(attempt, self._format)
+
+    def _go_back(self, clock: Clock) -> None:
+        self._maker.clock, self._placing = clock.copy(), None
+
+    def _learn(self, batch: _Batch, attempt: _Attempt) -> bool:
+        """Learn what was not learned yet: all that was left at first, then what was refused; return whether it was new."""
+        tables, new = self._maker.tables, (attempt.refused if batch.told else batch.left).keys() - batch.told
+        edits = tables.edits
+        learned = self._maker.learner.learn(batch.changes(sorted(new)))
+        batch.told |= new
+        batch.faults |= {id(change): error for change, error in learned.faults}
+        batch.dropped |= learned.dropped
+        return tables.edits != edits or bool(learned.faults or learned.dropped)
+
+    def _attempt(self, batch: _Batch, most: int, joiner: StreamJoiner | None = None) -> _Attempt:
+        """Make rows by what is known; behind `most` messages that are refused, those that are left are only read.
+
+        Without a joiner, all that has to be joined was read before. Raises `_HalfFoundError` with one.
+        """
+        if self._placing is None:
+            self._placing = self._new_placing(self._format, clock=self._maker.clock, dropped=batch.dropped)
+        placing, attempt = self._placing, _Attempt([], set(), {})
+
+        def leave(i: int, text: bytes, place: Arrival | None) -> None:
+            if i not in batch.left:
+                batch.left[i] = self._read(placing, i, (batch.lines[i].number, text), place, joiner)
+            for joined in batch.left[i].complete:
+                if len(attempt.refused) < most:
+                    self._take(placing, attempt, batch, i, text, joined)
+
+        for rows in placing.take(batch.columns, leave):
+            attempt.rows.extend(_typed_rows(rows, self._maker.tables.tables))
+            attempt.typed.update(batch.lines[i].number for i in rows.column("message").unique().to_pylist())
+        return attempt
+
+    @staticmethod
+    def _read(
+        placing: Placing, i: int, message: tuple[int, bytes], place: Arrival | None, joiner: StreamJoiner | None
+    ) -> _Left:
+        """Read a message the exact way."""
+        try:
+            changes = placing.changes(message[1])
+        except MessageError as error:
+            return _Left(error=error)
+        placed = placing.at_place(changes, place)
+        if joiner is None:
+            return _Left(changes, [JoinedChanges((message,), tuple(placed))], place)
+        if any(change.half is not None and change.operation is None for change in changes):
+            raise _HalfFoundError(i)
+        return _Left(changes, joiner.add(placed, *message), place)
+
+    @staticmethod
+    def _take(placing: Placing, attempt: _Attempt, batch: _Batch, i: int, text: bytes, joined: JoinedChanges) -> None:
+        """Make rows of what a message completes."""
+        try:
+            fault = batch.fault_of(joined)
+            if fault is not None:
+                raise fault
+            if len(joined.messages) == 1:
+                rows = placing.rows(text, batch.left[i].changes, batch.left[i].place)
+            else:
+                rows = placing.rows(text, joined.changes, None, b"")
+        except CdcAvroError as error:
+            attempt.refused.setdefault(i, []).append((joined, error))
+            return
+        attempt.rows.extend((i, row) for row in rows)
+        if any(row.payload for row in rows):
+            attempt.typed.update(number for number, _ in joined.messages)
+
+
+def _typed_rows(rows: pa.RecordBatch, tables: Sequence[Table]) -> Iterator[tuple[int, TypedRow]]:
+    """Yield rows that the engine made, each with the index of its message."""
+    absent = _absent_of(rows.filter(rows.column("lacks")), tables)
+    columns = [rows.column(name).to_pylist() for name in ROWS.names]
+    for message, table, version, operation, order, key, payload, lacks in zip(*columns, strict=True):
+        yield message, TypedRow(table, version, operation, order, key, payload, next(absent) if lacks else ())
+
+
+def _absent_of(rows: pa.RecordBatch, tables: Sequence[Table]) -> Iterator[tuple[str, ...]]:
+    """Yield the columns that rows lack after their changes."""
+    for table, version, payload in zip(
+        *[rows.column(name).to_pylist() for name in ("number", "version", "payload")], strict=True
+    ):
+        (envelope,) = to_arrow([payload], tables[table].versions[version - 1]).column("after").to_pylist()
+        yield tuple(envelope[_ABSENT])
+
+
 def _file_and_line(change: Change) -> tuple[str | None, int | None]:
     place = change.place or Arrival()
     return place.file, place.line
 
 
-def _as_message_error(error: CdcAvroError, change: Change, format: str) -> MessageError:
+def _as_message_error(error: CdcAvroError, changes: Sequence[Change], format: str) -> MessageError:
     if isinstance(error, MessageError):
         return error
-    named = change.source.format or format
+    named = changes[0].source.format or format
     return StructureError("a statement or columns that the table allows", str(error), format=named)
 
 
@@ -244,7 +493,9 @@ def _current_rows(rows: Sequence[TypedRow], table: Table) -> pa.Table:
     columns.pop(_ABSENT, None)
     unparsed = columns.pop(_UNPARSED, None)
     cuts = list(_cuts(state))
-    taken = {name: column.take(_indices(name, cuts)) for name, column in columns.items()}
+    lacking = {name for cut in cuts for name in cut.others}
+    first = pa.array([cut.first for cut in cuts], pa.int64())
+    taken = {name: column.take(_indices(name, cuts) if name in lacking else first) for name, column in columns.items()}
     if unparsed is not None and pc.sum(pc.list_value_length(unparsed.cast(_AS_LIST))).as_py():
         texts = unparsed.to_pylist()
         of_text = _columns_of_texts(table)

@@ -13,6 +13,7 @@ either: the shares with `deflate` are for information, those with `null` count.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import statistics
@@ -157,6 +158,32 @@ def looking(folder: Path, times: int) -> Iterator[str]:
             yield f"{name:24}{jobs:>6}{statistics.median(found):>10.1f}{share:>16.2f}"
 
 
+def current(folder: Path, times: int) -> Iterator[str]:
+    """Yield the rows of the third table: changes of tables and their current rows, of which a quarter changed."""
+    path, made, count = folder / "rows.jsonl", folder / "tables", times * SHOP.count(b"\n")
+    with path.open("w", encoding="utf-8") as stream:
+        for i in range(count):
+            row = {"id": i % (count * 3 // 4 or 1), **{f"c{column}": f"{i * column % 9973}.5" for column in range(7)}}
+            texts = {name: str(value) for name, value in row.items()}
+            types = {name: "bigint" if name == "id" else "decimal(9,1)" for name in row}
+            told = {
+                "type": "INSERT" if i == row["id"] else "UPDATE",
+                "id": i,
+                "es": 1_700_000_000_000 + i,
+                "isDdl": False,
+            }
+            own = {"database": "d", "table": "t", "pkNames": ["id"], "mysqlType": types, "data": [texts], "old": None}
+            stream.write(json.dumps({**told, **own, "sql": ""}) + "\n")
+    commands = {"tables": (), "tables --current": ("--current",)}
+    times_of: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(ROUNDS):
+        for name, options in commands.items():
+            times_of[name].append(run("tables", path, "--out", made, "--force", *options)[1])
+    for name, found in times_of.items():
+        ratio = statistics.median(one / base for one, base in zip(found, times_of["tables"], strict=True))
+        yield f"{name:24}{count:>10,}{statistics.median(found):>10.1f}{ratio:>12.2f}"
+
+
 def main() -> None:
     """Print the table."""
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
@@ -169,6 +196,9 @@ def main() -> None:
             print(one, flush=True)
         print(f"{'command':24}{'jobs':>6}{'MB/s':>10}{'of encode':>16}")
         for one in looking(Path(folder), max(1, megabytes * 50_000 // len(SHOP))):
+            print(one, flush=True)
+        print(f"{'command':24}{'messages':>10}{'s':>10}{'of tables':>12}")
+        for one in current(Path(folder), max(1, megabytes * 50_000 // len(SHOP))):
             print(one, flush=True)
 
 

@@ -7,6 +7,8 @@ import json
 from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
+from random import Random
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow.parquet as pq
@@ -15,11 +17,18 @@ from click.testing import CliRunner
 
 import cdcavro
 from cdcavro.cli import main
-from cdcavro.errors import FileError, SchemaError
-from cdcavro.lake import read_tables
+from cdcavro.engine.machine import COMPILED
+from cdcavro.errors import FileError, OrderError, SchemaError
+from cdcavro.files.lines import Inputs
+from cdcavro.lake import read_tables, table_files
+from cdcavro.lake.table_files import TableReader
 from cdcavro.table import TableName
 from cdcavro.table.columns.column_type import TypeOverrides
+from cdcavro.table.tables import Tables
+from cdcavro.table.writing.message_typer import MessageTyper
+from cdcavro.wire.formats import FORMATS
 from support.messages import canal, goldens
+from support.rows_trial import ZONE, shop
 from support.shop_losses import OLD_AMOUNT
 from support.shop_state import whole
 from support.shop_tables import MESSAGES, Unparsed
@@ -286,3 +295,101 @@ def test_both_halves_of_an_update_are_rejects(tmp_path):
     path = written(tmp_path, insert, before, after)
     (table,) = read_tables(path, "datahub_tuple", rejects=rejects, given=given, on_misfit="error").values()
     assert (table.num_rows, [one.line for one in rejects]) == (1, [2, 3])
+
+
+def garbled(format: str, seed: int) -> list[bytes]:
+    """Return the shop's messages out of their order, some twice, with others between them that are none."""
+    random = Random(f"{format} {seed}")
+    messages, width = list(shop(format)), random.choice((1, 3, 10))
+    for start in range(0, len(messages), width):
+        messages[start : start + width] = random.sample(part := messages[start : start + width], len(part))
+    messages = [message for message in messages for _ in range(random.choice((1, 1, 1, 2)))]
+    for text in (b"{", b"", b"null", b"{}"):
+        messages.insert(random.randrange(len(messages)), text)
+    return messages
+
+
+def all_of(paths: list, format: str, is_current: bool, **options: Any) -> dict[str, Any]:
+    """Return what files become: rows of tables, or why one has none, rejects, and the number of messages that became rows."""
+    rejects, rows = [], {}
+
+    def reject(error, line):
+        rejects.append((line.number, line.raw, error.format, error.path, str(error)))
+
+    reader, inputs = (
+        TableReader(Tables(**options), reject, is_current=is_current),
+        Inputs([str(path) for path in paths]),
+    )
+    reader.read(inputs, *inputs.open_lines(format, option=""))
+    for table in reader.tables.tables if is_current else ():
+        try:
+            rows[table.number] = reader.current_rows(table).to_pylist()
+        except (SchemaError, OrderError) as error:
+            rows[table.number] = str(error)
+    if not is_current:
+        rows = {name: table.to_pylist() for name, table in reader.change_tables().items()}
+    # Of mixed formats, a text that is none has no format.
+    unnamed = sorted((number, raw, path, text) for number, raw, _, path, text in rejects)
+    return {"rows": rows, "rejects": unnamed, "read": reader.read_count, "typed": reader.typed_count}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_the_engine_takes_is_what_the_exact_way_makes(tmp_path, monkeypatch, format, seed):
+    """Rows and rejects, with statements and halves of updates, however the messages are cut into batches.
+
+    Of mixed formats, each message goes the exact way.
+    """
+    random, messages = Random(seed), garbled(format, seed)
+    cut = random.randrange(len(messages))
+    paths = [tmp_path / name for name in ("a.jsonl", "b.jsonl")]
+    for path, part in zip(paths, (messages[:cut], messages[cut:]), strict=True):
+        path.write_bytes(b"".join(message + b"\n" for message in part))
+    monkeypatch.setattr(table_files, "_BATCH", random.choice((7, 50, 10_000)))
+    monkeypatch.setattr(table_files, "_UNPLACED", random.choice((1, 64)))
+    monkeypatch.setattr(table_files, "sniff", lambda _: format)
+    for is_current in (True, False):
+        options = {"zone": ZONE, "on_misfit": random.choice(("keep", "reject"))}
+        wanted, found = (all_of(paths, name, is_current, **options) for name in ("mixed", format))
+        assert found == wanted
+        assert len(found["rejects"]) >= 3
+        assert sum(map(len, found["rows"].values())) > 10
+
+
+@pytest.mark.skipif(not COMPILED, reason="where nothing is compiled, all goes the exact way")
+def test_the_engine_takes_what_is_like_messages_before_it(tmp_path, monkeypatch):
+    """All but the first batch and the first message behind a statement, though these come in the middle of a batch."""
+    rows = [rows_of("INSERT", number, [{"id": str(number)}], mysqlType={"id": "int"}) for number in range(100)]
+    rows[50] = statement(50, "ALTER TABLE t ADD COLUMN v INT DEFAULT 7")
+    rows[51:] = [
+        rows_of("INSERT", number, [{"id": str(number), "v": "1"}], mysqlType={"id": "int", "v": "int"})
+        for number in range(51, 100)
+    ]
+    monkeypatch.setattr(table_files, "_BATCH", 20)
+    exact = Counter()
+    changes = MessageTyper.changes
+
+    def counted(typer, message):
+        exact[bytes(message)] += 1
+        return changes(typer, message)
+
+    monkeypatch.setattr(MessageTyper, "changes", counted)
+    (table,) = read_tables(written(tmp_path, *rows), "canal", current=True).values()
+    assert table.to_pydict() == {"id": [*range(50), *range(51, 100)], "v": [*[7] * 50, *[1] * 49]}
+    # The first batch, and from the statement on the rest of its own, each once.
+    assert set(exact.values()) == {1}
+    assert len(exact) <= 20 + 10 + 2
+
+
+def test_rows_behind_a_drop_are_those_of_another_table(tmp_path, monkeypatch):
+    """Though the engine knew their pattern, and so did not leave them when the DROP was read: what they say is new."""
+    rows = [rows_of("INSERT", number, [{"id": str(number)}], mysqlType={"id": "int"}) for number in range(40)]
+    rows[25] = {**statement(25, "DROP TABLE t"), "type": "ERASE"}
+    monkeypatch.setattr(table_files, "_BATCH", 20)
+    path = written(tmp_path, *rows)
+    for is_current in (True, False):
+        found = all_of([path], "canal", is_current)
+        assert found == all_of([path], "mixed", is_current)
+        assert found["rejects"] == []
+        assert sorted(map(len, found["rows"].values())) == ([0, 14] if is_current else [14, 25])
