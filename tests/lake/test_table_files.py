@@ -393,3 +393,37 @@ def test_rows_behind_a_drop_are_those_of_another_table(tmp_path, monkeypatch):
         assert found == all_of([path], "mixed", is_current)
         assert found["rejects"] == []
         assert sorted(map(len, found["rows"].values())) == ([0, 14] if is_current else [14, 25])
+
+
+def test_a_row_that_the_engine_makes_has_what_its_change_lacks_from_an_older_one(tmp_path, monkeypatch):
+    """The engine says of a row that it lacks columns, and its payload which."""
+    types = {"id": "int", "v": "int", "w": "int"}
+    full = [rows_of("INSERT", i, [{"id": str(i), "v": "1", "w": str(i)}], mysqlType=types) for i in range(30)]
+    partial = [rows_of("UPDATE", 30 + i, [{"id": str(i), "v": "2"}], [{"v": "1"}], mysqlType=types) for i in range(30)]
+    monkeypatch.setattr(table_files, "_BATCH", 35)
+    found = all_of([path := written(tmp_path, *full, *partial)], "canal", True)
+    assert found["rows"] == {0: [{"id": i, "v": 2, "w": i} for i in range(30)]}
+    assert found == all_of([path], "mixed", True)
+    assert all_of([path], "canal", False) == all_of([path], "mixed", False)
+
+
+def test_halves_that_do_not_say_so_are_joined_though_the_engine_takes_rows(tmp_path, monkeypatch):
+    """From the first half on, each message goes the exact way: what comes behind it may settle or join it."""
+
+    def record(number, id, value, before, after, **more):
+        told = {"_sequence_id_": str(number), "_excute_time_": 1_649_991_756_000, "_source_table_": "t"}
+        return {**told, "_before_image_": before, "id": id, "v": value, "_after_image_": after, **more}
+
+    inserts = [record(i, str(i), "a", "N", "Y", _operation_type_="I") for i in range(30)]
+    halves = [record(30, "5", "a", "Y", "N"), record(31, "40", "b", "N", "Y"), record(32, "6", "a", "Y", "N")]
+    halves += [record(32, "6", "c", "N", "Y"), record(33, "41", "d", "N", "Y")]
+    behind = [record(i, str(i), "a", "N", "Y", _operation_type_="I") for i in range(50, 60)]
+    monkeypatch.setattr(table_files, "_BATCH", 20)
+    monkeypatch.setattr(table_files, "sniff", lambda _: "datahub_tuple")
+    given = TypeOverrides.from_mapping({"t": {"id": "int"}})
+    path = written(tmp_path, *inserts, *halves, *behind)
+    for is_current in (True, False):
+        found = all_of([path], "datahub_tuple", is_current, given=given)
+        assert found == all_of([path], "mixed", is_current, given=given)
+        assert found["rejects"] == []
+        assert found["typed"] == len([*inserts, *halves, *behind])
