@@ -10,6 +10,7 @@ A stream that does not fit in memory is for `cdcavro tables` and `cdcavro sync`.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import lru_cache, partial
 from operator import itemgetter
 from os import PathLike, fspath
@@ -21,38 +22,36 @@ from msgspec import structs
 
 from cdcavro.arrow import arrow_schema, to_arrow
 from cdcavro.arrow.layout import row_names
-from cdcavro.change.model import Arrival, replace
+from cdcavro.change.model import DDL, DML, Arrival, replace
 from cdcavro.errors import CdcAvroError, FileError, MessageError, SchemaError, StructureError, plain
 from cdcavro.files.lines import Inputs, Line
 from cdcavro.files.rejects import Reject
 from cdcavro.files.streams import shown_name
 from cdcavro.lake.evolution import LakeColumn
 from cdcavro.lake.lake_columns import text_names
+from cdcavro.lake.learning import Learner, outline_of
 from cdcavro.lake.merge import TableState, check_keys
 from cdcavro.lake.placing import ROWS, Placing
 from cdcavro.lake.typed_rows import DROP, TRUNCATE, TypedRow, TypedRows
 from cdcavro.table.ddl.steps import TableName
 from cdcavro.table.older_fields import ENVELOPE
 from cdcavro.table.tables import Tables
-from cdcavro.transcoding.joiner import JoinedChanges, StreamJoiner
+from cdcavro.transcoding.joiner import StreamJoiner
 from cdcavro.transcoding.mapping import USUAL_PLACEHOLDER, to_changes
 from cdcavro.wire.sniff import AUTO, MIXED, other_format, sniff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cdcavro.change.model import Change
-    from cdcavro.change.order import Clock
     from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
     from cdcavro.table.tables import TableOptions
-    from cdcavro.transcoding.joiner import Message
+    from cdcavro.transcoding.joiner import JoinedChanges, Message
 
 # How many messages are learned at a time, and of how many bytes, unless one has more.
 _BATCH: Final = 10_000
 _BYTES: Final = 1 << 26
-# With how many messages without a place the rest of a batch is only read, until what it says is learned.
-_UNPLACED: Final = 64
 # How many rows become a batch of Arrow's at a time.
 _ROWS: Final = 20_000
 _UNPARSED: Final = "unparsed"
@@ -136,25 +135,20 @@ class TableReader:
     def read(self, inputs: Inputs, format: str, lines: Iterator[Line]) -> None:
         """Read the messages of all files."""
         joiner = StreamJoiner()
-        placer = None if format in ("", MIXED) else _Placer(self._maker, joiner, format, self._new_placing)
+        engine = None if format in ("", MIXED) else _EngineReader(self._maker, partial(self._new_placing, format))
         for batch in _batches(lines):
             self.read_count += len(batch)
-            rest: Sequence[Line] = batch if placer is None else self._place(placer, inputs, batch)
-            if rest:
-                # What comes behind the half of an update may be the other one.
-                placer = None
-                placed = (joined for line in rest for joined in self._changes(inputs, line, format, joiner))
+            made = engine.read(batch, inputs) if engine is not None and joiner.passes_whole else None
+            if made is None:
+                placed = (joined for line in batch for joined in self._changes(inputs, line, format, joiner))
                 self._take(list(placed), format)
+                continue
+            for error, line in made.unread:
+                error.format = error.format or format
+                self._reject(error, line)
+            self.typed_count += made.typed
+            self._hand_on(made.rows)
         self._take(joiner.finish(), format)
-
-    def _place(self, placer: _Placer, inputs: Inputs, lines: Sequence[Line]) -> Sequence[Line]:
-        """Take messages, those of known patterns by the engine; return those from the first on that is for `_take`."""
-        placed = placer.place(_Batch(lines, inputs))
-        for error, line in placed.rejects:
-            self._reject(error, line)
-        self.typed_count += placed.typed
-        self._hand_on(placed.rows)
-        return lines[placed.end :]
 
     def _changes(self, inputs: Inputs, line: Line, format: str, joiner: StreamJoiner) -> Sequence[JoinedChanges]:
         file, number = inputs.place(line.number)
@@ -185,7 +179,7 @@ class TableReader:
             # Those of the first fault only; both halves of an update are refused.
             for number, text in messages.pop(_file_and_line(change), ()):
                 rejected.add(number)
-                self._reject(_as_message_error(error, [change], format), Line.of(number, text))
+                self._reject(_as_message_error(error, change, format), Line.of(number, text))
         self.typed_count += len({number for i in batch.typed for number, _ in whole[i].messages} - rejected)
         self._hand_on(batch.rows)
 
@@ -227,220 +221,120 @@ def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-class _Placed(NamedTuple):
-    """What becomes of messages: rows in the order of arrival, rejects, and how many messages became rows.
-
-    `end` is the index of the first message that was not taken.
-    """
+class _EngineRows(NamedTuple):
+    """What a batch becomes: rows in the order of arrival, of so many messages, and those that cannot be read."""
 
     rows: list[TypedRow]
-    rejects: list[tuple[MessageError, Line]]
     typed: int
-    end: int
+    unread: list[tuple[MessageError, Line]]
 
 
-class _Left(NamedTuple):
-    """A message that the engine left: its changes, and what these complete; or why it cannot be read."""
-
-    changes: Sequence[Change] = ()
-    complete: Sequence[JoinedChanges] = ()
-    place: Arrival | None = None
-    error: MessageError | None = None
+class _SomethingNewError(Exception):
+    """A message is for the exact way, and so is its batch."""
 
 
-class _Attempt(NamedTuple):
-    """What a batch becomes by what is known of its tables.
+class _EngineReader:
+    """Reads batches of one format: the engine makes the rows of messages whose pattern is known, if nothing says anything new.
 
-    Rows with the index of their message, the numbers of the lines that became some, and what was refused of each message.
+    `maker` has the tables and the clock; `new_placing` makes a `Placing` of the format. What a statement means, and what a
+    row says that is like none before, depends on all that the batch says, in the order of the source. So a batch with one is
+    for `TypedRows.of_batch`, as is one with the half of an update, or with a change that is refused.
     """
 
-    rows: list[tuple[int, TypedRow]]
-    typed: set[int]
-    refused: dict[int, list[tuple[JoinedChanges, CdcAvroError]]]
-
-
-class _HalfFoundError(Exception):
-    """The message with an index may be the half of an update, though it does not say so."""
-
-    def __init__(self, index: int) -> None:
-        super().__init__(index)
-        self.index = index
-
-
-class _Batch:
-    """Messages, each on a line, and what is known by now of those that the engine left.
-
-    * `left` (dict): of each, by its index, what it says, or why it cannot be read.
-    * `told` (set[int]): those whose changes are learned.
-    * `faults` (dict): the errors of changes that were refused then, by the ids of these; `dropped`: as in `Learned`.
-    """
-
-    def __init__(self, lines: Sequence[Line], inputs: Inputs) -> None:
-        self.lines = lines
-        self.left: dict[int, _Left] = {}
-        self.told: set[int] = set()
-        self.faults: dict[int, CdcAvroError] = {}
-        self.dropped: dict[bytes, tuple[int, ...]] = {}
-        files, numbers = zip(*[inputs.place(line.number) for line in lines], strict=True)
-        names = {file: shown_name(file) for file in set(files)}
-        columns = [pa.array([names[file] for file in files], pa.string()), pa.array(numbers, pa.int64())]
-        texts = pa.array([self._text(i, line) for i, line in enumerate(lines)], pa.binary())
-        places = pa.StructArray.from_arrays(columns, ["file", "line"])
-        self.columns = pa.record_batch([texts, places], ["message", "place"])
-
-    def _text(self, i: int, line: Line) -> bytes | None:
-        try:
-            return line.message()
-        except MessageError as error:
-            self.left[i] = _Left(error=error)
-            return None
-
-    def cut(self, end: int) -> None:
-        """Leave out the messages from an index on."""
-        self.lines, self.columns = self.lines[:end], self.columns.slice(0, end)
-        self.left = {i: one for i, one in self.left.items() if i < end}
-
-    def changes(self, indexes: Iterable[int]) -> list[Change]:
-        """Return the changes that messages complete."""
-        complete = (joined for i in indexes for joined in self.left[i].complete)
-        return [change for joined in complete if joined.error is None for change in joined.changes]
-
-    def fault_of(self, joined: JoinedChanges) -> CdcAvroError | None:
-        """Return why changes are refused, before any row is made of them; None if they are not."""
-        return joined.error or next((self.faults[id(one)] for one in joined.changes if id(one) in self.faults), None)
-
-    def placed(self, attempt: _Attempt, format: str) -> _Placed:
-        """Return what becomes of the messages."""
-        rejects: dict[int, tuple[MessageError, Line]] = {}
-        for i, one in sorted(self.left.items()):
-            line = self.lines[i]
-            if one.error is not None:
-                one.error.format = one.error.format or format
-                rejects[line.number] = one.error, line
-            for joined, error in attempt.refused.get(i, ()):
-                why = _as_message_error(error, joined.changes, format)
-                for number, text in joined.messages:
-                    # Of several faults of a message, the first is told.
-                    rejects.setdefault(number, (why, Line.of(number, text)))
-        rows = [row for _, row in sorted(attempt.rows, key=itemgetter(0))]
-        return _Placed(rows, [*rejects.values()], len(attempt.typed - rejects.keys()), len(self.lines))
-
-
-class _Placer:
-    """Places the messages of one format, batch by batch; the engine takes those of known patterns.
-
-    `maker` has the tables and the clock, `joiner` joins the halves of updates, and `new_placing` makes a `Placing`.
-
-    What is said by the messages that the engine leaves is learned when all of a batch are read, as `TypedRows.of_batch`
-    learns it. If any of it was new, the batch is placed once more, until nothing that is refused says anything new.
-    """
-
-    def __init__(
-        self, maker: TypedRows, joiner: StreamJoiner, format: str, new_placing: Callable[..., Placing]
-    ) -> None:
-        self._maker, self._joiner, self._format, self._new_placing = maker, joiner, format, new_placing
+    def __init__(self, maker: TypedRows, new_placing: Callable[..., Placing]) -> None:
+        self._maker, self._new_placing = maker, new_placing
         self._placing: Placing | None = None
+        # Digests of what rows said that was known already, since a table was edited last, and who can tell.
+        self._known: set[bytes] = set()
+        self._trial: Learner | None = None
+        self._edits = maker.tables.edits
 
-    def place(self, batch: _Batch) -> _Placed:
-        """Place messages, up to the first that may be the half of an update, though it does not say so."""
-        clock = self._maker.clock.copy()
-        try:
-            attempt = self._attempt(batch, _UNPLACED, self._joiner)
-        except _HalfFoundError as found:
-            # The engine may have taken messages behind it.
-            batch.cut(found.index)
-            self._go_back(clock)
-            attempt = self._attempt(batch, _UNPLACED)
-        is_whole = len(attempt.refused) < _UNPLACED
-        while self._learn(batch, attempt) or not is_whole:
-            self._go_back(clock)
-            attempt, is_whole = self._attempt(batch, len(batch.lines)), True
-        return batch.placed(attempt, self._format)
-
-    def _go_back(self, clock: Clock) -> None:
-        self._maker.clock, self._placing = clock.copy(), None
-
-    def _learn(self, batch: _Batch, attempt: _Attempt) -> bool:
-        """Learn what was not learned yet: all that was left at first, then what was refused; return whether it was new."""
-        tables, new = self._maker.tables, (attempt.refused if batch.told else batch.left).keys() - batch.told
-        edits = tables.edits
-        learned = self._maker.learner.learn(batch.changes(sorted(new)))
-        batch.told |= new
-        batch.faults |= {id(change): error for change, error in learned.faults}
-        batch.dropped |= learned.dropped
-        return tables.edits != edits or bool(learned.faults or learned.dropped)
-
-    def _attempt(self, batch: _Batch, most: int, joiner: StreamJoiner | None = None) -> _Attempt:
-        """Make rows by what is known; behind `most` messages that are refused, those that are left are only read.
-
-        Without a joiner, all that has to be joined was read before. Raises `_HalfFoundError` with one.
-        """
-        if self._placing is None:
-            self._placing = self._new_placing(self._format, clock=self._maker.clock, dropped=batch.dropped)
-        placing, attempt = self._placing, _Attempt([], set(), {})
+    def read(self, lines: Sequence[Line], inputs: Inputs) -> _EngineRows | None:
+        """Return the rows of a batch; None for one that is for the exact way, of which nothing is taken then."""
+        maker, clock = self._maker, self._maker.clock.copy()
+        if self._edits != maker.tables.edits or self._placing is None:
+            self._forget()
+            self._placing = self._new_placing(clock=maker.clock)
+        rows: list[tuple[int, TypedRow]] = []
+        unread: dict[int, MessageError] = {}
+        learned: list[Change] = []
 
         def leave(i: int, text: bytes, place: Arrival | None) -> None:
-            if i not in batch.left:
-                batch.left[i] = self._read(placing, i, (batch.lines[i].number, text), place, joiner)
-            for joined in batch.left[i].complete:
-                if len(attempt.refused) < most:
-                    self._take(placing, attempt, batch, i, text, joined)
+            try:
+                changes = placing.changes(text)
+            except MessageError as error:
+                unread[i] = error
+                return
+            learned.extend(self._idle_of(placing.at_place(changes, place)))
+            rows.extend((i, row) for row in placing.rows(text, changes, place))
 
-        for rows in placing.take(batch.columns, leave):
-            attempt.rows.extend(_typed_rows(rows, self._maker.tables.tables))
-            attempt.typed.update(batch.lines[i].number for i in rows.column("message").unique().to_pylist())
-        return attempt
-
-    @staticmethod
-    def _read(
-        placing: Placing, i: int, message: tuple[int, bytes], place: Arrival | None, joiner: StreamJoiner | None
-    ) -> _Left:
-        """Read a message the exact way."""
+        placing, columns = self._placing, _columns_of(lines, inputs, unread)
         try:
-            changes = placing.changes(message[1])
+            for made in placing.take(columns, leave):
+                rows.extend(_typed_rows(made, maker.tables.tables))
+        except (CdcAvroError, _SomethingNewError):
+            maker.clock, self._placing = clock, None
+            return None
+        # It notes which tables have rows.
+        maker.learner.learn(learned)
+        rows.sort(key=itemgetter(0))
+        typed = len({i for i, row in rows if row.payload})
+        return _EngineRows([row for _, row in rows], typed, [(unread[i], lines[i]) for i in sorted(unread)])
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._trial, self._edits = None, self._maker.tables.edits
+
+    def _idle_of(self, changes: Sequence[Change]) -> Iterator[Change]:
+        """Yield the rows among changes that no other one was like. Raises `_SomethingNewError`, as the class says."""
+        for change in changes:
+            if change.op in DDL or change.half is not None:
+                raise _SomethingNewError
+            outlined = outline_of(change)
+            if outlined is None and change.op in DML:
+                raise _SomethingNewError
+            if outlined is None or outlined[0] in self._known:
+                continue
+            if self._trial is None:
+                self._trial = Learner(deepcopy(self._maker.tables))
+            edits = self._trial.tables.edits
+            learned = self._trial.learn([change])
+            if self._trial.tables.edits != edits or learned.faults or learned.dropped:
+                self._trial = None
+                raise _SomethingNewError
+            self._known.add(outlined[0])
+            yield change
+
+
+def _columns_of(lines: Sequence[Line], inputs: Inputs, unread: dict[int, MessageError]) -> pa.RecordBatch:
+    """Return messages, null if they are too long, which is an error then, and where each is, as `Placing.take` has them."""
+    texts: list[bytes | None] = []
+    for i, line in enumerate(lines):
+        try:
+            texts.append(line.message())
         except MessageError as error:
-            return _Left(error=error)
-        placed = placing.at_place(changes, place)
-        if joiner is None:
-            return _Left(changes, [JoinedChanges((message,), tuple(placed))], place)
-        if any(change.half is not None and change.operation is None for change in changes):
-            raise _HalfFoundError(i)
-        return _Left(changes, joiner.add(placed, *message), place)
-
-    @staticmethod
-    def _take(placing: Placing, attempt: _Attempt, batch: _Batch, i: int, text: bytes, joined: JoinedChanges) -> None:
-        """Make rows of what a message completes."""
-        try:
-            fault = batch.fault_of(joined)
-            if fault is not None:
-                raise fault
-            if len(joined.messages) == 1:
-                rows = placing.rows(text, batch.left[i].changes, batch.left[i].place)
-            else:
-                rows = placing.rows(text, joined.changes, None, b"")
-        except CdcAvroError as error:
-            attempt.refused.setdefault(i, []).append((joined, error))
-            return
-        attempt.rows.extend((i, row) for row in rows)
-        if any(row.payload for row in rows):
-            attempt.typed.update(number for number, _ in joined.messages)
+            unread[i] = error
+            texts.append(None)
+    files, numbers = zip(*[inputs.place(line.number) for line in lines], strict=True)
+    names = {file: shown_name(file) for file in set(files)}
+    columns = [pa.array([names[file] for file in files], pa.string()), pa.array(numbers, pa.int64())]
+    places = pa.StructArray.from_arrays(columns, ["file", "line"])
+    return pa.record_batch([pa.array(texts, pa.binary()), places], ["message", "place"])
 
 
 def _typed_rows(rows: pa.RecordBatch, tables: Sequence[Table]) -> Iterator[tuple[int, TypedRow]]:
     """Yield rows that the engine made, each with the index of its message."""
-    absent = _absent_of(rows.filter(rows.column("lacks")), tables)
+    absent: dict[tuple[int, int], Iterator[Sequence[str]]] = {}
+    lacking = rows.filter(rows.column("lacks"))
+    numbers, versions = lacking.column("number"), lacking.column("version")
+    for number, version in {*zip(numbers.to_pylist(), versions.to_pylist(), strict=True)}:
+        payloads = lacking.filter(pc.and_(pc.equal(numbers, number), pc.equal(versions, version))).column("payload")
+        after = to_arrow(payloads, tables[number].versions[version - 1]).column("after")
+        absent[number, version] = iter(after.field(_ABSENT).to_pylist())
     columns = [rows.column(name).to_pylist() for name in ROWS.names]
-    for message, table, version, operation, order, key, payload, lacks in zip(*columns, strict=True):
-        yield message, TypedRow(table, version, operation, order, key, payload, next(absent) if lacks else ())
-
-
-def _absent_of(rows: pa.RecordBatch, tables: Sequence[Table]) -> Iterator[tuple[str, ...]]:
-    """Yield the columns that rows lack after their changes."""
-    for table, version, payload in zip(
-        *[rows.column(name).to_pylist() for name in ("number", "version", "payload")], strict=True
-    ):
-        (envelope,) = to_arrow([payload], tables[table].versions[version - 1]).column("after").to_pylist()
-        yield tuple(envelope[_ABSENT])
+    for i, number, version, operation, order, key, payload, lacks in zip(*columns, strict=True):
+        names = tuple(next(absent[number, version])) if lacks else ()
+        yield i, TypedRow(number, version, operation, order, key, payload, names)
 
 
 def _file_and_line(change: Change) -> tuple[str | None, int | None]:
@@ -448,10 +342,10 @@ def _file_and_line(change: Change) -> tuple[str | None, int | None]:
     return place.file, place.line
 
 
-def _as_message_error(error: CdcAvroError, changes: Sequence[Change], format: str) -> MessageError:
+def _as_message_error(error: CdcAvroError, change: Change, format: str) -> MessageError:
     if isinstance(error, MessageError):
         return error
-    named = changes[0].source.format or format
+    named = change.source.format or format
     return StructureError("a statement or columns that the table allows", str(error), format=named)
 
 

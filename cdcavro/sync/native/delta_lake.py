@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from cdcavro.sync.native.native_columns import Mark
     from cdcavro.table.ddl.steps import TableName
 
-_TRIES: Final = 5
+_TRIES: Final = 10
 _ON_SPARK: Final = "run this batch on Spark"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What `deltalake` decodes in a path although it is none of an address: it finds no table there.
@@ -74,8 +74,9 @@ _CODE: Final = re.compile("%[0-9A-Fa-f]{2}")
 # How `deltalake` says that a table has something that it does not know.
 _UNKNOWN_FEATURE: Final = re.compile("Unsupported table features|Unsupported: Feature")
 _GONE: Final = "gone"
-# In seconds: how long is waited before a commit is tried again, at most, twice as long each time.
+# In seconds: how long is waited before a commit is tried again, at most, twice as long each time up to the longest.
 _PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 1.0
 # A commit behind another writer's is made anew, since `deltalake` would not ask whether this process may still write.
 _AT_ONCE: Final = CommitProperties(max_commit_retries=0)
 # Clocks of two machines may differ.
@@ -546,10 +547,16 @@ class NativeDeltaTable:
                 try:
                     write()
                 except (CommitFailedError, TakenError) as error:
-                    if not left or _is_refused(error):
+                    if _is_refused(error):
                         raise
+                    if not left:
+                        said = str(error).split("\n", 1)[0]
+                        raise JobError(
+                            f"{self.identifier}: other writers committed before, {_TRIES} times: {said}"
+                        ) from error
                     # Two writers that wait equally long meet again.
-                    time.sleep(random.uniform(0, _PAUSE * 2 ** (_TRIES - left)))  # noqa: S311  not for secrets
+                    pause = min(_PAUSE * 2 ** (_TRIES - left), _LONGEST_PAUSE)
+                    time.sleep(random.uniform(0, pause))  # noqa: S311  not for secrets
                 else:
                     return
 
@@ -565,7 +572,7 @@ def _errors_of(identifier: str) -> Iterator[None]:
     except TableNotFoundError as error:
         raise JobError(f"{identifier}: there is no such table") from error
     except TakenError as error:
-        raise JobError(f"{identifier}: other writers committed before, {_TRIES} times") from error
+        raise JobError(f"{identifier}: another writer committed before") from error
     except (DeltaError, OSError, pa.ArrowException) as error:
         said = str(error).split("\n", 1)[0]
         if _is_refused(error):

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError
 from cdcavro.errors import FileError, JobError, SchemaError, SetupError
 from cdcavro.lake.evolution import ADD, DROP, LENIENT, MARK, RENAME, WIDEN, LakeColumn, Step, steps_to
 from cdcavro.lake.sql_statements import AT, CHANGELOG, DELETED, DELETES, KEY, OLDER, ORDER, STATE, UNPARSED
-from cdcavro.sync.native import delta_files, delta_log
+from cdcavro.sync.native import delta_files, delta_lake, delta_log
 from cdcavro.sync.native.delta_lake import NativeDelta, NativeDeltaTable
 from cdcavro.sync.native.delta_log import log_folder, newest_version
 from cdcavro.sync.native.native_columns import WAITED, Mark
@@ -559,6 +559,23 @@ def test_a_process_that_holds_a_table_no_longer_appends_nothing(lake, mark: Mark
     with pytest.raises(JobError, match="in use"):
         late.append(state_rows(held.schema(), row(b"a", b"1")), mark)
     assert [one[KEY] for one in all_rows(held)] == [b"b"]
+
+
+def test_a_writer_whom_others_always_precede_gives_up_and_says_why(lake, monkeypatch):
+    """After ten commits of theirs, all of which stay."""
+    monkeypatch.setattr(delta_lake, "_PAUSE", 0)
+    held, others = create(lake), []
+
+    def check_held() -> None:
+        others.append(bytes([len(others)]))
+        held.append(state_rows(held.schema(), {KEY: others[-1], ORDER: b"\x01"}), Mark("other", len(others)))
+
+    late = NativeDeltaTable(held.folder, replace(lake, check_held=check_held))
+    rows = state_rows(held.schema(), {KEY: b"late", ORDER: b"\x01"})
+    with pytest.raises(JobError, match="other writers committed before, 10 times: Failed to commit transaction"):
+        late.append(rows, Mark("late", 0))
+    assert sorted(one[KEY] for one in all_rows(held)) == others
+    assert len(others) == 10
 
 
 def test_commits_of_many_writers_are_all_there(lake):
