@@ -392,7 +392,8 @@ class BatchLines:
         others = self._counts["rejected"] - sum(count for _, count in self._rejects.most_common(_REASONS))
         if others:
             click.echo(f"... and {others:,} with other reasons")
-        if any(got.startswith(_SPLIT) and _LINE in self._places[kind] for kind, got in self._got.items()):
+        whole = [kind for kind, got in self._got.items() if kind[1] == "$" and got.startswith(_SPLIT)]
+        if any(_LINE in self._places[kind] for kind in whole):
             click.echo(SPLIT)
 
 

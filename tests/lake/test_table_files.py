@@ -390,7 +390,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("cut", [1, 3, 20])
+@pytest.mark.parametrize("cut", [1, 3, 19, 20])
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 def test_statements_mean_what_they_mean_among_rows_of_a_known_pattern(tmp_path, monkeypatch, chain, cut):
     """What a row says is learned where it stands between statements, also if the engine knew it before."""

@@ -74,9 +74,8 @@ _CODE: Final = re.compile("%[0-9A-Fa-f]{2}")
 # How `deltalake` says that a table has something that it does not know.
 _UNKNOWN_FEATURE: Final = re.compile("Unsupported table features|Unsupported: Feature")
 _GONE: Final = "gone"
-# In seconds: how long is waited before a commit is tried again, at most, twice as long each time up to the longest.
+# In seconds: how long is waited before a commit is tried again, at most, twice as long each time.
 _PAUSE: Final = 0.02
-_LONGEST_PAUSE: Final = 1.0
 # A commit behind another writer's is made anew, since `deltalake` would not ask whether this process may still write.
 _AT_ONCE: Final = CommitProperties(max_commit_retries=0)
 # Clocks of two machines may differ.
@@ -547,16 +546,10 @@ class NativeDeltaTable:
                 try:
                     write()
                 except (CommitFailedError, TakenError) as error:
-                    if _is_refused(error):
+                    if not left or _is_refused(error):
                         raise
-                    if not left:
-                        said = str(error).split("\n", 1)[0]
-                        raise JobError(
-                            f"{self.identifier}: other writers committed before, {_TRIES} times: {said}"
-                        ) from error
-                    # Two writers that wait equally long meet again.
-                    pause = min(_PAUSE * 2 ** (_TRIES - left), _LONGEST_PAUSE)
-                    time.sleep(random.uniform(0, pause))  # noqa: S311  not for secrets
+                    # Two writers that wait equally long meet again; none waits for more than a second.
+                    time.sleep(random.uniform(0, min(_PAUSE * 2 ** (_TRIES - left), 1)))  # noqa: S311  not for secrets
                 else:
                     return
 
@@ -571,13 +564,13 @@ def _errors_of(identifier: str) -> Iterator[None]:
         yield
     except TableNotFoundError as error:
         raise JobError(f"{identifier}: there is no such table") from error
-    except TakenError as error:
-        raise JobError(f"{identifier}: another writer committed before") from error
-    except (DeltaError, OSError, pa.ArrowException) as error:
+    except (DeltaError, TakenError, OSError, pa.ArrowException) as error:
         said = str(error).split("\n", 1)[0]
         if _is_refused(error):
             raise SchemaError(identifier, f"{said}: {_ON_SPARK}") from error
-        raise JobError(f"{identifier}: {said}") from error
+        is_late = isinstance(error, (CommitFailedError, TakenError))
+        others = f"other writers committed before, {_TRIES} times: " if is_late else ""
+        raise JobError(f"{identifier}: {others}{said}") from error
 
 
 def _is_refused(error: Exception) -> bool:

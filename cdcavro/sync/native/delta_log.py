@@ -137,7 +137,7 @@ def _name(scratch: Path, file: Path) -> None:
     try:
         os.link(scratch, file)
     except FileExistsError:
-        raise TakenError from None
+        raise TakenError(f"{file.name} is there") from None
     except OSError as error:
         raise JobError(
             f"{file}: a name cannot be given to a commit at once, which takes hard links: {error}"

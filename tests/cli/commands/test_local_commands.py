@@ -479,6 +479,14 @@ def test_a_file_whose_messages_do_not_stand_on_lines_is_told(files: Path, put: C
     assert done.stdout.count("a message must stand on one line: `jq -c . FILE` writes each on one") == 1
 
 
+def test_a_member_that_is_an_array_says_nothing_of_lines(files: Path):
+    """A message of another format stands on a line, too."""
+    (files / "in" / "a.jsonl").write_bytes(canal("INSERT", [{"id": "1"}], id=1))
+    done = cdcavro("sync", "--local", *FLAGS, "--once", "--format", "maxwell")
+    assert "expected object, got array" in done.stdout
+    assert "on one line" not in done.stdout
+
+
 def test_a_report_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path):
     """A folder in which no file can be made."""
     done = cdcavro("sync", *FLAGS, "--once", "--local", "--report", "/proc/report.html")
