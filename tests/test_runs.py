@@ -83,6 +83,36 @@ def test_parts_that_are_drawn_by_one_seed_have_each_test_once(run):
     parts[0].stdout.fnmatch_lines("sample: 30% of the tests marked slow; the same again with --seed x")
 
 
+LATE = """
+import pytest, time
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("number", range(4))
+def test_java(number): time.sleep(0.3)
+
+def test_other(): pass
+"""
+
+
+def test_tests_with_java_are_begun_as_long_as_there_is_time(run):
+    """The others are skipped, which is said; tests without Java are begun at any time."""
+    result = run(LATE, "--within", "0.4", "-rs")
+    assert result.parseoutcomes() == {"passed": 3, "skipped": 2}
+    result.stdout.fnmatch_lines("SKIPPED*: it was not begun within 0.4 seconds")
+    assert run(LATE, "--within", "60").parseoutcomes() == {"passed": 5}
+
+
+def test_which_files_there_is_time_for_is_drawn(run, pytester):
+    """Each seed has another order of the files."""
+    pytester.makepyfile(**{f"tests/test_{name}": "def test_it(): pass" for name in "abcdef"})
+    orders = {
+        tuple(re.findall(r"test_([a-f])\.py::", run("", "--within", "60", "-v", "--seed", seed).stdout.str()))
+        for seed in ("x", "y", "z")
+    }
+    assert len(orders) == 3
+    assert {frozenset(order) for order in orders} == {frozenset("abcdef")}
+
+
 def test_workers_draw_the_same_sample(run):
     """A worker that drew another one could not take the controller's tests."""
     result = run(MANY, "--sample", "slow=0.2", "-n", "2")

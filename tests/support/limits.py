@@ -6,6 +6,8 @@ it a minute later: no other test does.
 
 A test that starts Java is marked `jvm`, by hand or by what it asks for; all others find no Java.
 
+With `--within`, no test that starts Java is begun later than so many seconds after the first; those are skipped.
+
 With `--long-first`, files begin with those whose tests have the longest limits: where several processes take a file each,
 none of these is left at the end, when the other processes have nothing to do.
 """
@@ -17,6 +19,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -33,10 +36,18 @@ LOW: Final = 200 << 20
 # What a test that is beyond its limit has until its process ends, in seconds: its failure takes time to be told.
 GRACE = 60
 _STDERR: Final = pytest.StashKey[int]()
+# When the first test that starts Java was begun.
+_BEGUN: Final = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the options."""
+    parser.addoption(
+        "--within",
+        type=float,
+        metavar="SECONDS",
+        help="begin no test that starts Java later than so many seconds after the first of them; draw the order of files",
+    )
     parser.addoption(
         "--long-first", action="store_true", help="begin with the files whose tests have the longest limits"
     )
@@ -87,6 +98,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _limit(item: pytest.Item) -> float:
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0] if marker else item.config.getini("timeout"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test for which there is no time, before anything is made for it."""
+    seconds = item.config.option.within
+    if seconds is not None and item.get_closest_marker("jvm"):
+        begun = item.session.stash.setdefault(_BEGUN, time.monotonic())
+        if time.monotonic() > begun + seconds:
+            pytest.skip(f"it was not begun within {seconds:g} seconds")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

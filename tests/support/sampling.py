@@ -150,7 +150,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in kept if item not in left_out]
     if few:
         kept = _few_sets(kept, seed, int(few))
-    if len(kept) < len(items):
+    if config.option.within is not None:
+        # So that it is not always the same ones for which there is no time.
+        kept.sort(key=lambda item: drawing(seed, str(item.path)))
+    if len(kept) < len(items) or config.option.within is not None:
         chosen = set(kept)
         left = [item for item in items if item not in chosen]
         items[:] = kept
