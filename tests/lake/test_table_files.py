@@ -446,3 +446,17 @@ def test_halves_that_do_not_say_so_are_joined_though_the_engine_takes_rows(tmp_p
         assert found == all_of([path], "mixed", is_current, given=given)
         assert found["rejects"] == []
         assert found["typed"] == len([*inserts, *halves, *behind])
+
+
+def test_a_table_whose_rows_the_engine_reader_took_has_rows(tmp_path, monkeypatch):
+    """So a row that states another type makes another version, and changes none with which a row is written."""
+    types = {"id": "int", "v": "int"}
+    rows = [rows_of("INSERT", i, [{"id": str(i), "v": "1"}], mysqlType=types) for i in range(4)]
+    rows[0] = {**statement(0, "CREATE TABLE t (id INT PRIMARY KEY, v INT)"), "type": "CREATE"}
+    rows[3] = rows_of("INSERT", 3, [{"id": "3", "v": "x"}], mysqlType={"id": "int", "v": "varchar(20)"})
+    monkeypatch.setattr(table_files, "_BATCH", 1)
+    path = written(tmp_path, *rows)
+    for is_current in (True, False):
+        assert all_of([path], "canal", is_current) == all_of([path], "mixed", is_current)
+    (table,) = read_tables(path, "canal", current=True).values()
+    assert table.column_names == ["id", "v", "v (until version 1)"]
