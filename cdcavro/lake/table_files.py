@@ -221,7 +221,7 @@ def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-class _EngineRows(NamedTuple):
+class _BatchRows(NamedTuple):
     """What a batch becomes: rows in the order of arrival, of so many messages, and those that cannot be read."""
 
     rows: list[TypedRow]
@@ -244,12 +244,12 @@ class _EngineReader:
     def __init__(self, maker: TypedRows, new_placing: Callable[..., Placing]) -> None:
         self._maker, self._new_placing = maker, new_placing
         self._placing: Placing | None = None
-        # Digests of what rows said that was known already, since a table was edited last, and who can tell.
+        # Since a table was edited last: digests of what rows said, all of it known, and a copy of the tables that tells so.
         self._known: set[bytes] = set()
         self._trial: Learner | None = None
         self._edits = maker.tables.edits
 
-    def read(self, lines: Sequence[Line], inputs: Inputs) -> _EngineRows | None:
+    def read(self, lines: Sequence[Line], inputs: Inputs) -> _BatchRows | None:
         """Return the rows of a batch; None for one that is for the exact way, of which nothing is taken then."""
         maker, clock = self._maker, self._maker.clock.copy()
         if self._edits != maker.tables.edits or self._placing is None:
@@ -279,7 +279,7 @@ class _EngineReader:
         maker.learner.learn(learned)
         rows.sort(key=itemgetter(0))
         typed = len({i for i, row in rows if row.payload})
-        return _EngineRows([row for _, row in rows], typed, [(unread[i], lines[i]) for i in sorted(unread)])
+        return _BatchRows([row for _, row in rows], typed, [(unread[i], lines[i]) for i in sorted(unread)])
 
     def _forget(self) -> None:
         self._known.clear()

@@ -152,7 +152,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = _few_sets(kept, seed, int(few))
     if config.option.within is not None:
         # So that it is not always the same ones for which there is no time.
-        kept.sort(key=lambda item: drawing(seed, str(item.path)))
+        kept.sort(key=lambda item: drawing(seed, item.nodeid.partition("::")[0]))
     if len(kept) < len(items) or config.option.within is not None:
         chosen = set(kept)
         left = [item for item in items if item not in chosen]
