@@ -18,6 +18,7 @@ from cdcavro.avro.types import Array, Enum, Fixed, Map, Primitive, Record, Union
 from cdcavro.errors import SchemaError, shown
 from cdcavro.lake.escaped_names import OWN, column_names
 from cdcavro.lake.evolution import LakeColumn, same_column
+from cdcavro.lake.sql_statements import ORDER
 from cdcavro.table.columns.type_names import MAX_PRECISION
 from cdcavro.table.table_schema import (
     ATTRIBUTE,
@@ -153,7 +154,8 @@ def text_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -
     """Return what `_cdc_unparsed` may call each column of a lake table, whichever version a row is of.
 
     It is as `TableSchema.text_names` has it in each version, so a renamed column has several names. No two columns
-    have one in common.
+    have one in common. Under `sql_statements.ORDER` are those of columns that the table has not, such as one that was
+    dropped in its first batch: these texts are as old as the row.
     """
     named = {one: names[0] for one, names in _names_of_fields(versions).items()}
     # By fields, those that hold the columns now: what an older field of a column could not carry is a text of the column.
@@ -169,7 +171,9 @@ def text_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -
             called.setdefault(heirs[named[field]], {})[name] = None
     found = {column.name: called.get(named.get(column.field, column.field), {}) for column in present}
     every = {name for names in found.values() for name in names}
-    return {name: tuple(names) or (() if name in every else (name,)) for name, names in found.items()}
+    others = {name for names in called.values() for name in names} - every
+    texts = {name: tuple(names) or (() if name in every else (name,)) for name, names in found.items()}
+    return texts | {ORDER: tuple(sorted(others))} if others else texts
 
 
 def _names_of_fields(versions: Sequence[TableSchema]) -> dict[str, tuple[str, ...]]:

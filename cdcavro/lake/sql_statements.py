@@ -209,7 +209,9 @@ def forget_below(
     older, unparsed, least = quote(OLDER), quote(UNPARSED), f"X'{floor.hex()}'"
     since = {name: _since(quote(ORDER), older, names) for name, names in columns.items()}
     sets = [f"{quote(name)} = CASE WHEN {one} > {least} THEN {quote(name)} END" for name, one in since.items()]
-    named = " ".join(f"WHEN {literal(one)} THEN {since[name]}" for name, names in texts.items() for one in names)
+    named = " ".join(
+        f"WHEN {literal(one)} THEN {since.get(name, quote(ORDER))}" for name, names in texts.items() for one in names
+    )
     left = f"map_filter({unparsed}, (name, text) -> CASE name {named} ELSE {quote(ORDER)} END > {least})"
     sets.append(f"{unparsed} = CASE WHEN cardinality({left}) > 0 THEN {left} END")
     nothing = f"CASE WHEN since > {least} THEN since ELSE X'' END"

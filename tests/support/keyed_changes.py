@@ -64,6 +64,22 @@ def text_under_a_name_in_another_case() -> list[list[Change]]:
     return [first, statement(4, "ALTER TABLE t RENAME COLUMN b TO B"), second]
 
 
+def texts_of_a_column_that_is_dropped_at_once() -> list[list[Change]]:
+    """Return messages about rows 1 to 3, whose `b` is a text where they have one: it is dropped by the fourth message.
+
+    The others lack columns; the last but one is older than its row, and the last one is newer.
+    """
+
+    def stated(op: str, number: int, key: int, columns: Sequence[Column], **row: Any) -> list[Change]:
+        absent = tuple(one.name for one in columns[1:] if one.name not in row)
+        (made,) = change(op, number, key)
+        return [replace(made, after={"id": key, **row}, columns=columns, unavailable=absent or None)]
+
+    rows = [stated("INSERT", number, number, COLUMNS, a=number, b=f"text {number}") for number in (11, 12, 13)]
+    dropped, late = statement(14, "ALTER TABLE t DROP COLUMN b"), stated("UPDATE", 5, 11, COLUMNS[:2])
+    return [*rows, dropped, late, stated("UPDATE", 15, 12, COLUMNS[:2], a=7)]
+
+
 def statement(number: int, text: str) -> list[Change]:
     """Return the message of a statement."""
     place = Arrival(topic="x", partition=0, offset=number)

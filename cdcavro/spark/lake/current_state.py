@@ -59,6 +59,7 @@ _NOTHING: Final = "X''"
 _LAST: Final = "last"
 _VALUE: Final = "value"
 _TEXT: Final = "text"
+_OTHERS: Final = "others"
 # No column of a table has this name.
 _DELETED_KEY: Final = f"{OWN}deleted_key"
 
@@ -467,12 +468,16 @@ def _last_columns(
         ).alias(f"piece {i}")
         for i, name in enumerate(names)
     ]
+    # Those of columns that the table has not are the newest change's.
+    others = texts_of.get(ORDER, ())
+    pieces += [sf.max_by(UNPARSED, ORDER).alias(_OTHERS)] if others else []
     found = alive.groupBy(KEY).agg(sf.max(ORDER).alias(ORDER), *pieces)
     piece = {name: sf.col(f"`piece {i}`") for i, name in enumerate(names)}
     since = {name: sf.coalesce(piece[name].getField(ORDER), sf.expr(_NOTHING)) for name in names}
     named = {called[name][0]: order for name, order in since.items()}
     older = sf.map_filter(_map(named), lambda _, order: order != sf.col(ORDER))
     kept = {one: piece[name].getField(f"{_TEXT} {j}") for name in names for j, one in enumerate(texts_of.get(name, ()))}
+    kept |= {one: sf.try_element_at(_OTHERS, sf.lit(one)) for one in others}
     texts = sf.map_filter(_map(kept), lambda _, value: value.isNotNull())
     return found.select(
         KEY,

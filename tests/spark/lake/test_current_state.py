@@ -34,6 +34,7 @@ from support.keyed_changes import (
     change,
     changes_by_seed,
     text_under_a_name_in_another_case,
+    texts_of_a_column_that_is_dropped_at_once,
     texts_under_a_name_of_two_columns,
 )
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
@@ -172,6 +173,22 @@ def test_a_text_stays_with_its_column_where_another_one_has_the_name_now(spark: 
     (table,) = lake.maker.tables.tables
     (row,) = spark.table(lake.state(table).identifier).select("a", "b", "c", "_cdc_unparsed").collect()
     assert tuple(row) == (None, None, 7, {"a": "x", "b_x_2": "z"})
+
+
+@pytest.mark.parametrize("size", [4, 6])
+def test_a_text_of_a_column_that_the_table_never_had_stays_with_its_row(spark: SparkSession, sink: Sink, size: int):
+    """Until the row has a newer change; where changes lack columns, too."""
+    lake, messages = Lake(spark, sink, database(sink, f"never {size}")), texts_of_a_column_that_is_dropped_at_once()
+    lake.merge(messages[:size])
+    if messages[size:]:
+        lake.merge(messages[size:])
+    (table,) = lake.maker.tables.tables
+    rows = spark.table(lake.state(table).identifier).select("id", "a", "_cdc_unparsed").orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [
+        (11, 11, {"b": "text 11"}),
+        (12, 7, None),
+        (13, 13, {"b": "text 13"}),
+    ]
 
 
 def test_a_text_stays_with_a_column_whose_name_changes_its_case(spark: SparkSession, sink: Sink):

@@ -25,7 +25,14 @@ from cdcavro.sync.native.native_state import NativeCache, NativeState, facts_of
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
-from support.keyed_changes import COLUMNS, change, changes_by_seed, statement, texts_under_a_name_of_two_columns
+from support.keyed_changes import (
+    COLUMNS,
+    change,
+    changes_by_seed,
+    statement,
+    texts_of_a_column_that_is_dropped_at_once,
+    texts_under_a_name_of_two_columns,
+)
 from support.lake_values import as_in_lake, rows_of, shown, table_of
 from support.shop_state import Rows, image, whole
 from support.shop_streams import shuffled
@@ -246,6 +253,20 @@ def test_a_text_stays_with_its_column_where_another_one_has_the_name_now(tmp_pat
     lake.merge(messages[3:])
     (row,) = lake.held(table).to_pylist()
     assert (row["b"], row["c"], dict(row["_cdc_unparsed"])) == (None, 7, {"a": "x", "b_x_2": "z"})
+
+
+@pytest.mark.parametrize("size", [4, 5, 6])
+def test_a_text_of_a_column_that_the_table_never_had_stays_with_its_row(tmp_path: Path, size: int):
+    """Until the row has a newer change; where changes lack columns, too."""
+    lake, messages = Lake(tmp_path), texts_of_a_column_that_is_dropped_at_once()
+    lake.merge(messages[:size])
+    lake.merge(messages[size:])
+    (table,) = lake.maker.tables.tables
+    assert sorted((one["id"], one["a"], tuple(one["_cdc_unparsed"] or ())) for one in lake.held(table).to_pylist()) == [
+        (11, 11, (("b", "text 11"),)),
+        (12, 7, ()),
+        (13, 13, (("b", "text 13"),)),
+    ]
 
 
 ADDED = {"n": "bigint", "d": "decimal(10,2)", "s": "varchar(20)"}
