@@ -59,7 +59,6 @@ _NOTHING: Final = "X''"
 _LAST: Final = "last"
 _VALUE: Final = "value"
 _TEXT: Final = "text"
-_OTHERS: Final = "others"
 # No column of a table has this name.
 _DELETED_KEY: Final = f"{OWN}deleted_key"
 
@@ -448,36 +447,18 @@ def _last_columns(
     columns = held_columns(versions[-1], present)
     called = older_names(versions, present) | {name: (name,) for name in about}
     alive = _images(upserts, versions, columns, about, _absent(versions, columns))
-    names = [*(held.name for _, held in columns), *about]
-    stated = {name: ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False)) for name in names}  # noqa: FBT003
-    texts_of = text_names(versions, present)
-    pieces = [
-        sf.max_by(
-            sf.when(
-                stated[name],
-                sf.struct(
-                    ORDER,
-                    sf.col(quote(name)).alias(_VALUE),
-                    *(
-                        sf.try_element_at(UNPARSED, sf.lit(one)).alias(f"{_TEXT} {j}")
-                        for j, one in enumerate(texts_of.get(name, ()))
-                    ),
-                ),
-            ),
-            sf.when(stated[name], sf.col(ORDER)),
-        ).alias(f"piece {i}")
-        for i, name in enumerate(names)
-    ]
-    # Those of columns that the table has not are the newest change's.
-    others = texts_of.get(ORDER, ())
-    pieces += [sf.max_by(UNPARSED, ORDER).alias(_OTHERS)] if others else []
+    names, texts_of = [*(held.name for _, held in columns), *about], text_names(versions, present)
+    # Texts of columns that the table has not are the newest change's, as its order is.
+    stated = [*names, ORDER] if ORDER in texts_of else names
+    pieces = [_last_stated(name, texts_of.get(name, ())).alias(f"piece {i}") for i, name in enumerate(stated)]
     found = alive.groupBy(KEY).agg(sf.max(ORDER).alias(ORDER), *pieces)
-    piece = {name: sf.col(f"`piece {i}`") for i, name in enumerate(names)}
+    piece = {name: sf.col(f"`piece {i}`") for i, name in enumerate(stated)}
     since = {name: sf.coalesce(piece[name].getField(ORDER), sf.expr(_NOTHING)) for name in names}
     named = {called[name][0]: order for name, order in since.items()}
     older = sf.map_filter(_map(named), lambda _, order: order != sf.col(ORDER))
-    kept = {one: piece[name].getField(f"{_TEXT} {j}") for name in names for j, one in enumerate(texts_of.get(name, ()))}
-    kept |= {one: sf.try_element_at(_OTHERS, sf.lit(one)) for one in others}
+    kept = {
+        one: piece[name].getField(f"{_TEXT} {j}") for name in stated for j, one in enumerate(texts_of.get(name, ()))
+    }
     texts = sf.map_filter(_map(kept), lambda _, value: value.isNotNull())
     return found.select(
         KEY,
@@ -486,6 +467,14 @@ def _last_columns(
         sf.when(sf.size(texts) > 0, texts).alias(UNPARSED),
         sf.when(sf.size(older) > 0, older).alias(OLDER),
     )
+
+
+def _last_stated(name: str, texts: Sequence[str]) -> Column:
+    """Return the order, the value and the texts of a column in the last change that states it."""
+    is_stated = ~sf.coalesce(sf.array_contains(ABSENT, sf.lit(name)), sf.lit(False))  # noqa: FBT003
+    values = [sf.try_element_at(UNPARSED, sf.lit(one)).alias(f"{_TEXT} {i}") for i, one in enumerate(texts)]
+    whole = sf.struct(ORDER, sf.col(quote(name)).alias(_VALUE), *values)
+    return sf.max_by(sf.when(is_stated, whole), sf.when(is_stated, sf.col(ORDER)))
 
 
 def _map(values: dict[str, Column]) -> Column:
