@@ -7,6 +7,7 @@ Which order is true differs by format, and its wire schema says so (`order` in t
 * Where the numbers are a time at which statements began (`es` of the Canal formats), the order of
   arrival within one topic partition or file is: an UPDATE that waited for a row has the earlier time
   and the later place in the log. TiDB numbers its commits in these formats, too, and then its numbers are.
+  A message of such a format that lacks numbers counts with its time, as Maxwell's do if they have no position.
 
 Each lane, a topic partition or file, has a clock, which gives a time to changes whose order is that of arrival.
 
@@ -233,9 +234,10 @@ def place_before(place: Arrival) -> Place:
 
 _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
+_TIME: Final = "a time instead of numbers"
 _BATCH: Final = "the number of a batch without its time"
 _PLACE: Final = "a place that says the order"
-_RANKS: Final = (_NONE, _BATCH, _ALL)
+_RANKS: Final = {_NONE: 0, _BATCH: 1, _ALL: _TIMED, _TIME: _TIMED}
 # The type of a source whose changes have numbers of their commits, whatever the format usually has.
 NUMBERED: Final = "TiDB"
 _NUMBER: Final = re.compile("[0-9]+")
@@ -278,7 +280,7 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot hav
         return super().__ge__(self._check_kind(other))
 
     def _check_kind(self, other: tuple[int, ...]) -> tuple[int, ...]:
-        if isinstance(other, Numbers) and other.kind != self.kind:
+        if isinstance(other, Numbers) and _RANKS.get(other.kind) != _RANKS.get(self.kind):
             kinds = " and some with ".join(sorted((self.kind, other.kind), reverse=True))
             raise OrderError(self.source.format, self.source.table, f"some with {kinds}")
         return other
@@ -313,9 +315,18 @@ def order_key(change: Change) -> Key:
         return 0, (), _arrival(change), (), change.row
     phase, position, kind = -1 if change.snapshot else 1, change.position or (), _kind(change)
     if place and not is_by_numbers(change):
-        ties = Numbers.of(change, kind, position)
-        return phase, Numbers.of(change, _PLACE, ()), _arrival(change), ties, change.row
+        return phase, Numbers.of(change, _PLACE, ()), _arrival(change), _ties(change, kind, position), change.row
     return phase, Numbers.of(change, kind, position), _arrival(change), (), change.row
+
+
+def _ties(change: Change, kind: str, position: tuple[int, ...]) -> Numbers:
+    """Return what says the order of a change where places do not: its numbers, or its time if it has none.
+
+    No log has a file 0, so positions sort behind times.
+    """
+    if kind == _ALL and not position and change.event_time is not None:
+        return Numbers.of(change, _TIME, (0, change.event_time))
+    return Numbers.of(change, kind, position)
 
 
 def is_full_load(change: Change) -> bool:
@@ -343,7 +354,7 @@ def in_order(changes: Iterable[Change]) -> list[Change]:
     merged: list[tuple[int, tuple[int, ...], Key, Change]] = []
     for key, change in pairs:
         lane = lane_of(key)
-        if is_by_arrival(key) and kind_of_numbers(key[3]) == kind_of_numbers(raised[lane]):
+        if is_by_arrival(key) and rank_of_numbers(key[3]) == rank_of_numbers(raised[lane]):
             raised[lane] = max(raised[lane], key[3])
         merged.append((key[0], raised[lane] if is_by_arrival(key) else (), key, change))
     merged.sort(key=itemgetter(0, 1, 2))
@@ -352,7 +363,7 @@ def in_order(changes: Iterable[Change]) -> list[Change]:
 
 def rank_of_numbers(numbers: tuple[int, ...]) -> int:
     """Return the rank of the kind of numbers: the more they say, the greater."""
-    return _RANKS.index(kind_of_numbers(numbers))
+    return _RANKS[kind_of_numbers(numbers)]
 
 
 Lane = tuple[str, int, str]
@@ -418,11 +429,20 @@ def began_before(one: Key, other: Key) -> bool:
 
     Always False for keys whose order is not that of arrival, and for numbers of batches, which start again.
     """
-    if not (is_by_arrival(one) and is_by_arrival(other)) or not (
-        kind_of_numbers(one[3]) == kind_of_numbers(other[3]) == _ALL
-    ):
+    if not (is_by_arrival(one) and is_by_arrival(other)):
         return False
-    return bool(one[3]) and bool(other[3]) and one[3][0] < other[3][0]
+    kind = kind_of_numbers(one[3])
+    is_timed = kind in (_ALL, _TIME) and kind == kind_of_numbers(other[3])
+    return is_timed and () != _beginning(one[3]) < _beginning(other[3])
+
+
+def began_at_once(one: Key, other: Key) -> bool:
+    """Return whether the numbers of two changes begin alike, where arrival is the order: they are of one second or batch."""
+    return _beginning(one[3]) == _beginning(other[3]) != ()
+
+
+def _beginning(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(numbers[1:] if kind_of_numbers(numbers) == _TIME else numbers[:1])
 
 
 def _numbers(key: Key) -> tuple[int, ...]:

@@ -49,6 +49,9 @@ cdef struct Ordering:
     PlaceValue place[FIELDS]
     int64_t row
     int rank
+    const int64_t *numbers  # of the message; 0 and its time where arrival is the order and it has none
+    int count
+    int64_t timed[2]
     bint is_later  # the message's own numbers are its lane's time
     bint is_again  # the place is the last of its lane
     Lane *lane
@@ -195,7 +198,6 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
     cdef Ordering *o = &t.order
     cdef const PlaceValue *place = o.place
     cdef bint is_place, is_by_place
-    cdef int numbers = t.number_count if t.number_count > 0 else 0
     o.row = t.line_row
     o.lane = NULL
     o.head.size = 0
@@ -203,6 +205,10 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
         return LEFT
     o.rank = 0 if t.number_count < 0 else 1 if p.is_batched and not t.has_event else 2
     is_by_place = p.order == BY_ARRIVAL and is_place
+    o.numbers, o.count = t.numbers, t.number_count if t.number_count > 0 else 0
+    if is_by_place and t.number_count == 0 and t.has_event:
+        o.timed[0], o.timed[1] = 0, t.event
+        o.numbers, o.count = o.timed, 2
     if is_by_place and o.has_clock:
         if _put_time(t):
             return LEFT
@@ -212,7 +218,7 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
     elif p.order == OF_FULL_LOAD:
         if _put(o.head, 0) or _put(o.head, 0):
             return LEFT
-    elif _put(o.head, <uint8_t>(1 + o.rank)) or _put_integers(o.head, t.numbers, numbers):
+    elif _put(o.head, <uint8_t>(1 + o.rank)) or _put_integers(o.head, o.numbers, o.count):
         return LEFT
     if _put_ordered_text(o.head, place[TOPIC].start, place[TOPIC].value):
         return LEFT
@@ -222,7 +228,7 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
         return LEFT
     if _put_integer(o.head, place[LINE].value) or (is_by_place and _put(o.head, <uint8_t>o.rank)):
         return LEFT
-    return _put_integers(o.head, t.numbers, numbers if is_by_place else 0)
+    return _put_integers(o.head, o.numbers, o.count if is_by_place else 0)
 
 
 cdef int _put_order(Typing *t, int part) noexcept nogil:
@@ -291,7 +297,6 @@ cdef int _put_time(Typing *t) noexcept nogil:
     """Put out the time of a message in its lane, the greatest so far there; stop at a place that is behind."""
     cdef Ordering *o = &t.order
     cdef Lane *lane
-    cdef int count = t.number_count if t.number_count > 0 else 0
     cdef int64_t offset = o.place[OFFSET].value, line = o.place[LINE].value
     if _name_lane(o):
         return LEFT
@@ -308,11 +313,11 @@ cdef int _put_time(Typing *t) noexcept nogil:
         o.is_again = offset == lane.offset and line == lane.line
         if not o.is_again:
             o.is_later = o.rank > lane.rank or (
-                o.rank == lane.rank and _compare_numbers(t.numbers, count, lane.numbers, lane.count) > 0
+                o.rank == lane.rank and _compare_numbers(o.numbers, o.count, lane.numbers, lane.count) > 0
             )
     o.lane = lane
     if o.is_later:
-        if _put(o.head, <uint8_t>(5 + o.rank)) or _put_integers(o.head, t.numbers, count):
+        if _put(o.head, <uint8_t>(5 + o.rank)) or _put_integers(o.head, o.numbers, o.count):
             return LEFT
         return _put_integer(o.head, o.is_moving)
     if _put(o.head, <uint8_t>(5 + lane.rank)) or _put_integers(o.head, lane.numbers, lane.count):
@@ -329,8 +334,8 @@ cdef void _advance(Typing *t) noexcept nogil:
     o.lane = NULL
     lane.offset, lane.line, lane.is_known, lane.is_changed = o.place[OFFSET].value, o.place[LINE].value, True, True
     if o.is_later:
-        lane.rank, lane.moves, lane.count = o.rank, o.is_moving, t.number_count if t.number_count > 0 else 0
-        memcpy(lane.numbers, t.numbers, lane.count * sizeof(int64_t))
+        lane.rank, lane.moves, lane.count = o.rank, o.is_moving, o.count
+        memcpy(lane.numbers, o.numbers, lane.count * sizeof(int64_t))
     else:
         lane.moves += o.is_moving
 

@@ -12,7 +12,7 @@ Source: Maxwell's daemon, "Data format", "Bootstrapping" and "Encryption", and t
   about several tables comes once for each, with the same text, and is done once.
 * A row of a bootstrap was read in mid-stream; the marks around a bootstrap are no changes, and have an empty row.
 * `xid` is no order. `position` is one, but rows of a statement share it: within a partition arrival orders them, across
-  partitions `xoffset`, which the last row of a transaction lacks.
+  partitions `xoffset`, which the last row of a transaction lacks. Without a position `ts` compares partitions.
 * A row that is encrypted has no change; without Maxwell's key nothing else can be said of it.
 """
 

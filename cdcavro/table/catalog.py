@@ -6,9 +6,10 @@ Beside it are the statements about them that were not understood.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from cdcavro.change.model import names_of_columns
+from cdcavro.change.order import began_at_once
 from cdcavro.errors import CdcAvroError, SchemaError, shown
 from cdcavro.exact.caching import text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
@@ -18,10 +19,10 @@ from cdcavro.table.evolution.evolve import SharedLimits, create_table
 from cdcavro.table.history import (
     FIRST,
     OBJECTS,
+    StatementTime,
     Table,
     is_before,
     is_before_all,
-    is_in_second,
     is_made_before,
     is_repeat,
     last_arrived,
@@ -170,7 +171,8 @@ class TableCatalog:
         """Return a table that has the row's columns and lost the name in the row's second, or else `bearer`."""
         for place in range(len(entries) - 1, 0, -1):
             table = entries[place - 1][1]
-            if key is None or not is_in_second(key, entries[place][0]):
+            start = entries[place][0]
+            if key is None or not (isinstance(start, StatementTime) and began_at_once(key, cast("Key", start))):
                 break
             if table is not None and table.fits(change, self._given):
                 return table

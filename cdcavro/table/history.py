@@ -540,11 +540,6 @@ def is_made_behind(key: Key | None, start: StatementTime) -> bool:
     return key is not None and precedes(start, key) is True and began_before(start, key)
 
 
-def is_in_second(key: Key, start: Any) -> bool:
-    """Return whether a row is known to have begun in the same second as the statement of a beginning."""
-    return isinstance(start, StatementTime) and key[3][:1] == start[3][:1] != ()
-
-
 def is_repeat(key: Key | None, start: Any) -> bool:
     """Return whether a change was made before a beginning: if it arrives after it, it is delivered again."""
     return key is not None and start != FIRST and has_smaller_numbers(key, start)

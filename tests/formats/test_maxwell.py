@@ -11,7 +11,7 @@ import pytest
 import cdcavro
 from cdcavro.change import Arrival
 from cdcavro.change.model import Change, Source
-from cdcavro.change.order import in_order, order_key
+from cdcavro.change.order import began_before, in_order, order_key, precedes
 from cdcavro.engine.machine import COMPILED
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
@@ -141,6 +141,53 @@ def test_rows_with_and_without_a_position_are_in_the_order_of_their_arrival():
     rows = [change(position=place, data={"id": i}) for i, place in enumerate(places)]
     rows = [cdcavro.change.replace(row, place=Arrival(file="f", line=i)) for i, row in enumerate(rows)]
     assert in_order(reversed(rows)) == rows
+
+
+def at(partition: int, offset: int, **members: object) -> Change:
+    """Return the change of a message that arrived in a partition."""
+    return cdcavro.change.replace(change(**members), place=Arrival(topic="t", partition=partition, offset=offset))
+
+
+def created(column: str, ts: int, **members: object) -> Change:
+    """Return the change of a statement that creates the table with a column, in a partition of its own."""
+    text = f"CREATE TABLE t (id INT PRIMARY KEY, {column})"
+    return at(0, ts // 1_000, type="table-create", data=None, sql=text, ts=ts, **members)
+
+
+def test_statements_of_another_partition_stand_among_rows_by_their_times():
+    """Where no message has a position, as Maxwell sends none unless it is told to: of the second itself nothing is known."""
+    tables = Tables()
+    dropped = at(0, 10, type="table-drop", data=None, sql="DROP TABLE t", ts=10_000)
+    altered = at(0, 30, type="table-alter", data=None, sql="ALTER TABLE t CHANGE b a VARCHAR(9)", ts=30_000)
+    for one in (created("a INT", 1_000), dropped, created("b INT", 11_000), altered):
+        tables.learn(one)
+    rows = [
+        (5, {"id": 1, "a": 1}, (0, 1)),
+        (20, {"id": 1, "b": 1}, (1, 1)),
+        (29, {"id": 2, "b": 1}, (1, 1)),
+        (31, {"id": 2, "a": "x"}, (1, 2)),
+        (9, {"id": 3, "a": 1}, (0, 1)),
+    ]
+    for offset, (ts, data, wanted) in enumerate(rows):
+        row = at(1, offset, ts=ts, data=data)
+        tables.learn(row)
+        ((table, schema),) = tables.find(row)
+        assert (table.number, schema.version) == wanted
+
+
+def test_times_and_positions_are_not_compared_but_sort():
+    """Nothing says which of the two comes first, but rows of several partitions need some order: positions come last."""
+    timed, placed = at(0, 5, ts=2_000_000_000), at(1, 3, position="b.1:5")
+    assert precedes(order_key(timed), order_key(placed)) is None
+    assert precedes(order_key(placed), order_key(timed)) is None
+    assert in_order([placed, timed]) == [timed, placed]
+    later = at(1, 0, ts=2_000_000_001)
+    assert precedes(order_key(timed), order_key(later)) is True
+    assert began_before(order_key(timed), order_key(later))
+    assert not began_before(order_key(timed), order_key(placed))
+    assert not began_before(order_key(placed), order_key(timed))
+    assert precedes(order_key(timed), order_key(at(1, 0, ts=2_000_000_000))) is None
+    assert precedes(order_key(timed), order_key(at(1, 0, ts=None))) is None
 
 
 def test_rows_of_a_statement_that_went_to_several_partitions_are_in_its_order():

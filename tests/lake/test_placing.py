@@ -364,6 +364,29 @@ def test_rows_with_moved_keys_are_those_of_typed_rows(seed):
     assert not COMPILED or placer.taken > 300
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_message_without_a_position_counts_with_its_time_whoever_makes_its_rows(seed):
+    """In its lane the greatest so far, and a position is greater than all times; some have neither."""
+    random, at, messages = Random(seed), [0] * 4, []
+    for i in range(300):
+        lane = random.randrange(4)
+        at[lane] += random.choice((0, 1, 1))
+        row = {"database": "d", "table": "t", "type": "insert", "xid": 7, "data": {"id": i % 50, "v": 1}}
+        row |= {"ts": random.randrange(1, 1 + i)} if i and random.random() < 0.9 else {}
+        is_positioned = lane == 3 and random.random() < 0.1
+        row |= {"position": f"b.{random.randrange(1, 3)}:{random.randrange(9)}"} if is_positioned else {}
+        create = {"database": "d", "table": "t", "type": "table-create", "ts": 0}
+        create |= {"sql": "CREATE TABLE t (id INT PRIMARY KEY, v INT)"}
+        messages.append(
+            (json.dumps(row if i else create).encode(), Arrival(topic="x", partition=lane, offset=at[lane]))
+        )
+    placer = placed_as_exactly(messages, "maxwell")
+    assert not COMPILED or placer.taken > 200
+    times = [lane[3] for lane in placer.clock.state]
+    assert [len(one) for one in times] == [2, 2, 2, 3]
+    assert all(0 == one[0] < one[1] for one in times[:3])
+
+
 def test_a_message_at_the_place_of_the_last_has_its_time():
     """Whatever numbers it has: a place is told once."""
     messages = [canal(1000, 1), canal(1000, 2, offset=1), canal(5000, 3, offset=1), canal(2000, 4, offset=2)]

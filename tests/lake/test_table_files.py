@@ -224,6 +224,23 @@ def test_folders_packed_files_and_mixed_formats(tmp_path):
         read_tables(other, "canel")
 
 
+def test_a_table_that_is_dropped_in_a_later_file_keeps_its_rows_apart(tmp_path):
+    """By the times of the messages where they state no position: what is created again does not have them."""
+
+    def message(type: str, ts: int, **members: object) -> str:
+        return json.dumps({"database": "shop", "table": "t", "type": type, "ts": ts, "xid": 1, **members})
+
+    create = "CREATE TABLE t (id INT PRIMARY KEY, n INT)"
+    first = [message("table-create", 1_000, sql=create), message("insert", 2, data={"id": 1, "n": 1})]
+    later = [message("table-drop", 10_000, sql="DROP TABLE t"), message("table-create", 11_000, sql=create)]
+    later.append(message("insert", 12, data={"id": 2, "n": 2}))
+    for name, lines in (("a.jsonl", first), ("b.jsonl", later)):
+        (tmp_path / name).write_text("\n".join(lines))
+    for paths in ([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]):
+        (rows,) = read_tables(paths, "maxwell", current=True).values()
+        assert rows.to_pylist() == [{"id": 2, "n": 2}]
+
+
 def test_a_table_without_a_key_has_no_current_rows(tmp_path):
     """It is an error that names the table; its changes are there."""
     path = written(tmp_path, rows_of("INSERT", 1, [{"id": "1"}], pkNames=None))
