@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -56,6 +57,17 @@ class FormatName(click.ParamType[str]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Return the names that begin so."""
         return [CompletionItem(name) for name in self._known if name.startswith(incomplete)]
+
+
+class Choice(click.Choice[str]):
+    """One of some words; the error for another one says which may be meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what is said of a value that is none of the words."""
+        words = {choice.lower(): choice for choice in self.choices}
+        near = get_close_matches(str(value).lower(), words, n=1)
+        hint = f": did you mean {words[near[0]]}?" if near else "."
+        return super().get_invalid_choice_message(value, ctx).removesuffix(".") + hint
 
 
 def complete_file(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -254,20 +266,20 @@ def _parse_word(_ctx: click.Context, _param: click.Parameter, value: str) -> str
 _CONNECTOR_OPTIONS: Final = (
     click.option(
         "--decimals",
-        type=click.Choice(DECIMALS),
+        type=Choice(DECIMALS),
         default=PRECISE,
         help="How Debezium represents decimals: its connector's decimal.handling.mode. Default: precise.",
     ),
     click.option(
         "--times",
-        type=click.Choice(TIMES),
+        type=Choice(TIMES),
         default=ADAPTIVE_TIME_MICROSECONDS,
         help="How Debezium represents dates and times if no schema says so: its connector's time.precision.mode."
         f" Default: {ADAPTIVE_TIME_MICROSECONDS}.",
     ),
     click.option(
         "--binaries",
-        type=click.Choice(BINARIES),
+        type=Choice(BINARIES),
         default=BYTES,
         help="How Debezium represents binary values if no schema says so: its connector's binary.handling.mode."
         " Default: bytes.",
@@ -360,7 +372,7 @@ _out_option: Final = click.option(
 _as_option: Final = click.option(
     "--as",
     "kind",
-    type=click.Choice([AVRO, PARQUET]),
+    type=Choice([AVRO, PARQUET]),
     default=AVRO,
     help="The file format of changes: Avro (the default), each version under its own schema; or Parquet, all versions"
     " under the newest, which needs pip install 'cdcavro[arrow]'.",

@@ -123,6 +123,23 @@ def test_an_unknown_format_is_wrong_usage_with_the_nearest_name():
     assert_ends(run("validate", SHOP, "--format", "mixd"), 2, usage("validate", sentence))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("sync", "statsu"), ": did you mean status?"),
+        (("sync", "pipeline.toml"), ": did you mean --config pipeline.toml?"),
+        (("sync", "what"), "'accept-loss'."),
+        (("tables", SHOP, "--out", "o", "--on-misfit", "regect"), ": did you mean reject?"),
+        (("publish", "x.avsc", "--registry", "file:r", "--compatibility", "bakward"), ": did you mean BACKWARD?"),
+    ],
+)
+def test_a_word_that_is_none_of_some_is_wrong_usage_with_the_nearest_one(arguments, hint):
+    """A file in place of what is to be done is the pipeline's configuration."""
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith(f"{hint}\n")
+
+
 def test_the_version_is_told():
     """Under the command's name."""
     result = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)

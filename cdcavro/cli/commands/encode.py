@@ -16,6 +16,7 @@ from cdcavro.cli.group import REJECTED, Fault, example
 from cdcavro.cli.options import (
     INPUT,
     OUTPUT,
+    Choice,
     FormatName,
     check_files,
     force_option,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     default=AUTO,
     help=f"The format of the messages. Default: auto, which detects it from the first {HEAD_LINES} messages.",
 )
-@click.option("--codec", type=click.Choice(CODECS), default="deflate", help="Compression. Default: deflate.")
+@click.option("--codec", type=Choice(CODECS), default="deflate", help="Compression. Default: deflate.")
 @click.option("--rejects", type=OUTPUT, metavar="FILE", help="Write rejected messages to this file, as JSON lines.")
 @max_rejects_option
 @jobs_option

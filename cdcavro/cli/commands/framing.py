@@ -15,6 +15,7 @@ from cdcavro.cli.console import Conversion, Faults, Progress, say
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
     OUTPUT,
+    Choice,
     FormatName,
     check_files,
     connector_options,
@@ -61,7 +62,7 @@ _PATIENCE: Final = 10.0
 @registry_option
 @click.option(
     "--framing",
-    type=click.Choice([*FRAMINGS]),
+    type=Choice([*FRAMINGS]),
     default=CONFLUENT,
     help="Where the ids of schemas are: before payloads, as Confluent's or Apicurio's serialisers write them, or in the"
     " headers of records. Default: confluent.",

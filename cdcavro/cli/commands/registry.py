@@ -8,7 +8,7 @@ import click
 
 from cdcavro.cli.console import json_line, say, table
 from cdcavro.cli.group import example
-from cdcavro.cli.options import OUTPUT, complete_schema, force_option, json_option
+from cdcavro.cli.options import OUTPUT, Choice, complete_schema, force_option, json_option
 from cdcavro.cli.schema_sources import parse_subjects, read_sources
 from cdcavro.errors import IncompatibleError, plain, visible, visible_lines
 from cdcavro.files.streams import STANDARD, open_output
@@ -35,7 +35,7 @@ registry_option: Final = click.option(
 )
 compatibility_option: Final = click.option(
     "--compatibility",
-    type=click.Choice(LEVELS, case_sensitive=False),
+    type=Choice(LEVELS, case_sensitive=False),
     help="The compatibility level. Default: that of the subject.",
 )
 
@@ -46,7 +46,7 @@ def subject_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--subject", metavar="NAME", help="The subject of all the schemas."),
         click.option(
             "--strategy",
-            type=click.Choice(STRATEGIES),
+            type=Choice(STRATEGIES),
             help="How subjects are named: after the topic (TOPIC-value, TOPIC-key), after the record (its full name),"
             " or after both. Default: topic with --topic, else record.",
         ),

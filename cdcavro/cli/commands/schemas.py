@@ -15,7 +15,7 @@ from cdcavro.avro.comparison import schema_diff
 from cdcavro.avro.compatibility import verdict
 from cdcavro.cli.console import json_line, say, table
 from cdcavro.cli.group import example
-from cdcavro.cli.options import OUTPUT, complete_schema, force_option, json_option
+from cdcavro.cli.options import OUTPUT, Choice, complete_schema, force_option, json_option
 from cdcavro.cli.schema_sources import read_schema
 from cdcavro.errors import UnknownFormatError, visible
 from cdcavro.files.streams import STANDARD, open_input, open_output
@@ -52,7 +52,7 @@ _NOTES: Final[dict[Direction, str]] = {"backward": "NEW reads OLD", "forward": "
 @click.argument("new", shell_complete=complete_schema)
 @click.option(
     "--require",
-    type=click.Choice(("backward", "forward", "full")),
+    type=Choice(("backward", "forward", "full")),
     default="backward",
     help="What must hold for the exit code 0: backward (NEW reads OLD's data, the default), forward (OLD reads NEW's)"
     " or full (both).",
@@ -105,7 +105,7 @@ STALE: Final = 1
 @click.argument("schemas", nargs=-1, required=True, metavar="NAME|FILE...", shell_complete=complete_schema)
 @click.option(
     "--kind",
-    type=click.Choice(KINDS),
+    type=Choice(KINDS),
     required=True,
     help="The kind of records: dataclasses, msgspec Structs or pydantic models; spark stands for the type that Spark's"
     " from_avro returns, also as DDL.",

@@ -21,6 +21,7 @@ from cdcavro.cli.console import say
 from cdcavro.cli.group import REJECTED, example, second_signal_ends, signals_wait
 from cdcavro.cli.options import (
     LOCAL,
+    Choice,
     FormatName,
     check_local,
     check_max_rejects,
@@ -51,13 +52,23 @@ _SOON: Final = 0.5
 _LOOKING: Final = "looking what there is to read"
 
 
+class _Action(Choice):
+    """What is done; the error for a file says how it is given."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what is said of a value that is no action."""
+        said = super().get_invalid_choice_message(value, ctx)
+        hint = f": did you mean --config {plain(value)}?"
+        return said.removesuffix(".") + hint if value.endswith(".toml") else said
+
+
 @click.command(
     short_help="Keep lake tables up to date with messages from topics or files.",
     epilog=example("cdcavro sync --files changes/ --format canal --delta lake/ --state state/ --once")
     + "\n\n"
     + "  cdcavro sync --config sync.toml",
 )
-@click.argument("action", required=False, type=click.Choice([*ACTIONS]), metavar=f"[{'|'.join(ACTIONS)}]")
+@click.argument("action", required=False, type=_Action([*ACTIONS]), metavar=f"[{'|'.join(ACTIONS)}]")
 @click.argument("tables", nargs=-1, metavar="[TABLE|TOPIC]...")
 @click.option(
     "--config",
@@ -146,7 +157,7 @@ _LOOKING: Final = "looking what there is to read"
 @click.option("--quiet", is_flag=True, help="Report only pending rows, not each batch.")
 @click.option(
     "--log",
-    type=click.Choice(["text", "json"]),
+    type=Choice(["text", "json"]),
     default="text",
     metavar="text|json",
     help="How batches are reported on standard error: as a sentence, or as a line of JSON. Default: text.",

@@ -17,6 +17,7 @@ from cdcavro.cli.options import (
     AVRO,
     INPUT,
     OUTPUT,
+    Choice,
     check_files,
     connector_options,
     folder_options,
@@ -89,14 +90,14 @@ _NO_ROWS: Final = "none"
 @zone_option
 @click.option(
     "--on-misfit",
-    type=click.Choice(ON_MISFIT),
+    type=Choice(ON_MISFIT),
     default=KEEP,
     help="What to do with a value that its column's type cannot hold: keep its text in `unparsed` (the default),"
     " end with an error, or reject its message.",
 )
 @click.option(
     "--absent",
-    type=click.Choice(ABSENT),
+    type=Choice(ABSENT),
     default=UNSTATED,
     help="What a column missing from the row after a change is: unstated (the default), or null, if the"
     " producer leaves out nulls, as AWS DMS and Maxwell may.",
