@@ -546,8 +546,10 @@ class NativeDeltaTable:
                 try:
                     write()
                 except (CommitFailedError, TakenError) as error:
-                    if not left or _is_refused(error):
+                    if _is_refused(error):
                         raise
+                    if not left:
+                        raise TakenError(f"other writers committed before, {_TRIES} times: {error}") from error
                     # Two writers that wait equally long meet again; none waits for more than a second.
                     time.sleep(random.uniform(0, min(_PAUSE * 2 ** (_TRIES - left), 1)))  # noqa: S311  not for secrets
                 else:
@@ -568,9 +570,7 @@ def _errors_of(identifier: str) -> Iterator[None]:
         said = str(error).split("\n", 1)[0]
         if _is_refused(error):
             raise SchemaError(identifier, f"{said}: {_ON_SPARK}") from error
-        is_late = isinstance(error, (CommitFailedError, TakenError))
-        others = f"other writers committed before, {_TRIES} times: " if is_late else ""
-        raise JobError(f"{identifier}: {others}{said}") from error
+        raise JobError(f"{identifier}: {said}") from error
 
 
 def _is_refused(error: Exception) -> bool:
