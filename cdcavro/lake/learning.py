@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import astuple
 
@@ -14,10 +14,10 @@ from cdcavro.change.order_value import order_kind, order_value
 from cdcavro.errors import CdcAvroError, DdlError, OrderError
 from cdcavro.exact.caching import WeightedCache, text_size, weight_of
 from cdcavro.table.ddl.parse import states_key_only
-from cdcavro.table.table_names import has_row_of_table, is_copy_of, source_of
+from cdcavro.table.table_names import has_row_of_table, is_copy_of, source_of, table_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from cdcavro.table.ddl.steps import TableName
     from cdcavro.table.tables import Tables, TableVersion
@@ -64,11 +64,13 @@ class Learner:
         """
         written: list[TableVersion | None] = []
         learned = Learned([], [], {})
-        ordered = _in_order_of_sources(change for change in changes if change.op in DML or change.op in DDL)
+        arrived = [change for change in changes if change.op in DML or change.op in DDL]
+        ordered = _in_order_of_sources(arrived)
         given = [self.tables.key_statement(change) for change, _ in ordered]
         ordered += [(statement, None) for statement in given if statement is not None]
+        later = _later_keys(arrived)
         # What the key of a table is holds for all rows, in whatever partition they are.
-        for change, unordered in sorted(ordered, key=lambda pair: not states_key_only(pair[0])):
+        for change, unordered in sorted(ordered, key=lambda pair: id(pair[0]) in later or not states_key_only(pair[0])):
             copies = self._copies(change, is_wanted) if unordered is None else []
             refusal = self.tables.refusal(*copies, change) if copies else unordered
             drops = copies if refusal is None else []
@@ -267,6 +269,25 @@ def _sort(changes: list[Change]) -> list[Change]:
     except OrderError:
         # Partitions whose numbers are of different kinds: each has its own order at least.
         return sorted(changes, key=order_key)
+
+
+def _later_keys(changes: Sequence[Change]) -> set[int]:
+    """Return the ids of statements of another key than one that was stated before, behind rows of their table."""
+    later = set[int]()
+    if sum(states_key_only(change) for change in changes) < 2:  # noqa: PLR2004  the first one is before all rows
+        return later
+    stated: dict[Any, set[str]] = {}
+    with_rows = set[Any]()
+    for change in changes:
+        name = table_name_of(change.source)
+        if not states_key_only(change):
+            with_rows.update([name] if change.op in DML else [])
+        elif {*(change.key or ())} != stated.setdefault(name, {*(change.key or ())}):
+            if name in with_rows:
+                later.add(id(change))
+            else:
+                stated[name] = {*(change.key or ())}
+    return later
 
 
 class NewTables:
