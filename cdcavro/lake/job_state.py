@@ -16,7 +16,7 @@ import os
 import secrets
 from datetime import datetime  # noqa: TC003  msgspec looks for it
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ from cdcavro.exact.locks import hold, leftovers
 from cdcavro.lake.typed_rows import TypedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cdcavro.change.model import Change
     from cdcavro.lake.learning import Learner
@@ -68,7 +68,8 @@ class JobState:
         for path, state in _states_of(found):
             maker.clock = Clock(list(state["clock"]))
             try:
-                maker.learner.relearn(from_record(record) for record in state["learned"])
+                for records in _batches_of(state):
+                    maker.learner.relearn(map(from_record, records))
             except CdcAvroError as error:
                 raise FileError(str(path), "a job's state", str(error)) from error
         self._learner = maker.learner
@@ -119,16 +120,20 @@ class JobState:
         found = {number: path for number, path in self._files().items() if number <= last}
         if len(found) < _FILES:
             return
-        pairs: list[tuple[Any, bool]] = []
+        every: list[_Record] = []
         for _, state in _states_of(found):
-            idle = {*state.get("idle", ())}
-            pairs += [(record, i in idle) for i, record in enumerate(state["learned"])]
-        kept = _without_idle(pairs)
+            idle, i = {*state.get("idle", ())}, 0
+            for records in _batches_of(state):
+                every += [_Record(one, j in idle, is_last=False) for j, one in enumerate(records, i)]
+                i += len(records)
+                every[-1:] = [one._replace(is_last=True) for one in every[-1:]]
+        kept = _without_idle(every)
         whole = {
             **state,
             "whole": True,
-            "learned": [record for record, _ in kept],
-            "idle": [i for i, (_, is_idle) in enumerate(kept) if is_idle],
+            "learned": [one.record for one in kept],
+            "idle": [i for i, one in enumerate(kept) if one.is_idle],
+            "ends": [i for i, one in enumerate(kept, 1) if one.is_last],
         }
         *others, newest = sorted(found)
         replace_file(found[newest], json.dumps(whole, indent=1))
@@ -180,6 +185,8 @@ class _StateShape(msgspec.Struct):
     halves: int = 0
     idle: list[int] = []
     whole: bool = False
+    # Of a whole file: behind how many of the records each batch ended.
+    ends: list[int] = []
 
 
 def _states_of(files: Mapping[int, Path]) -> list[tuple[Path, dict[str, Any]]]:
@@ -192,20 +199,40 @@ def _states_of(files: Mapping[int, Path]) -> list[tuple[Path, dict[str, Any]]]:
     return states[::-1]
 
 
-def _without_idle(pairs: Sequence[tuple[Any, bool]]) -> list[tuple[Any, bool]]:
-    """Return records without most of those that changed nothing; each is paired with whether it did."""
-    kept: list[tuple[Any, bool]] = []
+def _batches_of(state: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Yield what each of the batches of a file learned: what a version may still become depends on where they ended."""
+    start, learned = 0, state["learned"]
+    for end in (*state.get("ends", ()), len(learned)):
+        yield learned[start:end]
+        start = end
+
+
+class _Record(NamedTuple):
+    """What a batch learned."""
+
+    record: dict[str, Any]
+    # Whether it changed nothing.
+    is_idle: bool
+    # Whether the batch ends with it.
+    is_last: bool
+
+
+def _without_idle(records: Sequence[_Record]) -> list[_Record]:
+    """Return records without most of those that changed nothing."""
+    kept: list[_Record] = []
     texts: set[str] = set()
-    count = 0
-    for record, is_idle in reversed(pairs):
-        if is_idle:
+    count, is_end = 0, False
+    for one in reversed(records):
+        is_end = is_end or one.is_last
+        if one.is_idle:
             count += 1
-            text = json.dumps([record.get("source"), record.get("ddl")])
+            text = json.dumps([one.record.get("source"), one.record.get("ddl")])
             is_last = text not in texts and len(texts) < _TEXTS
             if not is_last and count > _LAST_IDLE:
                 continue
             texts.update([text] if is_last else [])
-        kept.append((record, is_idle))
+        kept.append(one._replace(is_last=is_end))
+        is_end = False
     return kept[::-1]
 
 

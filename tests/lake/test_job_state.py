@@ -14,7 +14,7 @@ import pytest
 from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import FileError
 from cdcavro.lake import JobState, TypedRow, TypedRows
-from cdcavro.lake.job_state import _without_idle, replace_file
+from cdcavro.lake.job_state import _Record, _without_idle, replace_file
 from cdcavro.table.tables import Tables
 from support.roundtrip import error_of
 from support.shop_state import as_came
@@ -146,6 +146,25 @@ def test_a_table_whose_rows_were_written_before_its_statement_has_a_version_of_t
     assert [table.steps for table in maker.tables.tables] == [table.steps for table in whole]
 
 
+def test_a_state_whose_files_were_put_together_still_says_where_batches_ended(tmp_path: Path):
+    """A version of which rows were written stays, however much is learned behind it; before that it may become another."""
+    source = Source(format="debezium", db_type="mysql", database="d", table="t")
+    row = Change(op="INSERT", source=source, key=("id",), after={"id": 1, "a": 2})
+    create = Change(op="CREATE", source=source, ddl="CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    others = [replace(create, ddl=f"CREATE TABLE x{i} (id INT)") for i in range(70)]
+    every = [
+        [[replace(one, position=(number,), place=Arrival(topic="x", partition=0, offset=number))]]
+        for number, one in enumerate((row, create, *others))
+    ]
+    run(tmp_path, every)
+    maker = TypedRows(Tables(zone=UTC))
+    for batch in every:
+        maker.of_batch(batch)
+    assert len(maker.tables.tables[0].versions) == 2
+    assert sum('"whole": true' in path.read_text() for path in tmp_path.iterdir()) == 1
+    assert facts_of(JobState(tmp_path).resume(len(every), Tables(zone=UTC))) == facts_of(maker)
+
+
 def test_a_file_is_replaced_by_way_of_a_hidden_name_that_nobody_has(tmp_path):
     """A file of the user's that is called almost so stays, and no link is written through; what a kill left goes."""
     own, target = tmp_path / "page.new", tmp_path / "page.html"
@@ -231,12 +250,14 @@ def test_a_state_does_not_grow_with_statements_that_change_nothing(tmp_path: Pat
 
 def test_statements_that_change_nothing_but_read_otherwise_are_not_kept_for_ever():
     """Such as those of tables that there are not, each of which has a name of its own."""
-    pairs = [({"ddl": f"DROP TABLE IF EXISTS t{i}"}, True) for i in range(5_000)]
-    pairs[::50] = [({"ddl": "CREATE"}, False)] * 100
-    kept = _without_idle(pairs)
-    assert sum(not is_idle for _, is_idle in kept) == 100
+    every = [_Record({"ddl": f"DROP TABLE IF EXISTS t{i}"}, True, i % 10 == 9) for i in range(5_000)]
+    every[::50] = [_Record({"ddl": "CREATE"}, is_idle=False, is_last=False)] * 100
+    kept = _without_idle(every)
+    assert sum(not one.is_idle for one in kept) == 100
     assert len(kept) == 1_100
-    assert kept[-1] == pairs[-1]
+    assert kept[-1] == every[-1]
+    # Of the first batches one record each is left, with which they end now.
+    assert [one.is_last for one in kept[:70]] == [True] * 70
 
 
 @pytest.mark.slow
