@@ -7,7 +7,7 @@ Which order is true differs by format, and its wire schema says so (`order` in t
 * Where the numbers are a time at which statements began (`es` of the Canal formats), the order of
   arrival within one topic partition or file is: an UPDATE that waited for a row has the earlier time
   and the later place in the log. TiDB numbers its commits in these formats, too, and then its numbers are.
-  A message of such a format that lacks numbers counts with its time, as Maxwell's do if they have no position.
+* So it is in Maxwell's format, whose numbers are positions. A message without one counts with the second that it states.
 
 Each lane, a topic partition or file, has a clock, which gives a time to changes whose order is that of arrival.
 
@@ -31,7 +31,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cdcavro.change.model import Arrival, Change, Source, replace
+from cdcavro.change.model import DML, Arrival, Change, Source, replace
 from cdcavro.engine.machine import same
 from cdcavro.errors import OrderError, StructureError, shown
 from cdcavro.exact.jsontext import render
@@ -147,7 +147,7 @@ _TIMED: Final = 2
 class LaneTime(NamedTuple):
     """The time of a message in its lane."""
 
-    # How much the numbers say: 0 if there are none, 1 for the number of a batch, 2 for all numbers.
+    # How much the numbers say: 0 if there are none, 1 for the number of a batch, 2 for all numbers, or a time.
     rank: int
     # The greatest numbers so far in the lane.
     numbers: tuple[int, ...]
@@ -210,6 +210,12 @@ class Clock:
         return time
 
 
+def behind_rows(change: Change, time: LaneTime | None) -> LaneTime | None:
+    """Return the time of a statement behind all rows of its second, if the time is a second."""
+    is_second = time is not None and not change.position and len(time.numbers) == 2 and not time.numbers[0]  # noqa: PLR2004
+    return time._replace(numbers=(*time.numbers, _BEHIND)) if time is not None and is_second else time
+
+
 def _next_time(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) -> LaneTime:
     latest = LaneTime(rank_of_numbers(numbers), tuple(numbers), int(is_moving))
     if time is None or latest[:2] > time[:2]:
@@ -235,6 +241,10 @@ def place_before(place: Arrival) -> Place:
 _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _TIME: Final = "a time instead of numbers"
+_SECOND: Final = 1_000_000
+# What stands behind the second of a row, and of a statement that comes behind the rows.
+_ROW: Final = 1
+_BEHIND: Final = 2
 _BATCH: Final = "the number of a batch without its time"
 _PLACE: Final = "a place that says the order"
 _RANKS: Final = {_NONE: 0, _BATCH: 1, _ALL: _TIMED, _TIME: _TIMED}
@@ -322,10 +332,13 @@ def order_key(change: Change) -> Key:
 def _ties(change: Change, kind: str, position: tuple[int, ...]) -> Numbers:
     """Return what says the order of a change where places do not: its numbers, or its time if it has none.
 
-    No log has a file 0, so positions sort behind times.
+    No log has a file 0, so positions sort behind times, and a row behind statements of its second: more rows are
+    written into a table that was just made than into one that is about to go. A row that was read in mid-stream has
+    the time at which it was sent, which may be long after it was read, so it counts with what came before it.
     """
-    if kind == _ALL and not position and change.event_time is not None:
-        return Numbers.of(change, _TIME, (0, change.event_time))
+    if kind == _ALL and not position and change.event_time is not None and change.op != "SNAPSHOT":
+        second = change.event_time // _SECOND
+        return Numbers.of(change, _TIME, (0, second, _ROW) if change.op in DML else (0, second))
     return Numbers.of(change, kind, position)
 
 
@@ -394,8 +407,8 @@ def precedes(one: Key, other: Key) -> bool | None:
         numbers, others = _numbers(one), _numbers(other)
         if bool(numbers) != bool(others) or kind_of_numbers(numbers) != kind_of_numbers(others):
             return None
-        if tuple(numbers) != tuple(others):
-            return tuple(numbers) < tuple(others)
+        if _known(numbers) != _known(others):
+            return _known(numbers) < _known(others)
     arrival, other_arrival = (one[2], one[4]), (other[2], other[4])
     return arrival < other_arrival if is_near and arrival != other_arrival else None
 
@@ -421,7 +434,7 @@ def has_smaller_numbers(one: Key, other: Key) -> bool:
     """
     numbers, others = _numbers(one), _numbers(other)
     is_known = bool(numbers) and bool(others) and kind_of_numbers(numbers) == kind_of_numbers(others)
-    return is_known and tuple(numbers) < tuple(others)
+    return is_known and _known(numbers) < _known(others)
 
 
 def began_before(one: Key, other: Key) -> bool:
@@ -436,13 +449,18 @@ def began_before(one: Key, other: Key) -> bool:
     return is_timed and () != _beginning(one[3]) < _beginning(other[3])
 
 
-def began_at_once(one: Key, other: Key) -> bool:
-    """Return whether the numbers of two changes begin alike, where arrival is the order: they are of one second or batch."""
+def began_together(one: Key, other: Key) -> bool:
+    """Return whether the first numbers of two changes are the same, where arrival is the order: those of their times."""
     return _beginning(one[3]) == _beginning(other[3]) != ()
 
 
 def _beginning(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(numbers[1:] if kind_of_numbers(numbers) == _TIME else numbers[:1])
+    return tuple(numbers[1:2] if kind_of_numbers(numbers) == _TIME else numbers[:1])
+
+
+def _known(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the numbers that say the order, without what only sorts changes of one second."""
+    return tuple(numbers[:2] if kind_of_numbers(numbers) == _TIME else numbers)
 
 
 def _numbers(key: Key) -> tuple[int, ...]:

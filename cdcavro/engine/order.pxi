@@ -49,9 +49,9 @@ cdef struct Ordering:
     PlaceValue place[FIELDS]
     int64_t row
     int rank
-    const int64_t *numbers  # of the message; 0 and its time where arrival is the order and it has none
+    const int64_t *numbers  # of the message; 0, its second and 1 where arrival is the order and it has none
     int count
-    int64_t timed[2]
+    int64_t timed[3]
     bint is_later  # the message's own numbers are its lane's time
     bint is_again  # the place is the last of its lane
     Lane *lane
@@ -206,9 +206,9 @@ cdef int _begin_order(Typing *t, const Pattern *p) noexcept nogil:
     o.rank = 0 if t.number_count < 0 else 1 if p.is_batched and not t.has_event else 2
     is_by_place = p.order == BY_ARRIVAL and is_place
     o.numbers, o.count = t.numbers, t.number_count if t.number_count > 0 else 0
-    if is_by_place and t.number_count == 0 and t.has_event:
-        o.timed[0], o.timed[1] = 0, t.event
-        o.numbers, o.count = o.timed, 2
+    if is_by_place and t.number_count == 0 and t.has_event and p.op != 114:
+        o.timed[0], o.timed[1], o.timed[2] = 0, t.event // 1000000, 1
+        o.numbers, o.count = o.timed, 3
     if is_by_place and o.has_clock:
         if _put_time(t):
             return LEFT

@@ -171,8 +171,8 @@ def text_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -
             called.setdefault(heirs[named[field]], {})[name] = None
     found = {column.name: called.get(named.get(column.field, column.field), {}) for column in present}
     every = {name for names in found.values() for name in names}
-    others = {name for names in called.values() for name in names} - every
     texts = {name: tuple(names) or (() if name in every else (name,)) for name, names in found.items()}
+    others = {name for names in called.values() for name in names}.difference(*texts.values())
     return texts | {ORDER: tuple(sorted(others))} if others else texts
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from cdcavro.change.model import names_of_columns
-from cdcavro.change.order import began_at_once
+from cdcavro.change.model import DML, names_of_columns
+from cdcavro.change.order import began_together
 from cdcavro.errors import CdcAvroError, SchemaError, shown
 from cdcavro.exact.caching import text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
@@ -149,11 +149,9 @@ class TableCatalog:
             place -= 1
         last, bearer = entries[arrived][1], entries[place][1]
         if last is None or bearer is last:
-            return (
-                bearer
-                if last is None or last.fits(change, self._given)
-                else self._of_second(entries, key, change, bearer)
-            )
+            is_fitting = last is None or last.fits(change, self._given)
+            is_sought = not is_fitting or (bearer is None and change.op in DML)
+            return self._of_second(entries[: arrived + 1], key, change, bearer) if is_sought else bearer
         if bearer is None or (last.fits(change, self._given) and not bearer.fits(change, self._given)):
             return last
         is_renamed = last.versions[0].table != name and _is_same_time(starts[arrived], starts[arrived - 1])
@@ -172,7 +170,7 @@ class TableCatalog:
         for place in range(len(entries) - 1, 0, -1):
             table = entries[place - 1][1]
             start = entries[place][0]
-            if key is None or not (isinstance(start, StatementTime) and began_at_once(key, cast("Key", start))):
+            if key is None or not (isinstance(start, StatementTime) and began_together(key, cast("Key", start))):
                 break
             if table is not None and table.fits(change, self._given):
                 return table
@@ -204,8 +202,18 @@ class TableCatalog:
         table.append(create_table(name, columns, key, source, self._given), (sentence(name, columns),), start)
         self.tables.append(table)
         self._undo.append(self.tables.pop)
+        dropped, time = self._last_dropped(name)
+        if dropped is not None and start is not None and began_together(time, start):
+            self.save(dropped)
+            dropped.is_made_again = True
         self._name(name, table, start)
         return table
+
+    def _last_dropped(self, name: TableName) -> tuple[Table | None, Any]:
+        """Return the table that bore a name until none did, and the time of that; none if a table bears it."""
+        entries = self._entries.get(name, [])[-2:]
+        is_free = len(entries) > 1 and entries[1][1] is None and isinstance(entries[1][0], StatementTime)
+        return (entries[0][1], entries[1][0]) if is_free else (None, None)
 
     def drop(self, name: TableName, start: Key | None, unseen: str | None = None) -> None:
         """Mark the table that bears a name as gone, and free the name; `unseen` says why, if no statement drops it."""

@@ -11,8 +11,9 @@ import pytest
 import cdcavro
 from cdcavro.change import Arrival
 from cdcavro.change.model import Change, Source
-from cdcavro.change.order import began_before, in_order, order_key, precedes
+from cdcavro.change.order import Clock, began_before, in_order, order_key, precedes
 from cdcavro.engine.machine import COMPILED
+from cdcavro.lake import TypedRows
 from cdcavro.table.tables import Tables
 from cdcavro.table.writing.message_typer import MessageTyper
 from cdcavro.transcoding.mapping import from_changes, to_changes
@@ -175,6 +176,26 @@ def test_statements_of_another_partition_stand_among_rows_by_their_times():
         assert (table.number, schema.version) == wanted
 
 
+@pytest.mark.parametrize(("again", "is_behind"), [(10, True), (11, False)])
+def test_a_drop_ends_the_rows_of_its_second_unless_the_table_is_made_anew_within_it(again, is_behind):
+    """Lake tables have all rows of a name, so the order says which of them a DROP ends; one of the second before it is."""
+    dropped = at(0, 10, type="table-drop", data=None, sql="DROP TABLE t", ts=10_000)
+    statements = [created("a INT", 1_000), dropped, created("a INT", again * 1_000)]
+    statements[2] = cdcavro.change.replace(statements[2], place=Arrival(topic="t", partition=0, offset=11))
+    rows = [at(1, ts, ts=ts, data={"id": ts, "a": 1}) for ts in (9, 10, 12)]
+    batch = TypedRows(Tables()).of_batch([[one] for one in (*statements, *rows)])
+    (drop,) = [row.order for row in batch.rows if row.operation == "x"]
+    assert [row.order > drop for row in batch.rows if row.operation != "x"] == [False, is_behind, True]
+
+
+def test_a_row_of_a_bootstrap_counts_with_what_its_partition_has():
+    """It was read when the bootstrap began, and has the time at which it was sent: changes elsewhere may be newer."""
+    rows = [at(0, 1, ts=100), at(0, 2, type="bootstrap-insert", xid=None, ts=180), at(1, 1, type="update", ts=110)]
+    assert in_order(rows) == rows
+    clock = Clock()
+    assert [clock.time(one).numbers for one in rows] == [(0, 100, 1), (0, 100, 1), (0, 110, 1)]
+
+
 def test_times_and_positions_are_not_compared_but_sort():
     """Nothing says which of the two comes first, but rows of several partitions need some order: positions come last."""
     timed, placed = at(0, 5, ts=2_000_000_000), at(1, 3, position="b.1:5")
@@ -187,6 +208,12 @@ def test_times_and_positions_are_not_compared_but_sort():
     assert not began_before(order_key(timed), order_key(placed))
     assert not began_before(order_key(placed), order_key(timed))
     assert precedes(order_key(timed), order_key(at(1, 0, ts=2_000_000_000))) is None
+    part = at(1, 0, type="table-drop", data=None, sql="DROP TABLE t", ts=2_000_000_000_400)
+    assert order_key(part)[3] < order_key(timed)[3]
+    same = at(1, 0, type="table-drop", data=None, sql="DROP TABLE t", ts=2_000_000_000_000)
+    assert precedes(order_key(timed), order_key(same)) is precedes(order_key(same), order_key(timed)) is None
+    assert not began_before(order_key(same), order_key(timed))
+    assert in_order([timed, same]) == [same, timed]
     assert precedes(order_key(timed), order_key(at(1, 0, ts=None))) is None
 
 

@@ -383,8 +383,8 @@ def test_a_message_without_a_position_counts_with_its_time_whoever_makes_its_row
     placer = placed_as_exactly(messages, "maxwell")
     assert not COMPILED or placer.taken > 200
     times = [lane[3] for lane in placer.clock.state]
-    assert [len(one) for one in times] == [2, 2, 2, 3]
-    assert all(0 == one[0] < one[1] for one in times[:3])
+    assert [one[0] > 0 for one in times] == [False, False, False, True]
+    assert all(one[1] > 0 for one in times)
 
 
 def test_a_message_at_the_place_of_the_last_has_its_time():

@@ -241,6 +241,39 @@ def test_a_table_that_is_dropped_in_a_later_file_keeps_its_rows_apart(tmp_path):
         assert rows.to_pylist() == [{"id": 2, "n": 2}]
 
 
+CREATE, DROP = "CREATE TABLE t (id INT PRIMARY KEY, n INT)", "DROP TABLE t"
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "z.jsonl"])
+@pytest.mark.parametrize(
+    ("statements", "seconds", "left"),
+    [
+        # A script drops a table, creates it and fills it.
+        ([(1, CREATE), (10, DROP), (10, CREATE)], (9, 10, 11), [10, 11]),
+        ([(1, CREATE), (10, DROP), (11, CREATE)], (9, 10, 11), [11]),
+        ([(1, CREATE), (10, DROP), (20, CREATE)], (9, 10, 20), [20]),
+        # It creates one for a short while.
+        ([(9, CREATE), (10, DROP), (20, CREATE)], (9, 10, 20), [20]),
+        ([(10, CREATE), (10, DROP), (20, CREATE)], (10, 21), [21]),
+        ([(9, CREATE), (9, DROP), (9, CREATE), (11, DROP), (12, CREATE)], (9, 10, 11, 13), [13]),
+    ],
+)
+def test_rows_of_the_second_of_a_statement_stand_by_what_it_did_whatever_their_file_is_called(
+    tmp_path, name, statements, seconds, left
+):
+    """Of the second nothing else is known: rows are behind a DROP if the table is made anew within it, else before it."""
+    usual = {"database": "shop", "table": "t", "xid": 1}
+    kinds = {CREATE: "table-create", DROP: "table-drop"}
+    made = [usual | {"type": kinds[sql], "ts": 1_000 * second, "sql": sql} for second, sql in statements]
+    rows = [usual | {"type": "insert", "ts": ts, "data": {"id": ts, "n": 1}} for ts in seconds]
+    for file, messages in (("m.jsonl", made), (name, rows)):
+        (tmp_path / file).write_text("\n".join(map(json.dumps, messages)))
+    rejects: list = []
+    for paths in ([tmp_path / "m.jsonl", tmp_path / name], [tmp_path / name, tmp_path / "m.jsonl"]):
+        (found,) = read_tables(paths, "maxwell", current=True, rejects=rejects).values()
+        assert (found.column("id").to_pylist(), rejects) == (left, [])
+
+
 def test_a_table_without_a_key_has_no_current_rows(tmp_path):
     """It is an error that names the table; its changes are there."""
     path = written(tmp_path, rows_of("INSERT", 1, [{"id": "1"}], pkNames=None))

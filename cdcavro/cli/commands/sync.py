@@ -36,7 +36,7 @@ from cdcavro.cli.options import (
     verbose_option,
 )
 from cdcavro.cli.spark_session import in_thread, one_compiler, spark_session
-from cdcavro.errors import FileError, SetupError, number_of, plain
+from cdcavro.errors import FileError, SetupError, number_of, plain, shown
 from cdcavro.files.streams import check_folder, local_folder
 from cdcavro.wire.sniff import MIXED
 
@@ -57,9 +57,9 @@ class _Action(Choice):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return what is said of a value that is no action."""
-        said = super().get_invalid_choice_message(value, ctx)
-        hint = f": did you mean --config {plain(value)}?"
-        return said.removesuffix(".") + hint if value.endswith(".toml") else said
+        if not value.endswith(".toml"):
+            return super().get_invalid_choice_message(value, ctx)
+        return f"expected what to do, got {shown(value)}: did you mean --config {plain(value)}?"
 
 
 @click.command(
