@@ -82,7 +82,7 @@ class Step:
             WIDEN: f"becomes {self.column.type}",
             DROP: "is dropped",
         }
-        noted = f"holds the field {shown(self.column.field)} of the schema from now on"
+        noted = f"gets the values of the schema's field {shown(self.column.field)} from now on"
         return f"column {shown(self.name)} {changes.get(self.kind, noted)}"
 
 
@@ -204,6 +204,10 @@ def _holds(found: str, type: str) -> bool:
     return is_wider_decimal(type, found, is_scale_free=False)
 
 
+# Whatever the lake is, and whether there is a changelog.
+_ANEW: Final = "move its lake tables away, and the next run begins new ones with the rows that are pending"
+
+
 def _steps(
     table: str,
     present: Sequence[LakeColumn],
@@ -236,9 +240,8 @@ def _steps(
             if can_widen(found.type, column.type):
                 steps.append(Step(WIDEN, column.name, column))
             elif not _holds(found.type, column.type):
-                raise SchemaError(
-                    table, f"column {shown(column.name)} is {found.type}, which the lake cannot make {column.type}"
-                )
+                said = f"column {shown(column.name)} is {found.type}, which the lake cannot make {column.type}"
+                raise SchemaError(table, f"{said}: {_ANEW}")
         if found.field != column.field:
             steps.append(Step(MARK, column.name, column))
     return steps

@@ -305,7 +305,7 @@ def _mistake(name: str, text: str, stated: dict[str, Any], message: str) -> File
         name_of = f"{_section_name(place)} has no setting" if place else "no setting is called"
         sentence = f"{name_of} {shown(unknown[1])}: {hint}"
     elif missing:
-        sentence = f"{_section_name(place)} lacks {missing[1]}"
+        sentence = f"{_section_name(place)} lacks {missing[1]}" if place else f"one without {missing[1]}"
     elif other and place in _BRACKETS:
         sentence = _BRACKETS[place]
     elif other and place:
@@ -397,6 +397,13 @@ def _text(path: Path) -> str:
     return text
 
 
+def _toml_fault(text: str, said: str) -> str:
+    """Return what is wrong with a text that is no TOML, as the parser says it, or in plainer words."""
+    if text.lstrip().startswith("{"):
+        return "what looks like messages, which --files names"
+    return said.replace(r"Illegal character '\n'", "a string without an end on its line")
+
+
 def _read(text: str, path: str) -> Any:
     """Return the members of a text of TOML, with variables replaced and Spark told to hide what they stand in."""
     try:
@@ -405,7 +412,7 @@ def _read(text: str, path: str) -> Any:
     except RecursionError as error:
         raise FileError(path, "TOML", "more levels of brackets than it can have here") from error
     except tomllib.TOMLDecodeError as error:
-        raise FileError(path, "TOML", str(error)) from error
+        raise FileError(path, "TOML", _toml_fault(text, str(error))) from error
     except FileError:
         raise
     except ValueError as error:

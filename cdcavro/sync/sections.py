@@ -387,7 +387,8 @@ class TablesConfig(Struct, forbid_unknown_fields=True):
         try:
             zone = None if self.zone is None else find_zone(self.zone)
         except ValueError as error:
-            raise FileError(file, "a time zone as zone in [tables]", str(error)) from error
+            got = str(error).removeprefix("no time zone is called ")
+            raise FileError(file, "the name of a time zone as zone in [tables]", got) from error
         given = TypeOverrides.from_mapping(self.types, file=f"{file}: [tables.types]")
         stated = {name: getattr(self, name) for name in ("table", "decimals", "times", "binaries")}
         options = {name: value for name, value in stated.items() if value is not None}

@@ -58,7 +58,8 @@ class TablesFolder:
     `most` blocks may wait. `turn` makes other files of the container files when all are written; until then they are
     not compressed. Raises `FileError`.
 
-    Field: `counts` (Counter of int), how many changes were written, by the number of their table.
+    Fields: `counts` (Counter of int), how many changes were written, by the number of their table; and `names` (dict from
+    int to str), once it is finished, what the folder of each table is called.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class TablesFolder:
         # A path is resolved first: what is beside `..`, or beside the target of a link, is in another folder.
         self._target = Path(path).resolve()
         self.counts: Counter[int] = Counter()
+        self.names: dict[int, str] = {}
         self._parts: Counter[tuple[int, int]] = Counter()
         self._open: dict[tuple[int, int], tuple[BinaryIO, ContainerWriter]] = {}
         self._blocks, self._turn = BlockQueue(begin, most), turn
@@ -149,7 +151,7 @@ class TablesFolder:
             self._blocks.finish()
             if self._turn is not None:
                 self._turn(self._containers(tables))
-            names = _names(tables)
+            self.names = names = _names(tables)
             for table in tables:
                 self._write_schemas(table, names[table.number])
             listed = [_describe(table, names[table.number], self.counts[table.number]) for table in tables]
@@ -265,10 +267,13 @@ def _write(path: Path, schema: str) -> None:
 
 
 def _names(tables: Sequence[Table]) -> dict[int, str]:
-    """Return each table's folder name: its newest name in Avro's form, made unique regardless of case."""
+    """Return each table's folder name: its newest name in Avro's form, made unique regardless of case.
+
+    Where a table was dropped and created again, the one that there is has the plain name.
+    """
     names: dict[int, str] = {}
     used: set[str] = {INDEX, *map(str, range(len(tables)))}
-    for table in tables:
+    for table in sorted(tables, key=lambda table: table.is_gone):
         name = table.schema.full_name
         if len(name) > _LONGEST:
             name = f"{name[:_LONGEST]}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"

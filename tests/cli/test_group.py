@@ -129,6 +129,7 @@ def test_an_unknown_format_is_wrong_usage_with_the_nearest_name():
         (("sync", "statsu"), ": did you mean status?"),
         (("sync", "pipeline.toml"), ": did you mean --config pipeline.toml?"),
         (("sync", "what"), "'accept-loss'."),
+        (("sync", SHOP), f": did you mean --files {SHOP}?"),
         (("tables", SHOP, "--out", "o", "--on-misfit", "regect"), ": did you mean reject?"),
         (("publish", "x.avsc", "--registry", "file:r", "--compatibility", "bakward"), ": did you mean BACKWARD?"),
     ],

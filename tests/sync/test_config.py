@@ -198,7 +198,9 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
     ("text", "said"),
     [
         ("state =", "expected TOML, got Invalid value"),
-        ('[source]\nfiles = "in"\n[lake]\ndelta = "l"', "got it lacks state"),
+        ('[source]\nfiles = "in"\n[lake]\ndelta = "l"', "expected a configuration, got one without state"),
+        ('state = "s\n', "expected TOML, got a string without an end on its line (at line 1, column 11)"),
+        (' {"id": 1}\n', "expected TOML, got what looks like messages, which --files names"),
         (
             SIMPLE.replace('"in"', '"in"\nmost = -1'),
             "line 4: most is how many messages, or files, a batch has at most: at",
@@ -331,7 +333,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + '[registry]\nurl = "file:x"\ncompatibility = "some"', "a compatibility level is one of BACKWARD"),
         (
             SIMPLE + '[tables]\nzone = "Mars"',
-            "expected a time zone as zone in [tables], got no time zone is called 'Mars'",
+            "expected the name of a time zone as zone in [tables], got 'Mars'",
         ),
         (SIMPLE + '[tables]\ntypes = { t = { a = "huge" } }', "[tables.types]"),
         (SIMPLE + '[tables]\non_misfit = "shrug"', "on_misfit is one of"),

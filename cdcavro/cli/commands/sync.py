@@ -57,9 +57,10 @@ class _Action(Choice):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return what is said of a value that is no action."""
-        if not value.endswith(".toml"):
+        option = "--config" if value.endswith(".toml") else "--files" if Path(value).exists() else None
+        if option is None:
             return super().get_invalid_choice_message(value, ctx)
-        return f"expected what to do, got {shown(value)}: did you mean --config {plain(value)}?"
+        return f"expected what to do, got {shown(value)}: did you mean {option} {plain(value)}?"
 
 
 @click.command(

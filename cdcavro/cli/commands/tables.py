@@ -124,8 +124,9 @@ def tables(
 
     For each version of a table's schema, DIR/TABLE/ contains v1.avsc (the envelope of its changes, in Debezium's
     layout), v1.key.avsc and v1.avro; DIR/tables.json states what led to each version. DDL statements create the
-    next version; a statement that cannot be parsed is rejected and changes nothing. With --as parquet there is
-    v1.parquet instead of v1.avro, with the columns of the newest version; with --plain v1.avro has these, flat.
+    next version; a statement that cannot be parsed is rejected and changes nothing. A table that was dropped and
+    created again has two folders: that of the dropped one is DIR/TABLE~2/. With --as parquet there is v1.parquet
+    instead of v1.avro, with the columns of the newest version; with --plain v1.avro has these, flat.
     """
     check_files(inputs, rejects)
     _check_outside(out.path, *inputs.files, rejects)
@@ -348,7 +349,7 @@ class _Job:
                 labels[table.number],
                 f"{len(table.versions):,}",
                 f"{self._folder.counts[table.number]:,}",
-                "dropped" if table.is_gone else "",
+                self._fate(table),
             )
             for table in tables
         ]
@@ -374,6 +375,13 @@ class _Job:
             _is_instant(table, name) for table in tables for name, _ in self._misfits(table)
         ):
             say("a TIMESTAMP without a zone is an instant only in the source's zone: state it with --zone")
+
+    def _fate(self, table: Table) -> str:
+        """Return whether a table was dropped, with its folder if another table has the plain name."""
+        folder = self._folder.names[table.number]
+        if not table.is_gone:
+            return ""
+        return f"dropped, in {folder}" if "~" in folder else "dropped"
 
     def _misfits(self, table: Table) -> list[tuple[str, int]]:
         return self._tables.misfits.get(table.number, Counter()).most_common()

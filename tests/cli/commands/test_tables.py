@@ -316,6 +316,28 @@ def test_tables_of_one_name_are_told_apart(tmp_path):
     assert (done.stdout.splitlines()[1].split()[0], done.stderr) == ("orders", "")
 
 
+def test_a_table_that_was_created_again_has_the_plain_folder(tmp_path):
+    """Whoever reads the folder of its name reads its rows; where those of the dropped one are is said."""
+    usual = {"database": "d", "table": "t", "xid": 1}
+    statements = ["CREATE TABLE t (id INT PRIMARY KEY)", "DROP TABLE t", "CREATE TABLE t (id INT PRIMARY KEY)"]
+    kinds = {"CREATE": "table-create", "DROP": "table-drop"}
+    made = [
+        usual | {"type": kinds[text.split()[0]], "ts": 10_000 * i, "sql": text} for i, text in enumerate(statements)
+    ]
+    rows = [usual | {"type": "insert", "ts": ts, "data": {"id": ts}} for ts in (5, 25)]
+    messages = [made[0], rows[0], *made[1:], rows[1]]
+    path = write(tmp_path, *[json.dumps(one).encode() for one in messages])
+    result = run("tables", path, "--out", tmp_path / "out")
+    assert result.stdout.splitlines()[1:3] == [
+        "t             1        1  dropped, in d.t~2",
+        "t             1        1",
+    ]
+    for folder, number in (("d.t", 25), ("d.t~2", 5)):
+        assert [row["id"] for row in rows_of(tmp_path / "out" / folder / "v1.avro")] == [number]
+    assert run("tables", path, "--current", "--out", tmp_path / "current").exit_code == 0
+    assert (tmp_path / "current" / "d.t" / "current.parquet").exists()
+
+
 def test_only_a_misfit_ends_the_command_where_it_is_to_be_an_error(tmp_path):
     """Text that is no message is a reject all the same."""
     done = run("tables", write(tmp_path, b"{", *STREAM), "--out", tmp_path / "out", "--on-misfit", "error")
