@@ -36,7 +36,7 @@ NO_FLOOR: Final = b""
 # A property of a current state: the first version whose rows it takes, if a reset was made behind a change of the key.
 KEYED: Final = "cdcavro.keyed"
 # What is said of a table that has no current state.
-NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): only a changelog is written"
+NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): only a changelog is written, also if a key comes later"
 # What is said of a key that changed.
 UNFOUND: Final = "under which older rows are not found"
 # Avro writes both in the same way.

@@ -209,7 +209,7 @@ class Files:
                 raise FileError(self.path, "files apart from what the pipeline writes", f"{folder} among them")
 
     def check_path(self) -> str | None:
-        """Return a remark about a local path whose pattern matches nothing.
+        """Return a remark about a local path whose pattern matches nothing, or whose folder has no file.
 
         Raises `FileError` for a path where nothing is, and for an unclosed bracket.
         """
@@ -218,11 +218,19 @@ class Files:
         if Path(self.path).exists():
             check_stored(self.path)
             check_links(Path(self.path).resolve())
+            if Path(self.path).is_dir() and not _has_file(Path(self.path)):
+                return f"{plain(self.path)} has no file so far"
         elif not any(mark in self.path for mark in "*?[{"):
             raise FileError(self.path, "a file or folder", "none")
         elif not expand_pattern(str(Path.cwd() / self.path)):
             return f"no file or folder matches {plain(self.path)} so far"
         return None
+
+
+def _has_file(folder: Path) -> bool:
+    """Return whether a folder has a file that is read."""
+    read = (one for one in folder.rglob("*") if not any(name[0] in "_." for name in one.relative_to(folder).parts))
+    return any(one.exists() and not one.is_dir() for one in read)
 
 
 def check_most(most: int | None) -> None:

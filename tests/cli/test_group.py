@@ -1192,6 +1192,21 @@ def test_inspect_shows_the_key_that_a_statement_says():
     assert (code, [one["key"] for one in found["tables"]]) == (0, [["id"]])
 
 
+def test_inspect_shows_the_key_and_the_types_that_a_statement_declares():
+    """Wherever it stands: they are no fault of the messages then. One that is not understood is none of these."""
+    usual = {"database": "d", "table": "t", "xid": 1}
+    texts = ["CREATE TABLE t (id INT PRIMARY KEY, n DECIMAL(10,2))", "ALTER TABLE t FROBNICATE"]
+    statements = [usual | {"type": "table-alter", "ts": 1_000, "sql": text} for text in texts]
+    statements[0]["type"] = "table-create"
+    rows = [usual | {"table": name, "type": "insert", "ts": 2, "data": {"id": 1, "n": 1.5}} for name in ("t", "u")]
+    found, code = _inspected(input="\n".join(map(json.dumps, [*rows, *statements])))
+    types = [{column["name"]: column["type"] for column in one["columns"]} for one in found["tables"]]
+    assert (code, [one["key"] for one in found["tables"]]) == (0, [["id"], []])
+    assert types == [{"id": "INT", "n": "DECIMAL(10,2)"}, {"id": None, "n": None}]
+    done = run("inspect", input="\n".join(map(json.dumps, [rows[0], *statements])))
+    assert done.stderr == ""
+
+
 def test_inspect_of_nothing_points_at_the_formats():
     """Standard input may be empty."""
     done = run("inspect", input="")

@@ -36,5 +36,5 @@ def test_a_pipe_is_refused_before_anything_is_read(tmp_path: Path):
         assert error_of(Files(str(name)).check_path).endswith(expected)
         assert error_of(FileReader(str(name)).new, {}).endswith(expected)
     pipe.unlink()
-    assert Files(str(tmp_path / "in")).check_path() is None
+    assert Files(str(tmp_path / "in")).check_path() == f"{tmp_path / 'in'} has no file so far"
     assert FileReader(str(tmp_path / "in")).new({}) == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import cdcavro
-from cdcavro.change.model import DML
+from cdcavro.change.model import DDL, DML, Arrival, replace
 from cdcavro.cli.console import MAX_ROWS, SHOWN, Counts, Faults, Progress, VersionNotice, json_line, say, table
 from cdcavro.cli.group import REJECTED, example
 from cdcavro.cli.options import (
@@ -23,7 +23,7 @@ from cdcavro.cli.options import (
     mixed_format_option,
     processes_option,
 )
-from cdcavro.errors import MessageError, number_of, plain
+from cdcavro.errors import CdcAvroError, MessageError, number_of, plain
 from cdcavro.files.block_codec import ChunkSniffer, ChunkValidator, write_in_order
 from cdcavro.files.lines import SPLIT
 from cdcavro.files.rejects import Reject
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cdcavro.files.block_codec import Tally
     from cdcavro.files.lines import Chunk, Inputs, Line, Range
     from cdcavro.files.rejects import MaxRejects
+    from cdcavro.table.table_schema import TableSchema
 
 
 @click.command(epilog=example("cdcavro formats"))
@@ -217,6 +218,7 @@ def inspect(ctx: click.Context, inputs: Inputs, *, every: bool, is_json: bool) -
                 found.add(line)
             if not found.is_whole:
                 break
+    found.take_declared()
     if is_json:
         click.echo(json_line(**found.value()))
     else:
@@ -228,6 +230,8 @@ class _Inspection:
     """What the messages of some files are. Attributes: `read` and `faulty` (int), numbers of messages; `is_whole` (bool)."""
 
     def __init__(self, inputs: Inputs) -> None:
+        from cdcavro.table.tables import Tables  # noqa: PLC0415  the other commands here need none
+
         self._inputs = inputs
         self.read = self.faulty = self.unzoned = 0
         self.is_whole = True
@@ -237,6 +241,8 @@ class _Inspection:
         self._tables: dict[tuple[str, ...], _InspectedTable] = {}
         # The keys that statements say.
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
+        # The tables that statements declare.
+        self._declared = Tables()
         self._more_tables = 0
         self._faults: list[Reject] = []
         self._is_multiline = False
@@ -263,6 +269,10 @@ class _Inspection:
         self.unzoned += count_unzoned(changes)
         for change in changes:
             self._add_change(change)
+            if change.op in DDL:
+                # One that is not understood is told where tables are made.
+                with suppress(CdcAvroError):
+                    self._declared.learn(replace(change, place=Arrival(file=shown_name(file), line=number)))
 
     def _add_change(self, change: Change) -> None:
         source = change.source
@@ -276,6 +286,14 @@ class _Inspection:
             self._more_tables += 1
             return
         self._tables.setdefault(name, _InspectedTable(self._keys.get(name, ()))).add(change)
+
+    def take_declared(self) -> None:
+        """Take keys and types that rows do not state from the statements."""
+        for schema in [one.schema for one in self._declared.tables if not one.is_gone]:
+            parts = schema.table.database, schema.table.schema, schema.table.table
+            name = tuple(part for part in parts if part is not None)
+            if name in self._tables:
+                self._tables[name].take_declared(schema)
 
     def value(self) -> dict[str, Any]:
         """Return all of it as a value of JSON."""
@@ -409,6 +427,13 @@ class _InspectedTable:
         for column in change.columns or ():
             if column.name is not None and (column.name in self.columns or len(self.columns) < _MOST_COLUMNS):
                 self.columns[column.name] = column.type or self.columns.get(column.name, "")
+
+    def take_declared(self, schema: TableSchema) -> None:
+        """Take the key and the types of columns that rows do not state."""
+        self.key = self.key or tuple(schema.key_names)
+        for column in schema.columns:
+            if column.name in self.columns:
+                self.columns[column.name] = self.columns[column.name] or column.type or ""
 
     def value(self) -> dict[str, Any]:
         """Return it as a value of JSON."""

@@ -215,6 +215,16 @@ def test_a_pattern_of_files_that_means_none_is_told(files: Path):
     assert done.stdout.splitlines()[-1] == "read 4 = written 3 + rejected 1"
 
 
+def test_a_folder_without_files_is_told(files: Path):
+    """Also one with files that are not read, as they are hidden."""
+    (files / "none" / "_new").mkdir(parents=True)
+    (files / "none" / "_new" / "a.jsonl").write_text("{}")
+    flags = ("--local", "--once", "--files", "none", *FLAGS[2:])
+    assert "none has no file so far" in cdcavro("sync", *flags).stderr.splitlines()
+    shutil.copytree(files / "in", files / "none" / "now")
+    assert "so far" not in cdcavro("sync", *flags).stderr
+
+
 @pytest.mark.parametrize("runner", [(), ("--local",)])
 def test_a_state_in_use_is_told_before_anything_starts(files: Path, runner: tuple[str, ...]):
     """Spark takes a while to start."""
