@@ -34,6 +34,8 @@ _MOST: Final = 200
 _REASONS: Final = 20
 _LACKING: Final = 10
 _WIDTH: Final = 60
+# Of what was expected: a sentence on a table names several columns.
+_REASON_WIDTH: Final = 120
 _MAINTAINING: Final = "maintaining lake tables"
 _GOT: Final = ", got "
 # Where a message of a file is.
@@ -382,7 +384,7 @@ class BatchLines:
         shown = [
             (
                 *map(_cut, kind[:2]),
-                _cut(kind[2].partition(_GOT)[0]) + self._got[kind],
+                _cut(kind[2].partition(_GOT)[0], _REASON_WIDTH) + self._got[kind],
                 f"{count:,}",
                 _end(self._places[kind]),
             )
@@ -397,8 +399,8 @@ class BatchLines:
             click.echo(SPLIT)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
+def _cut(text: str, width: int = _WIDTH) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _got(example: str) -> str:

@@ -459,7 +459,7 @@ def test_a_batch_that_waits_for_a_registry_says_so_and_a_check_ends_soon(
 def test_what_came_instead_is_in_the_table_of_rejects(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """However long the sentence is on what is expected; a long value is cut."""
     lines = BatchLines(str(tmp_path), None, is_quiet=True, called="state")
-    long, report = "expected a payload of " + "x" * 80, BatchReport(0, {**dict.fromkeys(COUNTS, 0), "rejected": 3})
+    long, report = "expected a payload of " + "x" * 140, BatchReport(0, {**dict.fromkeys(COUNTS, 0), "rejected": 3})
     report.rejects = [
         RejectReason("canal", "$", f"{long}, got id …", 2, "t line 1", f"{long}, got id 9999"),
         RejectReason("canal", "$", "an integer", 1, "t line 3", "an integer, got " + "7" * 99),
@@ -467,7 +467,7 @@ def test_what_came_instead_is_in_the_table_of_rejects(tmp_path: Path, capsys: py
     lines.add(report)
     lines.finish("state/rejects", is_whole=False)
     _, first, second, *_ = capsys.readouterr().out.splitlines()
-    assert f"{long[:57]}..., got id 9999  " in first
+    assert f"{long[:117]}..., got id 9999  " in first
     assert f"an integer, got {'7' * 57}...  " in second
 
 
