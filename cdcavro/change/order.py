@@ -210,12 +210,6 @@ class Clock:
         return time
 
 
-def behind_rows(change: Change, time: LaneTime | None) -> LaneTime | None:
-    """Return the time of a statement behind all rows of its second, if the time is a second."""
-    is_second = time is not None and not change.position and len(time.numbers) == 2 and not time.numbers[0]  # noqa: PLR2004
-    return time._replace(numbers=(*time.numbers, _BEHIND)) if time is not None and is_second else time
-
-
 def _next_time(time: LaneTime | None, numbers: tuple[int, ...], *, is_moving: bool) -> LaneTime:
     latest = LaneTime(rank_of_numbers(numbers), tuple(numbers), int(is_moving))
     if time is None or latest[:2] > time[:2]:
@@ -242,9 +236,8 @@ _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _TIME: Final = "a time instead of numbers"
 _SECOND: Final = 1_000_000
-# What stands behind the second of a row, and of a statement that comes behind the rows.
+# What stands behind the second of a row.
 _ROW: Final = 1
-_BEHIND: Final = 2
 _BATCH: Final = "the number of a batch without its time"
 _PLACE: Final = "a place that says the order"
 _RANKS: Final = {_NONE: 0, _BATCH: 1, _ALL: _TIMED, _TIME: _TIMED}
@@ -332,8 +325,8 @@ def order_key(change: Change) -> Key:
 def _ties(change: Change, kind: str, position: tuple[int, ...]) -> Numbers:
     """Return what says the order of a change where places do not: its numbers, or its time if it has none.
 
-    No log has a file 0, so positions sort behind times, and a row behind statements of its second: more rows are
-    written into a table that was just made than into one that is about to go. A row that was read in mid-stream has
+    No log has a file 0, so positions sort behind times. A row sorts behind the statements of its second, so that no DROP
+    ends a row which may be of the table that was created next. A row that was read in mid-stream has
     the time at which it was sent, which may be long after it was read, so it counts with what came before it.
     """
     if kind == _ALL and not position and change.event_time is not None and change.op != "SNAPSHOT":

@@ -68,7 +68,7 @@ class Learner:
         ordered = _in_order_of_sources(arrived)
         given = [self.tables.key_statement(change) for change, _ in ordered]
         ordered += [(statement, None) for statement in given if statement is not None]
-        later = _later_keys(arrived)
+        later = self._later_keys(arrived)
         # What the key of a table is holds for all rows, in whatever partition they are.
         for change, unordered in sorted(ordered, key=lambda pair: id(pair[0]) in later or not states_key_only(pair[0])):
             copies = self._copies(change, is_wanted) if unordered is None else []
@@ -81,6 +81,24 @@ class Learner:
                 learned.dropped[identity_of(change)] = tuple(numbers)
         _note_written(written)
         return learned
+
+    def _later_keys(self, changes: Sequence[Change]) -> set[int]:
+        """Return the ids of statements of another key than one that was stated before, behind rows of their table."""
+        later, with_rows = set[int](), set[Any]()
+        if not any(states_key_only(change) for change in changes):
+            return later
+        stated: dict[Any, tuple[str, ...]] = {}
+        for change in changes:
+            name = table_name_of(change.source)
+            if not states_key_only(change):
+                with_rows.update([name] if change.op in DML else [])
+                continue
+            known = stated.get(name) or self.tables.stated_key(name)
+            if known and name in with_rows and known != change.key:
+                later.add(id(change))
+            else:
+                stated[name] = change.key or ()
+        return later
 
     def relearn(self, changes: Iterable[Change]) -> None:
         """Learn again what `learn` returned as `Learned.changes`."""
@@ -269,25 +287,6 @@ def _sort(changes: list[Change]) -> list[Change]:
     except OrderError:
         # Partitions whose numbers are of different kinds: each has its own order at least.
         return sorted(changes, key=order_key)
-
-
-def _later_keys(changes: Sequence[Change]) -> set[int]:
-    """Return the ids of statements of another key than one that was stated before, behind rows of their table."""
-    later = set[int]()
-    if sum(states_key_only(change) for change in changes) < 2:  # noqa: PLR2004  the first one is before all rows
-        return later
-    stated: dict[Any, set[str]] = {}
-    with_rows = set[Any]()
-    for change in changes:
-        name = table_name_of(change.source)
-        if not states_key_only(change):
-            with_rows.update([name] if change.op in DML else [])
-        elif {*(change.key or ())} != stated.setdefault(name, {*(change.key or ())}):
-            if name in with_rows:
-                later.add(id(change))
-            else:
-                stated[name] = {*(change.key or ())}
-    return later
 
 
 class NewTables:

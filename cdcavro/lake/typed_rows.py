@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 
 from cdcavro.change.model import DDL, DML, Change, replace
-from cdcavro.change.order import Clock, behind_rows, is_by_numbers
+from cdcavro.change.order import Clock, is_by_numbers
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, order_value, reset_order, split_resets
 from cdcavro.errors import CdcAvroError, OrderError, SchemaError, StructureError, plain, shown
 from cdcavro.lake.evolution import DROP_TABLE, TRUNCATE_TABLE
@@ -81,8 +81,7 @@ def rows_of_message(
             number, version = one.table.number, one.schema.version
             rows.append(TypedRow(number, version, OPERATIONS[one.change.op], order, one.key, one.payload, one.absent))
         for table in gone:
-            # What is made anew within the second is filled then; what is not loses all rows of that second.
-            order = order_value(change, time=time if table.is_made_again else behind_rows(change, time))
+            order = order_value(change, time=time)
             rows.append(TypedRow(table.number, table.schema.version, DROP, order, None, b""))
     return rows
 

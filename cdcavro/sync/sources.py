@@ -229,8 +229,11 @@ class Files:
 
 def _has_file(folder: Path) -> bool:
     """Return whether a folder has a file that is read."""
-    read = (one for one in folder.rglob("*") if not any(name[0] in "_." for name in one.relative_to(folder).parts))
-    return any(one.exists() and not one.is_dir() for one in read)
+    for place, folders, files in os.walk(folder, followlinks=True):
+        if any(name[0] not in "_." and Path(place, name).exists() for name in files):
+            return True
+        folders[:] = [name for name in folders if name[0] not in "_."]
+    return False
 
 
 def check_most(most: int | None) -> None:

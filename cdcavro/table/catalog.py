@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from cdcavro.change.model import DML, names_of_columns
-from cdcavro.change.order import began_together
+from cdcavro.change.order import began_together, precedes
 from cdcavro.errors import CdcAvroError, SchemaError, shown
 from cdcavro.exact.caching import text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
@@ -150,7 +150,9 @@ class TableCatalog:
         last, bearer = entries[arrived][1], entries[place][1]
         if last is None or bearer is last:
             is_fitting = last is None or last.fits(change, self._given)
-            is_sought = not is_fitting or (bearer is None and change.op in DML)
+            # Nothing may say whether a row came before a DROP of its second.
+            is_open = bearer is None and change.op in DML and key is not None and not precedes(starts[arrived], key)
+            is_sought = is_open or not is_fitting
             return self._of_second(entries[: arrived + 1], key, change, bearer) if is_sought else bearer
         if bearer is None or (last.fits(change, self._given) and not bearer.fits(change, self._given)):
             return last
@@ -202,18 +204,8 @@ class TableCatalog:
         table.append(create_table(name, columns, key, source, self._given), (sentence(name, columns),), start)
         self.tables.append(table)
         self._undo.append(self.tables.pop)
-        dropped, time = self._last_dropped(name)
-        if dropped is not None and start is not None and began_together(time, start):
-            self.save(dropped)
-            dropped.is_made_again = True
         self._name(name, table, start)
         return table
-
-    def _last_dropped(self, name: TableName) -> tuple[Table | None, Any]:
-        """Return the table that bore a name until none did, and the time of that; none if a table bears it."""
-        entries = self._entries.get(name, [])[-2:]
-        is_free = len(entries) > 1 and entries[1][1] is None and isinstance(entries[1][0], StatementTime)
-        return (entries[0][1], entries[1][0]) if is_free else (None, None)
 
     def drop(self, name: TableName, start: Key | None, unseen: str | None = None) -> None:
         """Mark the table that bears a name as gone, and free the name; `unseen` says why, if no statement drops it."""

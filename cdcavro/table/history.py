@@ -63,9 +63,8 @@ class Table:
     versions: list[TableSchema] = field(default_factory=list)
     # Of each version, sentences on what led to it.
     steps: list[tuple[str, ...]] = field(default_factory=list)
-    # Whether it was dropped, and whether another table got its name within the same second.
+    # Whether it was dropped.
     is_gone: bool = False
-    is_made_again: bool = False
     # Whether a statement or a list of columns has declared which columns it has.
     is_stated: bool = False
     # Whether a statement that is no snapshot's created it, so that all its rows come behind that.
@@ -304,7 +303,7 @@ class Table:
     def snapshot(self) -> tuple[Any, ...]:
         """Return the state that `restore` needs to undo everything done to the table from now on."""
         facts = [list(part) for part in (self.versions, self.steps, self.starts, self.findings)]
-        flags = self.is_gone, self.is_made_again, self.is_stated, self.is_used
+        flags = self.is_gone, self.is_stated, self.is_used
         return facts, dict(self._indexes), dict(self._declared), flags, (self.unexplained.copy(), self._edit)
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
@@ -313,7 +312,7 @@ class Table:
         self.versions[:], self.steps[:], self.findings[:] = versions, steps, findings
         self.starts, self._indexes = list(starts), dict(indexes)
         self._declared, self.unexplained = dict(declared), unexplained.copy()
-        self.is_gone, self.is_made_again, self.is_stated, self.is_used = flags
+        self.is_gone, self.is_stated, self.is_used = flags
         if self._edit != edit:
             self._count_edit()
 

@@ -297,6 +297,10 @@ class Tables:
         """Return a change with the table given for changes that name none, as `learn`, `find` and `write` expect it."""
         return change if change.source.table and change.columns != () else self.given_table.with_given_table(change)
 
+    def stated_key(self, name: TableName | None) -> tuple[str, ...]:
+        """Return the key that was stated for the name of a table whose rows do not have it yet; empty if none was."""
+        return () if name is None else tuple(self._follower.keys[name])
+
     def key_statement(self, change: Change) -> Change | None:
         """Return the statement of the key given for the table of a change, as `StatedKeys.statement` does."""
         return self._follower.keys.statement(change)

@@ -191,7 +191,7 @@ def test_a_key_counts_for_rows_of_other_partitions_that_come_before_it():
         assert [version.key_names for version in table.versions] == [("id",)]
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 7])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7])
 def test_another_key_behind_rows_is_refused_wherever_batches_are_cut(size):
     """It does not tell two states of a row apart that came before it; behind no row, the key is another one."""
     texts = [
@@ -216,6 +216,22 @@ def test_another_key_behind_rows_is_refused_wherever_batches_are_cut(size):
     (table,) = maker.tables.tables
     rows = [values_of(pieces, lambda piece: image(piece, table.versions)) for pieces in state.rows.values()]
     assert [(row["id"], row["a"]) for row in rows] == [("1", "3")]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_a_key_that_was_stated_before_the_first_row_holds_wherever_batches_are_cut(size):
+    """Also if the statement of another one comes in the batch of that row."""
+    texts = [created("id"), message(data={"id": 1, "a": 1}), created("a"), message(data={"id": 2, "a": 1})]
+    maker, rejects = TypedRows(Tables()), []
+    for start in (0, *range(1, 4, size)):
+        end = 1 if not start else start + size
+        some = [
+            [cdcavro.change.replace(change, place=Arrival(file="f", line=line)) for change in change_of(text)]
+            for line, text in enumerate(texts[start:end], start + 1)
+        ]
+        rejects += [change.place.line for change, _ in maker.of_batch(some).rejects]
+    (table,) = maker.tables.tables
+    assert (rejects, table.schema.key_names) == ([3], ("id",))
 
 
 def test_a_row_of_an_unknown_operation_is_refused():

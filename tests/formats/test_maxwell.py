@@ -176,16 +176,37 @@ def test_statements_of_another_partition_stand_among_rows_by_their_times():
         assert (table.number, schema.version) == wanted
 
 
-@pytest.mark.parametrize(("again", "is_behind"), [(10, True), (11, False)])
-def test_a_drop_ends_the_rows_of_its_second_unless_the_table_is_made_anew_within_it(again, is_behind):
-    """Lake tables have all rows of a name, so the order says which of them a DROP ends; one of the second before it is."""
-    dropped = at(0, 10, type="table-drop", data=None, sql="DROP TABLE t", ts=10_000)
-    statements = [created("a INT", 1_000), dropped, created("a INT", again * 1_000)]
-    statements[2] = cdcavro.change.replace(statements[2], place=Arrival(topic="t", partition=0, offset=11))
-    rows = [at(1, ts, ts=ts, data={"id": ts, "a": 1}) for ts in (9, 10, 12)]
-    batch = TypedRows(Tables()).of_batch([[one] for one in (*statements, *rows)])
-    (drop,) = [row.order for row in batch.rows if row.operation == "x"]
-    assert [row.order > drop for row in batch.rows if row.operation != "x"] == [False, is_behind, True]
+@pytest.mark.parametrize("size", [1, 3, 7])
+@pytest.mark.parametrize("lane", [0, 1])
+def test_no_drop_ends_a_row_of_the_table_that_is_created_within_its_second(lane, size):
+    """Lake tables have all rows of a name, so the order says which of them a DROP ends; in its own partition, all before it."""
+    texts = [
+        {"type": "table-create", "ts": 1_000, "data": None, "sql": "CREATE TABLE t (id INT PRIMARY KEY)"},
+        {"ts": 9, "data": {"id": 9}},
+        {"type": "table-drop", "ts": 10_000, "data": None, "sql": "DROP TABLE t"},
+        {"type": "table-create", "ts": 10_000, "data": None, "sql": "CREATE TABLE t (id INT PRIMARY KEY)"},
+        {"ts": 10, "data": {"id": 10}},
+        {"ts": 11, "data": {"id": 11}},
+    ]
+    sent = [at(lane if "sql" not in one else 0, i, **one) for i, one in enumerate(texts)]
+    maker, orders = TypedRows(Tables()), []
+    for start in range(0, len(sent), size):
+        orders += [
+            (row.operation, row.order) for row in maker.of_batch([[one] for one in sent[start : start + size]]).rows
+        ]
+    (drop,) = [order for operation, order in orders if operation == "x"]
+    assert [order > drop for operation, order in orders if operation != "x"] == [False, True, True]
+
+
+@pytest.mark.parametrize("position", [{}, {"position": "b.1:5"}])
+def test_a_row_behind_a_statement_in_its_partition_is_of_no_table_that_was_there_before(position):
+    """Though it is of the same second, and of the same file of the log."""
+    maker = TypedRows(Tables())
+    renamed = at(0, 2, type="table-alter", data=None, sql="RENAME TABLE t TO o", ts=5_000, **position)
+    later = {"position": "b.1:900"} if position else {}
+    sent = [created("a INT", 1_000), renamed, at(0, 3, ts=5, data={"id": 1, "a": 1}, **later)]
+    rows = maker.of_batch([[one] for one in sent]).rows
+    assert [maker.tables.tables[row.table].schema.table.table for row in rows] == ["t"]
 
 
 def test_a_row_of_a_bootstrap_counts_with_what_its_partition_has():

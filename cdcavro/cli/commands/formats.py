@@ -189,6 +189,8 @@ def validate(
 _FIRST: Final = 10_000
 # How many columns of a table are listed, and how many are shown on its line.
 _MOST_COLUMNS: Final = 4_096
+# How many statements are followed: what each costs grows with those before it about the same table.
+_MOST_STATEMENTS: Final = 200
 _SHOWN_COLUMNS: Final = 8
 # In characters: the error of a message of no known format names them all.
 _SHOWN_FAULT: Final = 240
@@ -269,7 +271,7 @@ class _Inspection:
         self.unzoned += count_unzoned(changes)
         for change in changes:
             self._add_change(change)
-            if change.op in DDL:
+            if change.op in DDL and self._others.total() <= _MOST_STATEMENTS:
                 # One that is not understood is told where tables are made.
                 with suppress(CdcAvroError):
                     self._declared.learn(replace(change, place=Arrival(file=shown_name(file), line=number)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
@@ -57,7 +58,7 @@ class _Action(Choice):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return what is said of a value that is no action."""
-        option = "--config" if value.endswith(".toml") else "--files" if Path(value).exists() else None
+        option = "--config" if value.endswith(".toml") else "--files" if value and os.path.exists(value) else None  # noqa: PTH110  no error for a long one
         if option is None:
             return super().get_invalid_choice_message(value, ctx)
         return f"expected what to do, got {shown(value)}: did you mean {option} {plain(value)}?"
