@@ -151,7 +151,7 @@ class TableCatalog:
         if last is None or bearer is last:
             is_fitting = last is None or last.fits(change, self._given)
             # Nothing may say whether a row came before a DROP of its second.
-            is_open = bearer is None and change.op in DML and key is not None and not precedes(starts[arrived], key)
+            is_open = bearer is None and change.op in DML and not _is_behind(starts[arrived], key)
             is_sought = is_open or not is_fitting
             return self._of_second(entries[: arrived + 1], key, change, bearer) if is_sought else bearer
         if bearer is None or (last.fits(change, self._given) and not bearer.fits(change, self._given)):
@@ -446,6 +446,11 @@ def _places(name: TableName) -> tuple[_Place, _Place]:
 
 def _fold_place(place: _Place) -> _Place:
     return tuple(part and part.lower() for part in place)
+
+
+def _is_behind(start: Any, key: Key | None) -> bool:
+    """Return whether a change is known to come behind a beginning, or the beginning is no statement's."""
+    return key is None or not isinstance(start, StatementTime) or precedes(cast("Key", start), key) is True
 
 
 def _is_same_time(one: Key | None, other: Key | None) -> bool:
