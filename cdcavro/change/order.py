@@ -325,9 +325,9 @@ def order_key(change: Change) -> Key:
 def _ties(change: Change, kind: str, position: tuple[int, ...]) -> Numbers:
     """Return what says the order of a change where places do not: its numbers, or its time if it has none.
 
-    No log has a file 0, so positions sort behind times. A row sorts behind the statements of its second, so that no DROP
-    ends a row which may be of the table that was created next. A row that was read in mid-stream has
-    the time at which it was sent, which may be long after it was read, so it counts with what came before it.
+    * No log has a file 0, so positions sort behind times.
+    * A row sorts behind the statements of its second: a DROP must not end rows of the table that is created next.
+    * A row that was read in mid-stream has no time but that of sending, so it counts with what came before it.
     """
     if kind == _ALL and not position and change.event_time is not None and change.op != "SNAPSHOT":
         second = change.event_time // _SECOND
@@ -443,7 +443,7 @@ def began_before(one: Key, other: Key) -> bool:
 
 
 def began_together(one: Key, other: Key) -> bool:
-    """Return whether the first numbers of two changes are the same, where arrival is the order: those of their times."""
+    """Return whether two changes whose order is that of arrival have the same first number, which is usually their time."""
     return _beginning(one[3]) == _beginning(other[3]) != ()
 
 
