@@ -124,9 +124,9 @@ class JobState:
         for _, state in _states_of(found):
             idle, i = {*state.get("idle", ())}, 0
             for records in _batches_of(state):
-                every += [_Record(one, j in idle, is_last=False) for j, one in enumerate(records, i)]
-                i += len(records)
-                every[-1:] = [one._replace(is_last=True) for one in every[-1:]]
+                end = i + len(records)
+                every += [_Record(one, j in idle, j + 1 == end) for j, one in enumerate(records, i)]
+                i = end
         kept = _without_idle(every)
         whole = {
             **state,

@@ -135,7 +135,7 @@ def test_an_unknown_format_is_wrong_usage_with_the_nearest_name():
     ],
 )
 def test_a_word_that_is_none_of_some_is_wrong_usage_with_the_nearest_one(arguments, hint):
-    """A file in place of what is to be done is the pipeline's configuration."""
+    """A file in place of what is to be done is told with the option that takes it."""
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith(f"{hint}\n")
@@ -1199,7 +1199,8 @@ def test_inspect_shows_the_key_and_the_types_that_a_statement_declares():
     statements = [usual | {"type": "table-alter", "ts": 1_000, "sql": text} for text in texts]
     statements[0]["type"] = "table-create"
     rows = [usual | {"table": name, "type": "insert", "ts": 2, "data": {"id": 1, "n": 1.5}} for name in ("t", "u")]
-    found, code = _inspected(input="\n".join(map(json.dumps, [*rows, *statements])))
+    marks = [usual | {"type": "bootstrap-start", "ts": 1, "data": {}}] * 250
+    found, code = _inspected(input="\n".join(map(json.dumps, [*marks, *rows, *statements])))
     types = [{column["name"]: column["type"] for column in one["columns"]} for one in found["tables"]]
     assert (code, [one["key"] for one in found["tables"]]) == (0, [["id"], []])
     assert types == [{"id": "INT", "n": "DECIMAL(10,2)"}, {"id": None, "n": None}]

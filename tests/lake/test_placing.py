@@ -366,12 +366,13 @@ def test_rows_with_moved_keys_are_those_of_typed_rows(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_message_without_a_position_counts_with_its_time_whoever_makes_its_rows(seed):
-    """In its lane the greatest so far, and a position is greater than all times; some have neither."""
+    """In its lane the greatest so far, and a position is greater than all times; rows of a bootstrap and others have neither."""
     random, at, messages = Random(seed), [0] * 4, []
     for i in range(300):
         lane = random.randrange(4)
         at[lane] += random.choice((0, 1, 1))
-        row = {"database": "d", "table": "t", "type": "insert", "xid": 7, "data": {"id": i % 50, "v": 1}}
+        kind = random.choice(("insert", "insert", "bootstrap-insert"))
+        row = {"database": "d", "table": "t", "type": kind, "xid": 7, "data": {"id": i % 50, "v": 1}}
         row |= {"ts": random.randrange(1, 1 + i)} if i and random.random() < 0.9 else {}
         is_positioned = lane == 3 and random.random() < 0.1
         row |= {"position": f"b.{random.randrange(1, 3)}:{random.randrange(9)}"} if is_positioned else {}

@@ -271,7 +271,7 @@ class _Inspection:
         self.unzoned += count_unzoned(changes)
         for change in changes:
             self._add_change(change)
-            if change.op in DDL and self._others.total() <= _MOST_STATEMENTS:
+            if change.op in DDL and sum(self._others[op] for op in DDL) <= _MOST_STATEMENTS:
                 # One that is not understood is told where tables are made.
                 with suppress(CdcAvroError):
                     self._declared.learn(replace(change, place=Arrival(file=shown_name(file), line=number)))
