@@ -76,7 +76,11 @@ _MOST_PARTS: Final = 32
 _LONG_KEY: Final = re.compile(
     rf"""(?:(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}"""
 )
+# How many unknown settings an error names, and how much alike names in different sections must be.
+_MOST_MISTAKES: Final = 10
+_SAME: Final = 0.8
 # What msgspec says, and how TOML states a section and a setting.
+_AT: Final = " - at `$"
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
 _OTHER_TYPE: Final = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
@@ -289,22 +293,50 @@ def read_config(path: Path | None, instead: Mapping[str, Any] | None = None) -> 
 
 
 def _mistake(name: str, text: str, stated: dict[str, Any], message: str) -> FileError:
-    """Return the error for what msgspec says of a configuration, with the line of its text and the nearest setting."""
-    reason, _, at = message.partition(" - at `$")
-    index = _INDEX.search(at)
-    place = tuple(_NAME.findall(_INDEX.sub("", at)))
-    unknown, missing, other = (pattern.fullmatch(reason) for pattern in (_UNKNOWN, _MISSING, _OTHER_TYPE))
+    """Return the error for what msgspec says of a configuration: of all settings that are not known, or of what else is wrong.
+
+    In `stated`, settings that are not known get the names that are meant, or go.
+    """
+    sentences: list[str] = []
+    while (unknown := _UNKNOWN.fullmatch(message.partition(_AT)[0])) and len(sentences) < _MOST_MISTAKES:
+        place, index = _place_of(message)
+        near = get_close_matches(unknown[1], [one.encode_name for one in msgspec.structs.fields(_section(place))], n=1)
+        sentences.append(_with_line(text, (*place, unknown[1]), index, _unknown_setting(place, unknown[1], near)))
+        section = _members_at(stated, place, index)
+        if section is None or unknown[1] not in section:
+            break
+        value = section.pop(unknown[1])
+        section.update({one: value for one in near if one not in section})
+        try:
+            msgspec.convert(stated, Config)
+        except msgspec.ValidationError as error:
+            message = str(error)
+        else:
+            break
+    return FileError(name, "a configuration", "; ".join(sentences) or _other_mistake(text, stated, message))
+
+
+def _unknown_setting(place: Sequence[str], name: str, near: Sequence[str]) -> str:
+    """Return what is said of a setting that its section does not have; `near` has the one that may be meant."""
+    known = [field.encode_name for field in msgspec.structs.fields(_section(place))]
+    sections = [(one.name, section_of(one)) for one in msgspec.structs.fields(Config)]
+    elsewhere = {own.name: title for title, section in sections if section for own in msgspec.structs.fields(section)}
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    if place and (name, None) in sections:
+        hint = "it stands above the first section"
+    elif not near and (there := get_close_matches(name, elsewhere, n=1, cutoff=_SAME)):
+        hint = f"did you mean {there[0]} in [{elsewhere[there[0]]}]?"
+    said = f"{_section_name(place)} has no setting" if place else "no setting is called"
+    return f"{said} {shown(name)}: {hint}"
+
+
+def _other_mistake(text: str, stated: dict[str, Any], message: str) -> str:
+    """Return what is said where the settings are known, with the line of the text."""
+    reason = message.partition(_AT)[0]
+    place, index = _place_of(message)
+    missing, other = (pattern.fullmatch(reason) for pattern in (_MISSING, _OTHER_TYPE))
     where = place
-    if unknown:
-        where = (*place, unknown[1])
-        known = [field.encode_name for field in msgspec.structs.fields(_section(place))]
-        near = get_close_matches(unknown[1], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        if place and any(unknown[1] == one.name and not section_of(one) for one in msgspec.structs.fields(Config)):
-            hint = "it stands above the first section"
-        name_of = f"{_section_name(place)} has no setting" if place else "no setting is called"
-        sentence = f"{name_of} {shown(unknown[1])}: {hint}"
-    elif missing:
+    if missing:
         sentence = f"{_section_name(place)} lacks {missing[1]}" if place else f"one without {missing[1]}"
     elif other and place in _BRACKETS:
         sentence = _BRACKETS[place]
@@ -313,19 +345,38 @@ def _mistake(name: str, text: str, stated: dict[str, Any], message: str) -> File
         sentence = f"{place[-1]} in {_section_name(place[:-1])} must be {types}, got {_TYPES.get(other[2], other[2])}"
     else:
         sentence = f"{reason}, in {_section_name(place)}" if place else reason
-        where = (*place, *_culprit(stated, place, int(index[1]) if index else 0, message))
-    line = _line_of(text, where, int(index[1]) if index else 0)
-    return FileError(name, "a configuration", sentence if line is None else f"line {line}: {sentence}")
+        where = (*place, *_culprit(stated, place, index, message))
+    return _with_line(text, where, index, sentence)
 
 
-def _culprit(stated: dict[str, Any], place: Sequence[str], index: int, message: str) -> list[str]:
-    """Return the setting of a section without which this is not said of a configuration; none if there are several."""
+def _place_of(message: str) -> tuple[tuple[str, ...], int]:
+    """Return the place that msgspec names, and which one of several sections of one name is meant."""
+    at = message.partition(_AT)[2]
+    index = _INDEX.search(at)
+    return tuple(_NAME.findall(_INDEX.sub("", at))), int(index[1]) if index else 0
+
+
+def _with_line(text: str, where: Sequence[str], index: int, sentence: str) -> str:
+    line = _line_of(text, where, index)
+    return sentence if line is None else f"line {line}: {sentence}"
+
+
+def _members_at(stated: dict[str, Any], place: Sequence[str], index: int) -> dict[str, Any] | None:
+    """Return the members of the section at a place; None if there is none."""
     section: Any = stated
     for name in place:
         section = section.get(name)
         section = section[index] if isinstance(section, list) else section
         if not isinstance(section, dict):
-            return []
+            return None
+    return cast("dict[str, Any]", section)
+
+
+def _culprit(stated: dict[str, Any], place: Sequence[str], index: int, message: str) -> list[str]:
+    """Return the setting of a section without which this is not said of a configuration; none if there are several."""
+    section = _members_at(stated, place, index)
+    if section is None:
+        return []
     found = []
     for name in [*section]:
         value, said = section.pop(name), ""

@@ -406,7 +406,9 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
         (SIMPLE + "guard_day = 3", "line 6: [lake] has no setting 'guard_day': did you mean guard_days?"),
         (SIMPLE + "[tables]\nzon = 'UTC'", "line 7: [tables] has no setting 'zon': did you mean zone?"),
         (KAFKA + "topik = 't'", "line 6: [kafka] has no setting 'topik': did you mean topic?"),
-        (FRAMED + "urll = 'x'", "[lake] has no setting 'urll': there are delta"),
+        (FRAMED + "xyz = 'x'", "[lake] has no setting 'xyz': there are delta"),
+        ("zonne = 'UTC'\n" + SIMPLE, "line 1: no setting is called 'zonne': did you mean zone in [tables]?"),
+        (SIMPLE + "zone = 'UTC'", "line 6: [lake] has no setting 'zone': did you mean zone in [tables]?"),
         (FRAMED.replace("url", "ulr"), "line 7: [source.registry] has no setting 'ulr': did you mean url?"),
         (SIMPLE.replace("[lake]\ndelta", "lake.detla"), "line 4: [source] has no setting 'lake': there are kafka"),
         (
@@ -445,6 +447,18 @@ def test_a_slip_is_told_with_its_line_and_the_nearest_setting(tmp_path: Path, te
         read_config(path)
     assert str(caught.value).startswith(f"{path}: expected a configuration, got ")
     assert said in str(caught.value)
+
+
+def test_all_misspelt_settings_are_told_at_once(tmp_path: Path):
+    """Each with its line."""
+    text = "stat = 's'\nsource = { fiels = 'i' }\n[lake]\ndelta = 'l'\n[[table]]\nmatch = 't'\nforn = 'soft'"
+    with pytest.raises(FileError) as caught:
+        read_config(written(tmp_path, text))
+    assert str(caught.value).partition(", got ")[2].split("; ") == [
+        "line 1: no setting is called 'stat': did you mean state?",
+        "line 2: [source] has no setting 'fiels': did you mean files?",
+        "line 7: [table] has no setting 'forn': did you mean form?",
+    ]
 
 
 @pytest.mark.parametrize("more", ['topics = ["a"]', 'pattern = "a.*"', 'options = { a = "b" }'])
