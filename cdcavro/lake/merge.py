@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, split_resets
 from cdcavro.errors import OrderError, SchemaError, shown
+from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE
 from cdcavro.lake.sql_statements import FLOOR
-from cdcavro.lake.typed_rows import DELETE, DROP, TRUNCATE, UPSERTS
+from cdcavro.lake.typed_rows import DELETE, DROP, FILLED, TRUNCATE, UPSERTS
 from cdcavro.table.table_schema import attributes_of, avro_of, column_name
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 NO_FLOOR: Final = b""
 # A property of a current state: the first version whose rows it takes, if a reset was made behind a change of the key.
 KEYED: Final = "cdcavro.keyed"
+# A property of a lake table: the job that writes it, and the number of the table whose rows it takes, of several that had
+# its name.
+ORIGIN: Final = "cdcavro.origin"
 # What is said of a table that has no current state.
 NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): only a changelog is written, also if a key comes later"
 # What is said of a key that changed.
@@ -292,8 +296,84 @@ def check_keys(versions: Sequence[TableSchema]) -> None:
             raise SchemaError(new.table.table, reason)
 
 
+class Origin(NamedTuple):
+    """What tells a table from others that had its name, and whether it is dropped."""
+
+    # What is unique to the pipeline.
+    job: str
+    # The number of the table, which is greater for one that was created later.
+    number: int
+    is_gone: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.job} {self.number}"
+
+
+class Progress(NamedTuple):
+    """How far a lake table is, as a table sees it that is to be written into it next."""
+
+    # The version whose values all rows have.
+    filled: int
+    # The first version whose rows it takes; None if the rows of all do, since another table goes on with the lake table.
+    keyed: int | None
+    # Whether the lake table knows more than the table: it was written for later versions, which a state that is older than its
+    # lake has not read again yet, or another table goes on with it. Nothing is taken from it then.
+    is_ahead: bool
+
+
+def properties_behind(
+    progress: Progress, version: int, origin: Origin | None, held: Mapping[str, str], keyed: int = 1
+) -> dict[str, str]:
+    """Return what a lake table is to say behind a write of a version; it has the properties `held`.
+
+    `keyed` is the first version whose rows it takes then.
+    """
+    if progress.is_ahead:
+        return {}
+    own = {} if origin is None else {ORIGIN: str(origin)}
+    return {FILLED: str(version), **own} | ({KEYED: str(keyed)} if keyed > 1 or KEYED in held else {})
+
+
+def progress_of(properties: Mapping[str, str], version: int, origin: Origin | None = None) -> Progress:
+    """Return how far a lake table with some properties is, for a table whose newest version has a number.
+
+    Without an `origin`, and where the lake table says none, the lake table is taken for one of the same table, which may
+    have been created again.
+    """
+    filled, keyed = int(properties.get(FILLED, "0")), int(properties.get(KEYED, "1"))
+    job, _, number = properties.get(ORIGIN, "").partition(" ")
+    if origin is None or job != origin.job:
+        return Progress(filled, keyed, is_ahead=False)
+    if int(number) == origin.number:
+        return Progress(filled, keyed, is_ahead=filled > version)
+    if origin.is_gone and int(number) > origin.number:
+        return Progress(filled, None, is_ahead=True)
+    # What stands is not of this table.
+    return Progress(version, 1, is_ahead=False)
+
+
+def written_behind(
+    behavior: str, held: Mapping[str, str], version: int, origin: Origin | None
+) -> tuple[str, dict[str, str]]:
+    """Return how a changelog follows the statements of a version, and what it is to say behind them.
+
+    Only where columns are dropped it need say how far it is: a state that is older than its lake drops none. It has the
+    properties `held`.
+    """
+    if origin is None or behavior not in (EVOLVE, TRY_EVOLVE):
+        return behavior, {}
+    progress = progress_of(held, version, origin)
+    return LENIENT if progress.is_ahead else behavior, properties_behind(progress, version, origin, held)
+
+
 def first_keyed(
-    table: str, versions: Sequence[TableSchema], facts: RowFacts | None, properties: Mapping[str, str], *, is_new: bool
+    table: str,
+    versions: Sequence[TableSchema],
+    facts: RowFacts | None,
+    properties: Mapping[str, str],
+    progress: Progress,
+    *,
+    is_new: bool,
 ) -> int:
     """Return the number of the first version whose rows a current state takes: 1, unless versions before it had another key.
 
@@ -302,7 +382,7 @@ def first_keyed(
     `table` is what errors call it, `facts` are those of the batch to be merged next, and `properties` those that the
     state has. Raises `SchemaError` if versions from that one on have no key, or not the same.
     """
-    first = int(properties.get(KEYED, "1"))
+    first = progress.keyed or _first_of_newest_key(versions)
     if facts is not None and facts.floor is not None:
         resets = (split_resets(floor)[0] for floor in (facts.floor, bytes.fromhex(properties.get(FLOOR, ""))))
         first = _first_of_newest_key(versions) if next(resets) > next(resets) else first

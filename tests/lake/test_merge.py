@@ -17,7 +17,17 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.change.order_value import is_of_full_load, order_value
 from cdcavro.errors import OrderError
 from cdcavro.lake import TableState, TypedRow, TypedRows, check_keys, last_changes
-from cdcavro.lake.merge import End, Statement, replay, values_of, without_repetitions
+from cdcavro.lake.merge import (
+    End,
+    Origin,
+    Progress,
+    Statement,
+    progress_of,
+    properties_behind,
+    replay,
+    values_of,
+    without_repetitions,
+)
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.table import TableName, create_table, evolve
 from cdcavro.table.table_schema import TableSchema
@@ -393,3 +403,34 @@ def test_what_is_said_again_is_one_version_where_nothing_is_between():
         (b"\5", (), End(b"\6", 6)),
         (b"\7", (), None),
     ]
+
+
+HELD = {"cdcavro.filled": "3", "cdcavro.keyed": "2", "cdcavro.origin": "job 5"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "version", "progress", "said"),
+    [
+        # The table itself, and the same as a state has it that is older than its lake.
+        (Origin("job", 5), 4, Progress(3, 2, is_ahead=False), {"filled": "4", "keyed": "2", "origin": "job 5"}),
+        (Origin("job", 5, is_gone=True), 3, Progress(3, 2, is_ahead=False), {**HELD}),
+        (Origin("job", 5), 2, Progress(3, 2, is_ahead=True), {}),
+        # A table that was dropped before the one that goes on, and one that goes on itself.
+        (Origin("job", 4, is_gone=True), 7, Progress(3, None, is_ahead=True), {}),
+        (Origin("job", 6), 1, Progress(1, 1, is_ahead=False), {"filled": "1", "keyed": "1", "origin": "job 6"}),
+        (Origin("job", 6, is_gone=True), 2, Progress(2, 1, is_ahead=False), {"filled": "2", "origin": "job 6"}),
+        # Two tables that were begun in one batch may have each other's number when it is run again.
+        (Origin("job", 4), 2, Progress(2, 1, is_ahead=False), {"filled": "2", "origin": "job 4"}),
+        # Another pipeline's numbers say nothing.
+        (Origin("other", 5), 2, Progress(3, 2, is_ahead=False), {"filled": "2", "origin": "other 5"}),
+        (None, 2, Progress(3, 2, is_ahead=False), {"filled": "2"}),
+    ],
+)
+def test_how_far_a_lake_table_is_depends_on_whose_rows_it_takes(
+    origin: Origin | None, version: int, progress: Progress, said: dict[str, str]
+):
+    """And what it is to say behind a write: nothing that another table, or its own later versions, would miss."""
+    assert progress_of(HELD, version, origin) == progress
+    found = properties_behind(progress, version, origin, HELD, progress.keyed or 1)
+    keyed = {} if progress.is_ahead else {"keyed": str(progress.keyed)}
+    assert found == {f"cdcavro.{name.removeprefix('cdcavro.')}": value for name, value in {**keyed, **said}.items()}

@@ -17,7 +17,7 @@ from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
 from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, readings, text_names, wanted_columns
 from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
-from cdcavro.lake.merge import KEYED, first_keyed, late_version
+from cdcavro.lake.merge import Origin, first_keyed, late_version, progress_of, properties_behind
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
 from cdcavro.lake.typed_rows import (
     CREATED,
@@ -25,7 +25,6 @@ from cdcavro.lake.typed_rows import (
     DELETES_TABLE,
     DROP,
     ENDS,
-    FILLED,
     GUARDED,
     PARTIAL,
     TRUNCATE,
@@ -101,6 +100,7 @@ class CurrentState:
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
       words of `sql_statements.CHANGE_COLUMNS`.
     * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
+    * `origin` (Origin or None): what tells the table from others that had its name; by default they are not told apart.
     * `check_held` (callable or None): raises an error if another process writes these tables, between what is read of
       them and the start of a write.
     """
@@ -112,6 +112,7 @@ class CurrentState:
     known: LakeTableCache | None = None
     change_columns: tuple[str, ...] = ()
     excluded: frozenset[str] = frozenset()
+    origin: Origin | None = None
     check_held: Callable[[], None] | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
@@ -136,22 +137,24 @@ class CurrentState:
         """
         is_there = self.sink.is_there(spark, self.table, "")
         held = properties_of(spark, self.identifier) if is_there else {}
-        keyed = first_keyed(self.table.table, versions, facts, held, is_new=not is_there)
+        version = versions[-1].version
+        progress = progress_of(held, version, self.origin)
+        keyed = first_keyed(self.table.table, versions, facts, held, progress, is_new=not is_there)
         known = self.known or LakeTableCache()
         self.sink.make_room(spark, self.table)
-        version = versions[-1].version
-        filled = {FILLED: str(version)} | ({KEYED: str(keyed)} if keyed > 1 else {})
+        filled = properties_behind(progress, version, self.origin, held, keyed)
         own, stated = uuid4().hex, first_properties(facts)
         if GUARDED in stated:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes(spark, known)
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**sql.STATE, **sql.change_types(self.change_columns)}
-        steps = prepare(spark, self.sink, self.identifier, versions, columns, self.behavior, first, self.excluded)
+        behavior = LENIENT if progress.is_ahead else self.behavior
+        steps = prepare(spark, self.sink, self.identifier, versions, columns, behavior, first, self.excluded)
         properties = known.look(spark, self.identifier)
         check_form(self.table.table, CURRENT, properties)
         known.is_empty = properties.get(CREATED) == own
-        before = int(properties.get(FILLED, "0"))
+        before = progress_of(properties, version, self.origin).filled
         if before < version:
             _fill(spark, self.identifier, versions[-1], before, adopted_columns(properties) or ())
         # A table that was made again begins with its first version.
@@ -197,7 +200,7 @@ class CurrentState:
         spark, known = rows.sparkSession, self.known or LakeTableCache()
         properties = known.properties or known.look(spark, self.identifier)
         stated = stated_properties(self.table.table, facts, properties)
-        self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties)
+        self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties, versions)
         if facts.deletes and GUARDED not in properties:
             self._create_deletes(spark, known)
         known.put(spark, self.identifier, stated)
@@ -224,9 +227,11 @@ class CurrentState:
         if self.check_held is not None:
             self.check_held()
 
-    def _check_versions(self, rows: DataFrame, floor: bytes, properties: Mapping[str, str]) -> None:
+    def _check_versions(
+        self, rows: DataFrame, floor: bytes, properties: Mapping[str, str], versions: Sequence[TableSchema]
+    ) -> None:
         """Raise `SchemaError` for rows above a floor that are of a version before the first which the state takes."""
-        first = int(properties.get(KEYED, "1"))
+        first = progress_of(properties, versions[-1].version, self.origin).keyed or 1
         if first > 1:
             is_late = (sf.col("order") > sf.lit(floor)) & (sf.col("version") < first)
             for row in rows.where(is_late).select("version").head(1):

@@ -23,6 +23,7 @@ from cdcavro.lake.escaped_names import quote
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import arrow_type, held_columns, readings, spark_name
 from cdcavro.lake.lakes import SUFFIXES, UNKNOWN_ATTEMPT, name_property
+from cdcavro.lake.merge import Origin, written_behind
 from cdcavro.lake.sql_statements import (
     DELETED,
     GONE,
@@ -46,6 +47,7 @@ from cdcavro.spark.lake.sinks import (
     prepare,
     present_columns,
     properties_of,
+    put_properties,
     repartition,
     sort_by,
     take_steps,
@@ -112,6 +114,7 @@ class Changelog:
     behavior: str = LENIENT
     change_columns: tuple[str, ...] = ()
     excluded: frozenset[str] = frozenset()
+    origin: Origin | None = None
 
     @property
     def identifier(self) -> str:
@@ -124,9 +127,13 @@ class Changelog:
         Raises `SchemaError`.
         """
         self.sink.make_room(spark, self.table)
-        own = {**name_property(versions[-1].table), CREATED: uuid4().hex}
+        held = properties_of(spark, self.identifier) if self.sink.is_there(spark, self.table, CHANGES) else {}
+        behavior, written = written_behind(self.behavior, held, versions[-1].version, self.origin)
+        own = {**name_property(versions[-1].table), CREATED: uuid4().hex, **written}
         columns = {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
-        return prepare(spark, self.sink, self.identifier, versions, columns, self.behavior, own, self.excluded)
+        steps = prepare(spark, self.sink, self.identifier, versions, columns, behavior, own, self.excluded)
+        put_properties(spark, self.identifier, dict(written.items() - held.items()) if held else {})
+        return steps
 
     def append(
         self,

@@ -41,7 +41,7 @@ from cdcavro.lake.lakes import (
     adopts,
     foreign_table_error,
 )
-from cdcavro.lake.merge import changelog_reason
+from cdcavro.lake.merge import Origin, changelog_reason
 from cdcavro.lake.sql_statements import OPERATION, ORDER
 from cdcavro.lake.typed_rows import CREATED, facts_of_parts
 from cdcavro.spark.lake.current_state import CurrentState, LakeTableCache, floor_of
@@ -364,7 +364,7 @@ class LakeTables:
         work = _Work(spark, cast("NativeLake", SparkLake(spark, sink, self.check)), table, name, waiting, [])
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior = LENIENT if table.is_gone else own.behavior
-        chosen = own.change_columns, own.statements.excluded_of(table)
+        chosen = own.change_columns, own.statements.excluded_of(table), Origin(self.job, table.number, table.is_gone)
         try:
             check_spaces(spark, sink, name)
             self._register(spark, sink, name, [one for one, is_wanted in self._named.items() if is_wanted])
@@ -467,7 +467,7 @@ class LakeTables:
             self._forgotten[work.place] = today
 
     def _append(self, log: Changelog, work: _Work) -> None:
-        own = NativeChangelog(work.lake, log.table, log.behavior, log.change_columns, log.excluded)
+        own = NativeChangelog(work.lake, log.table, log.behavior, log.change_columns, log.excluded, log.origin)
         versions, is_alone = work.table.versions, work.shard is None
         self._prepare("log", work, lambda: log.prepare(work.spark, versions) if is_alone else own.prepare(versions))
         if log.table not in self._logs:

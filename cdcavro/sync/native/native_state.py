@@ -18,7 +18,7 @@ from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, text_names
 from cdcavro.lake.lakes import CURRENT, FORM, FORMS, adopted_columns, check_form, name_property
-from cdcavro.lake.merge import KEYED, first_keyed, late_version
+from cdcavro.lake.merge import Origin, first_keyed, late_version, progress_of, properties_behind
 from cdcavro.lake.sql_statements import (
     AT,
     DELETED,
@@ -35,7 +35,6 @@ from cdcavro.lake.typed_rows import (
     DELETE,
     DELETES_TABLE,
     DROP,
-    FILLED,
     GUARDED,
     PARTIAL,
     TRUNCATE,
@@ -108,6 +107,7 @@ class NativeState:
     * `change_columns` (tuple of str): the columns about changes that are filled, and added to the lake table, by the
       words of `sql_statements.CHANGE_COLUMNS`.
     * `excluded` (frozenset[str]): the kinds of statements, of `evolution.STATEMENTS`, that the lake table does not follow.
+    * `origin` (Origin or None): what tells the table from others that had its name; by default they are not told apart.
     """
 
     lake: NativeLake
@@ -117,6 +117,7 @@ class NativeState:
     known: NativeCache = field(default_factory=NativeCache)
     change_columns: tuple[str, ...] = ()
     excluded: frozenset[str] = frozenset()
+    origin: Origin | None = None
     form = CURRENT
 
     @property
@@ -143,20 +144,22 @@ class NativeState:
         version, own, table = versions[-1].version, uuid4().hex, self._state
         own_properties = table.properties()
         held = own_properties or {FORM: self.form}
-        keyed = first_keyed(self.table.table, versions, facts, held, is_new=own_properties is None)
+        progress = progress_of(held, version, self.origin)
+        keyed = first_keyed(self.table.table, versions, facts, held, progress, is_new=own_properties is None)
         self.lake.make_room(self.table)
         check_form(self.table.table, self.form, held)
         stated = self._first_properties(facts)
         if GUARDED in stated or self.form != CURRENT:
             # Whoever reads that there is a table of deletes finds it.
             self._create_deletes()
-        filled = {FILLED: str(version)} | ({KEYED: str(keyed)} if keyed > 1 else {})
+        filled = properties_behind(progress, version, self.origin, held, keyed)
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**FORMS[self.form], **change_types(self.change_columns)}
-        steps = prepare(self.lake, table, versions, columns, self.behavior, first, self.excluded)
+        behavior = LENIENT if progress.is_ahead else self.behavior
+        steps = prepare(self.lake, table, versions, columns, behavior, first, self.excluded)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own
-        before = int(properties.get(FILLED, "0"))
+        before = progress_of(properties, version, self.origin).filled
         if before < version:
             fill(table, versions[-1], before, adopted_columns(properties) or ())
         # A table that was made again begins with its first version.
@@ -206,7 +209,7 @@ class NativeState:
         known, table = self.known, self._state
         properties = known.properties or known.look(table)
         stated = stated_properties(self.table.table, facts, properties)
-        self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties)
+        self._check_versions(rows, bytes.fromhex(stated.get(sql.FLOOR, "")), properties, versions)
         if facts.deletes and GUARDED not in properties:
             self._create_deletes()
         known.put(table, stated)
@@ -223,9 +226,11 @@ class NativeState:
         else:
             self._merge(batch, deletes, versions, present, is_empty=is_empty)
 
-    def _check_versions(self, rows: pa.Table, floor: bytes, properties: Mapping[str, str]) -> None:
+    def _check_versions(
+        self, rows: pa.Table, floor: bytes, properties: Mapping[str, str], versions: Sequence[TableSchema]
+    ) -> None:
         """Raise `SchemaError` for rows above a floor that are of a version before the first which the state takes."""
-        first = int(properties.get(KEYED, "1"))
+        first = progress_of(properties, versions[-1].version, self.origin).keyed or 1
         if first > 1:
             above = rows.filter(pc.greater(binary(rows.column("order")), pa.scalar(floor)))
             least = pc.min(above.column("version")).as_py()

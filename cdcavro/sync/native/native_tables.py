@@ -35,7 +35,7 @@ from cdcavro.lake.lakes import (
     adopts,
     name_property,
 )
-from cdcavro.lake.merge import changelog_reason
+from cdcavro.lake.merge import Origin, changelog_reason, written_behind
 from cdcavro.lake.sql_statements import BEFORE, KEY, OPERATION, ORDER, change_types, held_change_columns
 from cdcavro.lake.typed_rows import CREATED, DROP, ENDS, facts_of_parts
 from cdcavro.sync.native.native_columns import WAITED, Mark, prepare
@@ -241,19 +241,20 @@ class NativeTables:
         lake = self._lakes[name]
         # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
         behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
+        origin = Origin(self.job, table.number, table.is_gone)
         try:
             if place[1] is not None:
                 lake = self.shards.lake(lake, table, name, place[1], behavior)
             reason = changelog_reason(table.versions)
             if self.is_current and reason is None:
                 known = self._known.setdefault(place, NativeCache())
-                own = lake, name, behavior, self.guard, known, self.change_columns, excluded
+                own = lake, name, behavior, self.guard, known, self.change_columns, excluded, origin
                 form = self.forms.of(table)
                 state = NativeState(*own) if form == CURRENT else NativeVersions(*own, form=form)
                 has_rows = self._merge(state, place, table, waiting, steps)
                 written[""] = lake.table(name)
             if self.is_changelog or reason is not None:
-                log = NativeChangelog(lake, name, behavior, self.change_columns, excluded)
+                log = NativeChangelog(lake, name, behavior, self.change_columns, excluded, origin)
                 if self.is_current and self._reasons.get(place) != reason:
                     self._reasons[place] = reason
                     steps += [] if reason is None else [reason]
@@ -440,6 +441,7 @@ class NativeChangelog:
     behavior: str = LENIENT
     change_columns: tuple[str, ...] = ()
     excluded: frozenset[str] = frozenset()
+    origin: Origin | None = None
 
     @property
     def identifier(self) -> str:
@@ -457,9 +459,13 @@ class NativeChangelog:
         Raises `SchemaError`.
         """
         self.lake.make_room(self.table)
-        columns = {**sql.CHANGELOG, **change_types(self.change_columns)}
-        own = {**name_property(versions[-1].table), CREATED: uuid4().hex}
-        return prepare(self.lake, self.lake_table, versions, columns, self.behavior, own, self.excluded)
+        columns, held = {**sql.CHANGELOG, **change_types(self.change_columns)}, self.lake_table.properties() or {}
+        behavior, written = written_behind(self.behavior, held, versions[-1].version, self.origin)
+        own = {**name_property(versions[-1].table), CREATED: uuid4().hex, **written}
+        steps = prepare(self.lake, self.lake_table, versions, columns, behavior, own, self.excluded)
+        if held and not written.items() <= held.items():
+            self.lake_table.alter([], written)
+        return steps
 
     def append(self, rows: pa.Table, versions: Sequence[TableSchema], mark: Mark) -> None:
         """Append a batch of the table's typed rows; a batch of a job that is appended again changes nothing.

@@ -93,7 +93,7 @@ class NativeVersions(NativeState):
         stated = stated_properties(self.table.table, facts, properties)
         # The floor of resets alone: what a TRUNCATE ends is in the table of deletes.
         resets = reset_order(split_resets(bytes.fromhex(stated.get(FLOOR, "")))[0])
-        self._check_versions(rows, resets, properties)
+        self._check_versions(rows, resets, properties, versions)
         own = {KIND: stated.get(KIND), FLOOR: resets.hex() or None, RESETS: stated.get(RESETS)}
         self.known.put(table, {name: value for name, value in own.items() if value is not None})
         is_empty, self.known.is_empty = self.known.is_empty, False

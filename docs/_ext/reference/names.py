@@ -47,7 +47,7 @@ _ARROW: Final = ("pa.", "pyarrow.")
 # Headers of Kafka records and properties of lake tables, which are no names of Python's.
 _HEADERS: Final = frozenset(
     {"cdcavro.job", "cdcavro.batch", "cdcavro.order", "cdcavro.headers", "cdcavro.complete_until", "cdcavro.cluster"}
-    | {"cdcavro.begun", "cdcavro.true", "cdcavro.created"}
+    | {"cdcavro.begun", "cdcavro.true", "cdcavro.created", "cdcavro.origin"}
 )
 # Names of metrics.
 _METRICS: Final = frozenset(

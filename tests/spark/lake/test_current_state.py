@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from cdcavro.change.model import Arrival, Change, Column, replace
 from cdcavro.errors import FileError, OrderError, SchemaError
 from cdcavro.lake import TableState, TypedRow, TypedRows
 from cdcavro.lake.escaped_names import quote
-from cdcavro.lake.merge import values_of
+from cdcavro.lake.merge import Origin, values_of
 from cdcavro.lake.sql_statements import KEY, STATE
 from cdcavro.spark.lake import CurrentState, Delta, Iceberg, current_state
 from cdcavro.spark.lake.current_state import LakeTableCache, facts_of
@@ -27,6 +28,7 @@ from cdcavro.sync.reading import stored_state
 from cdcavro.table import TableName
 from cdcavro.table.history import Table
 from cdcavro.table.tables import Tables
+from cdcavro.transcoding.mapping import to_changes
 from support.dropped_columns import dropping_stream, kept_rows
 from support.keyed_changes import (
     COLUMNS,
@@ -37,6 +39,7 @@ from support.keyed_changes import (
     texts_of_a_column_that_is_dropped_at_once,
     texts_under_a_name_of_two_columns,
 )
+from support.messages import canal
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
 from support.shop_state import image, whole
 from support.shop_streams import shuffled
@@ -574,3 +577,37 @@ def test_a_driver_that_holds_its_state_no_longer_appends_no_deletes(spark: Spark
     with pytest.raises(FileError, match="in use"):
         state.merge(frame_of(spark, rows), versions, now=NOW)
     assert spark.table(state.deletes).count() == 0
+
+
+def test_a_late_row_of_a_dropped_table_changes_none_of_the_table_that_goes_on(spark: SparkSession, sink: Sink):
+    """As on the local runner: its version neither fills columns anew nor lets the next one do so."""
+    name, maker = TableName(f"again {type(sink).__name__}", None, "t"), TypedRows(Tables(zone=UTC))
+
+    def merge(*texts: bytes, partition: int = 0) -> None:
+        messages = []
+        for text in texts:
+            place = Arrival(topic="x", partition=partition, offset=json.loads(text)["id"])
+            messages.append([replace(one, place=place) for one in to_changes(text, "canal")])
+        found = maker.of_batch(messages).rows
+        for table in maker.tables.tables:
+            rows = [one for one in found if one.table == table.number]
+            state = CurrentState(sink, name, origin=Origin("job", table.number, table.is_gone))
+            if rows:
+                state.prepare(spark, table.versions)
+                state.merge(frame_of(spark, rows), table.versions, now=NOW)
+
+    def row(id: int, **values: str) -> bytes:
+        return canal("INSERT", [{"id": str(id), "a": "1", **values}], id=id)
+
+    create, add = "CREATE TABLE d.t (id INT PRIMARY KEY, a INT)", "ALTER TABLE d.t ADD m INT DEFAULT 5"
+    dropped, created, added = (
+        canal(type, [], id=i, isDdl=True, sql=sql)
+        for i, type, sql in ((2, "ERASE", "DROP TABLE d.t"), (3, "CREATE", create), (5, "ALTER", add))
+    )
+    merge(row(1))
+    merge(dropped, created, row(4))
+    merge(added, row(6, m="7"))
+    merge(row(0), partition=1)
+    merge(row(7, m="7"))
+    found = spark.table(CurrentState(sink, name).identifier).select("id", "m").orderBy("id").collect()
+    assert [tuple(one) for one in found] == [(4, 5), (6, 7), (7, 7)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from cdcavro.sync.outputs.writer import BatchRows
 from cdcavro.table import TableName
 from cdcavro.table.tables import Tables
 from support.kafka_server import Record, broker
-from support.local_pipelines import LocalJob
+from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section
 from support.messages import canal
 from support.waiting_rows import FACTS, as_table, typed_rows, waiting
 
@@ -231,3 +232,96 @@ def test_names_of_delta_lake_in_a_metastore_are_refused_without_spark():
     """The library reaches none of Hive's."""
     with pytest.raises(SetupError, match="Delta Lake at /l: tables get names in Hive's metastore on Spark only"):
         native_lake(LakeSettings(DeltaLake("/l"), catalog={"type": "hive"}))
+
+
+def statement(id: int, sql: str, type: str = "ALTER") -> bytes:
+    """Return a statement about the table `d.t`."""
+    return canal(type, [], id=id, isDdl=True, sql=sql)
+
+
+def row(id: int, **values: int) -> bytes:
+    """Return an inserted row, which comes `id`-th and has that as its key unless another one is given."""
+    return canal("INSERT", [{name: str(value) for name, value in {"id": id, **values}.items()}], id=id)
+
+
+# A table that is dropped, created again and gets a column with a default, which its rows have changed.
+AGAIN = (
+    (row(1, a=1), DROP, statement(8, "CREATE TABLE d.t (id INT PRIMARY KEY, a INT)", "CREATE"), row(10, a=10)),
+    (statement(11, "ALTER TABLE d.t ADD m INT DEFAULT 5"), row(12, a=12, m=7)),
+)
+
+
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+@pytest.mark.parametrize("more", [{}, {"form": "history"}, {"behavior": "evolve"}])
+def test_a_late_row_of_a_dropped_table_changes_none_of_the_table_that_goes_on(tmp_path: Path, lake: str, more: Any):
+    """In a later run: neither the default of a column comes back into rows that have another value, nor a column goes."""
+    job = LocalJob(tmp_path, lake_section(lake, tmp_path, **more))
+    for messages in AGAIN:
+        job.send(*messages)
+    job.run()
+    held = job.rows("d.t", "id", "a", "m")
+    assert {(10, 10, 5), (12, 12, 7)} <= {*held}
+    # Of a file before all others.
+    (tmp_path / "in" / "0.jsonl").write_bytes(canal("UPDATE", [{"id": "1", "a": "2"}], id=0, old=[{"a": "1"}]))
+    assert [report.waiting for report in job.run()] == [{}]
+    job.send(row(13, a=13, m=13))
+    assert [report.waiting for report in job.run()] == [{}]
+    late = {one for one in job.rows("d.t", "id", "a", "m") if one not in held}
+    assert (13, 13, 13) in late
+    assert late - {(13, 13, 13)} <= ({(1, 2, None), (1, 1, 5)} if more.get("form") else set())
+
+
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+@pytest.mark.parametrize("more", [{}, {"form": "soft"}, {"behavior": "evolve", "changelog": True}])
+@pytest.mark.parametrize(
+    ("between", "columns"),
+    [
+        ((AGAIN[1][0], row(12, a=12, m=7), row(13, a=13, m=8)), "m"),
+        ((statement(11, "ALTER TABLE d.t RENAME COLUMN a TO m"), row(12, m=7)), "m"),
+        (
+            (statement(11, "ALTER TABLE d.t DROP COLUMN a"), statement(12, "ALTER TABLE d.t ADD a INT"), row(13, a=9)),
+            "a",
+        ),
+    ],
+)
+def test_a_state_that_is_older_than_its_lake_takes_nothing_from_it(
+    tmp_path: Path, lake: str, more: Any, between: tuple[bytes, ...], columns: str
+):
+    """The statements between the two are read again, one batch each."""
+    job = LocalJob(tmp_path, lake_section(lake, tmp_path, **more))
+    suffixes = ["", "changes"] if more.get("changelog") else [""]
+    job.send(row(1, a=1))
+    job.run()
+    shutil.copytree(tmp_path / "state", tmp_path / "older")
+    for message in (row(2, a=2), *between):
+        job.send(message)
+    job.run()
+    held = [job.rows("d.t", "id", columns, suffix=suffix) for suffix in suffixes]
+    shutil.rmtree(tmp_path / "state")
+    shutil.copytree(tmp_path / "older", tmp_path / "state")
+    reports = job.run()
+    assert ([one.number for one in reports], [one.waiting for one in reports if one.waiting]) == (
+        [*range(1, len(between) + 2)],
+        [],
+    )
+    assert [job.rows("d.t", "id", columns, suffix=suffix) for suffix in suffixes] == held
+
+
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+def test_a_table_whose_key_had_changed_goes_on_when_it_is_created_again(tmp_path: Path, lake: str):
+    """The first version whose rows its lake table takes is not that of the dropped one."""
+    job = LocalJob(tmp_path, lake_section(lake, tmp_path))
+    both = {"pkNames": ["id", "a"]}
+    job.send(
+        statement(1, "CREATE TABLE d.t (id INT PRIMARY KEY, a INT)", "CREATE"),
+        statement(2, "ALTER TABLE d.t DROP PRIMARY KEY, ADD PRIMARY KEY (id, a)"),
+        canal("INSERT", [{"id": "3", "a": "3"}], id=3, **both),
+    )
+    job.run()
+    job.send(
+        DROP,
+        statement(8, "CREATE TABLE d.t (id INT, a INT, PRIMARY KEY (id, a))", "CREATE"),
+        canal("INSERT", [{"id": "9", "a": "9"}], id=9, **both),
+    )
+    assert [report.waiting for report in job.run()] == [{}]
+    assert job.rows("d.t", "id", "a") == [(9, 9)]
