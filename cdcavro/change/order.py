@@ -236,6 +236,8 @@ _NONE: Final = "no numbers"
 _ALL: Final = "numbers"
 _TIME: Final = "a time instead of numbers"
 _SECOND: Final = 1_000_000
+# What the numbers of a format are where they are places in a log.
+_IN_LOG: Final = "file offset"
 # What stands behind the second of a row.
 _ROW: Final = 1
 _BATCH: Final = "the number of a batch without its time"
@@ -256,14 +258,17 @@ class Numbers(tuple[int, ...]):  # noqa: SLOT001  a subclass of tuple cannot hav
     """
 
     kind: str
-    # The source of the change.
+    # The source of the change, and its time, in seconds.
     source: Source
+    second: int | None
 
     @classmethod
     def of(cls, change: Change, kind: str, position: tuple[int, ...]) -> Numbers:
         """Return numbers of a change, of a kind."""
         numbers = cls(position)
         numbers.kind, numbers.source = kind, change.source
+        is_timed = change.event_time is not None and change.op != "SNAPSHOT"
+        numbers.second = (change.event_time or 0) // _SECOND if is_timed else None
         return numbers
 
     def __lt__(self, other: tuple[int, ...]) -> bool:
@@ -427,19 +432,29 @@ def has_smaller_numbers(one: Key, other: Key) -> bool:
     """
     numbers, others = _numbers(one), _numbers(other)
     is_known = bool(numbers) and bool(others) and kind_of_numbers(numbers) == kind_of_numbers(others)
-    return is_known and _known(numbers) < _known(others)
+    return is_known and _known(numbers) < _known(others) and not _is_of_new_log(one, other)
 
 
 def began_before(one: Key, other: Key) -> bool:
     """Return whether one statement began before another by their times alone, wherever the two arrived.
 
-    Always False for keys whose order is not that of arrival, and for numbers of batches, which start again.
+    Always False for keys whose order is not that of arrival, and for numbers of batches, which start again. Places in a log
+    are as good as times, but for those of a log that begins again.
     """
     if not (is_by_arrival(one) and is_by_arrival(other)):
         return False
     kind = kind_of_numbers(one[3])
     is_timed = kind in (_ALL, _TIME) and kind == kind_of_numbers(other[3])
-    return is_timed and () != _beginning(one[3]) < _beginning(other[3])
+    return is_timed and () != _beginning(one[3]) < _beginning(other[3]) and not _is_of_new_log(one, other)
+
+
+def _is_of_new_log(one: Key, other: Key) -> bool:
+    """Return whether a change has smaller numbers than another one as its log begins again, such as that of another server.
+
+    Where arrival is the true order, its time says so.
+    """
+    second, earlier = (getattr(numbers, "second", None) for numbers in (_numbers(one), _numbers(other)))
+    return is_by_arrival(one) and second is not None and earlier is not None and second > earlier
 
 
 def began_together(one: Key, other: Key) -> bool:
@@ -448,6 +463,9 @@ def began_together(one: Key, other: Key) -> bool:
 
 
 def _beginning(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the first number, which is usually a time; of a place in a log, its file and its offset."""
+    if isinstance(numbers, Numbers) and numbers.kind == _ALL and rule_of(numbers.source.format).position == _IN_LOG:
+        return tuple(numbers[:2])
     return tuple(numbers[1:2] if kind_of_numbers(numbers) == _TIME else numbers[:1])
 
 

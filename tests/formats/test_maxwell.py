@@ -209,6 +209,62 @@ def test_a_row_behind_a_statement_in_its_partition_is_of_no_table_that_was_there
     assert [maker.tables.tables[row.table].schema.table.table for row in rows] == ["t"]
 
 
+def sent_again(*parts: tuple[int, dict[str, object]], again: int) -> list[Change]:
+    """Return messages, each with its second and its position, of which those from `again` on come twice in one partition."""
+    texts: list[dict[str, object]] = []
+    for number, (second, members) in enumerate(parts, 1):
+        is_statement = "sql" in members
+        texts.append({"ts": second * 1_000 if is_statement else second, "position": f"b.12:{number}00", **members})
+        texts[-1] |= {"type": "table-alter", "data": None} if is_statement else {}
+    return [at(0, offset, **one) for offset, one in enumerate([*texts, *texts[again:]])]
+
+
+CREATED = {"sql": "CREATE TABLE t (id INT PRIMARY KEY, n INT)"}
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_rows_that_are_sent_again_with_their_positions_go_where_they_went(size):
+    """Also to a table that is dropped, or to a version that lacks a column, wherever the newer one would fit."""
+    dropped = sent_again(
+        (1, {"sql": "CREATE TABLE t (id INT PRIMARY KEY, n INT, x INT)"}),
+        (2, {"sql": "ALTER TABLE t DROP COLUMN x"}),
+        (3, {"data": {"id": 1, "n": 1}}),
+        (4, {"sql": "DROP TABLE t"}),
+        (5, CREATED),
+        again=2,
+    )
+    altered = sent_again(
+        (1, CREATED),
+        (2, {"data": {"id": 1, "n": 1}}),
+        (3, {"type": "update", "data": {"id": 2, "n": 1}, "old": {"id": 1}}),
+        (4, {"sql": "ALTER TABLE t ADD k INT"}),
+        (5, {"type": "update", "data": {"id": 2, "n": 5, "k": 7}, "old": {"n": 1, "k": None}}),
+        again=1,
+    )
+    for stream in (dropped, altered):
+        maker, found = TypedRows(Tables()), []
+        for start in range(0, len(stream), size):
+            batch = maker.of_batch([[one] for one in stream[start : start + size]])
+            assert batch.rejects == []
+            found += [(one.table, one.version, one.operation, one.key) for one in batch.rows if one.key]
+        half = len(found) // 2
+        assert found[:half] == found[half:]
+        assert len(found) == (2 if stream is dropped else 8)
+
+
+def test_a_log_that_begins_again_with_smaller_positions_is_not_sent_again():
+    """After a failover to another server: where arrival is the order, the time says that a row is newer."""
+    stream = sent_again((1, CREATED), (2, {"sql": "ALTER TABLE t ADD k INT"}), again=2)
+    stream += [at(0, 9, ts=2, position="b.3:4", data={"id": 1, "n": 1, "k": 1})]
+    maker = TypedRows(Tables())
+    (row,) = maker.of_batch([[one] for one in stream]).rows
+    assert row.version == len(maker.tables.tables[0].versions)
+    older, newer = (order_key(at(0, 10 - ts, ts=ts, position=f"b.{9 - ts}:1")) for ts in (3, 5))
+    assert not began_before(newer, older)
+    assert not began_before(older, newer)
+    assert began_before(order_key(at(0, 10, ts=3, position="b.4:1")), order_key(at(0, 9, ts=3, position="b.4:2")))
+
+
 def test_a_row_of_a_bootstrap_counts_with_what_its_partition_has():
     """It was read when the bootstrap began, and has the time at which it was sent: changes elsewhere may be newer."""
     rows = [at(0, 1, ts=100), at(0, 2, type="bootstrap-insert", xid=None, ts=180), at(1, 1, type="update", ts=110)]
