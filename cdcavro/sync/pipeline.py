@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from cdcavro.change.order_value import reset_order
-from cdcavro.errors import FileError, plain, shown
+from cdcavro.errors import CdcAvroError, FileError, plain, shown
 from cdcavro.files.streams import local_folder, plain_path
-from cdcavro.lake.account import AccountFile, label_of, read_account
+from cdcavro.lake.account import AccountFile, bound_text, label_of, read_account
 from cdcavro.lake.evolution import LENIENT
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.lake.lakes import SCHEME, DeltaLake, is_lake, one_address
@@ -72,6 +72,8 @@ _FOLDER: Final = "folder"
 REPLAY: Final = "replay"
 CHECKPOINT: Final = "checkpoint"
 BATCHES: Final = "batches"
+# Why the last run ended, and when, in seconds since the epoch, if that was an error.
+FAILURE: Final = "failure.json"
 # How often a lock is tried, as whoever asks for the status of a pipeline has it for an instant; and seconds between.
 _ATTEMPTS: Final = 5
 _MOMENT: Final = 0.05
@@ -177,6 +179,21 @@ class Pipeline:
         """Keep other jobs from the state during the block. Raises `FileError` if one has it."""
         with lock_state(self.folder) if self.stored is None else self.stored.held():
             yield
+
+    @contextmanager
+    def remembered(self) -> Iterator[None]:
+        """Let the state say why a run in the block ended, if an error ended it, and no longer say so if none did."""
+        path = self.folder / FAILURE
+        try:
+            yield
+        except CdcAvroError as error:
+            said = {"reason": bound_text(self.redaction.of("; ".join(str(error).splitlines()))), "time": time.time()}
+            # The error of the run says more than that its state cannot be written.
+            with suppress(OSError, CdcAvroError):
+                replace_file(path, json.dumps(said))
+                self.save()
+            raise
+        path.unlink(missing_ok=True)
 
     def save(self, *, is_idle: bool = False) -> None:
         """Let the state of now be what a later run finds, wherever it runs: files of a folder are there already.

@@ -6,6 +6,7 @@ Nothing is started and nothing is written, so it may be asked while a pipeline h
 from __future__ import annotations
 
 import fcntl
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ from cdcavro.lake.job_state import JobState
 from cdcavro.sync.outputs.completeness import Completeness
 from cdcavro.sync.outputs.sink_settings import LakeNames
 from cdcavro.sync.outputs.table_rows import WAITING, WaitingRows, kept_tables, paused_tables
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, JOB, REPLAY, check_source_kind
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, FAILURE, JOB, REPLAY, check_source_kind
 from cdcavro.sync.reading.brokers import check_brokers
 from cdcavro.sync.reading.checkpoint import REPLAY_SOURCE, Checkpoint
 from cdcavro.sync.reading.file_source import ReplayReader
@@ -99,6 +100,9 @@ class Status(Struct):
     lanes: list[LaneStatus]
     # The number of batches whose rejects the next one reads again.
     waiting_rejects: int = 0
+    # The error that ended the last run, and when; None if none did, a batch was done since, or a process has the state.
+    failure: str | None = None
+    failed: float | None = None
 
     @property
     def stopped(self) -> list[TableStatus]:
@@ -142,9 +146,10 @@ def _read(folder: Path) -> Status:
     facts, account = batches.facts(number + 1), read_account(folder)
     last: Point | None = account.points[-1] if account.points else None
     planned, lanes = _positions(folder, facts)
-    is_done = last is not None and last.last >= number
+    is_done, is_running = last is not None and last.last >= number, _is_held(folder)
+    failure, failed = (None, None) if is_running else _failure(folder, last)
     return Status(
-        is_running=_is_held(folder),
+        is_running=is_running,
         batch=None if last is None else last.last,
         began=None if last is None else last.began,
         ended=None if last is None else last.ended,
@@ -157,7 +162,21 @@ def _read(folder: Path) -> Status:
         tables=_tables(folder, facts, account, is_done=is_done),
         lanes=lanes,
         waiting_rejects=_waiting_rejects(folder),
+        failure=failure,
+        failed=failed,
     )
+
+
+def _failure(folder: Path, last: Point | None) -> tuple[str | None, float | None]:
+    """Return the error that ended the last run, and when, unless a batch was done since."""
+    try:
+        said = json.loads((folder / FAILURE).read_bytes())
+        reason, moment = str(said["reason"]), float(said["time"])
+    except FileNotFoundError:
+        return None, None
+    except (ValueError, TypeError, LookupError) as error:
+        raise FileError(str(folder / FAILURE), "why the last run ended", type(error).__name__) from error
+    return (None, None) if last is not None and last.ended > moment else (reason, moment)
 
 
 def _waiting_rejects(folder: Path) -> int:

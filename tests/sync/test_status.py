@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cdcavro.errors import FileError
+from cdcavro.errors import FileError, JobError
+from cdcavro.files.rejects import MaxRejects
 from cdcavro.lake.evolution import EXCEPTION
 from cdcavro.sync.batches import Batches
 from cdcavro.sync.pipeline import lock_state
@@ -75,6 +78,32 @@ def test_a_table_that_stopped_is_told_with_the_reason_and_its_rows(job):
     made.run()
     status = status_of(made)
     assert (status.stopped, [one.pending for one in status.tables]) == ([], [0, 0])
+
+
+def test_the_error_that_ended_the_last_run_is_told_until_a_batch_is_done(job):
+    """On one line, and without what came from a variable."""
+    made = job()
+    made.send(canal("INSERT", [{"id": "1", "a": "1"}], id=1), b"no message")
+    with pytest.raises(JobError):
+        made.run(max_rejects=MaxRejects.of("0"))
+    status = status_of(made)
+    assert (status.failure or "").startswith("batch 0 brings the rejects to 1 of 2 messages")
+    assert "\n" not in (status.failure or "")
+    assert (status.begun, status.batch) == (0, None)
+    assert 0 <= time.time() - (status.failed or 0) < 600
+    made.run()
+    assert (status_of(made).failure, status_of(made).failed) == (None, None)
+    path = made.folder / "state" / "failure.json"
+    assert not path.exists()
+    # A run that is killed behind its batch leaves the file.
+    path.write_text(json.dumps({"reason": "x", "time": (status.failed or 0)}))
+    assert status_of(made).failure is None
+    path.write_text(json.dumps({"reason": "x", "time": time.time() + 9}))
+    assert status_of(made).failure == "x"
+    with lock_state(made.folder / "state"):
+        assert status_of(made).failure is None
+    path.write_text("{}")
+    assert error_of(read_status, made.folder / "state") == f"{path}: expected why the last run ended, got KeyError"
 
 
 def test_the_status_says_what_has_the_state_and_which_batch_is_begun(job):

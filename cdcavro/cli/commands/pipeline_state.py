@@ -134,7 +134,7 @@ def _tables(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _status(asked: Asked) -> int:
-    """Print whether a pipeline is healthy; return an exit code, which is not 0 if a table has stopped."""
+    """Print whether a pipeline is healthy; return an exit code, which is not 0 if a table has stopped, or the last run."""
     state = asked.state("status")
     from cdcavro.sync.status import read_status  # noqa: PLC0415  the other commands do not need it
 
@@ -149,7 +149,7 @@ def _status(asked: Asked) -> int:
         click.echo(msgspec.json.encode(status))
     else:
         click.echo("\n".join(_lines(status)))
-    return REJECTED if status.stopped else 0
+    return REJECTED if status.stopped or status.failure is not None else 0
 
 
 def _lines(status: Status) -> list[str]:
@@ -184,6 +184,9 @@ def _lines(status: Status) -> list[str]:
         ]
     left = max(0, len(status.tables) - _MOST) + max(0, len(status.lanes) - _MOST)
     lines += [f"... and {left:,} more tables and lanes, which --json has"] if left else []
+    if status.failure is not None:
+        moment = f"{datetime.fromtimestamp(status.failed or 0, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        lines.append(f"the last run ended at {moment} with an error: {plain(status.failure)}")
     return [*lines, *_stopped(status)]
 
 

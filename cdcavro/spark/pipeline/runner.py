@@ -177,6 +177,7 @@ class Pipeline(pipeline.Pipeline):
         with (
             self.redaction.errors(),
             self.held(),
+            self.remembered(),
             whole_files(spark, PIECES),
             self.publisher() as publisher,
             self._watched(spark) as topics,

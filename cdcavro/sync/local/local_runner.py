@@ -244,7 +244,7 @@ class Pipeline(pipeline.Pipeline):
         A run resumes where the previous one, on either runner, stopped or was killed. Raises `JobError` for faults
         other than a message's, and `FileError` for a folder of another job.
         """
-        with self.redaction.errors(), self.held(), self.publisher() as publisher:
+        with self.redaction.errors(), self.held(), self.remembered(), self.publisher() as publisher:
             sink = sink_of(self.sink)
             self.check_source_kind()
             job = job_of(self.folder, sink.identity())._replace(check=self.verify)
