@@ -15,6 +15,7 @@ before it, and `replay` returns the versions that the changes of a key make.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
 from itertools import pairwise, zip_longest
 from math import inf
@@ -45,6 +46,8 @@ NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): 
 UNFOUND: Final = "under which older rows are not found"
 # Avro writes both in the same way.
 _INTEGERS: Final = ("int", "long")
+# Declared types whose values have as many bytes as they say, or bits.
+_FIXED: Final = re.compile(r"(binary|bit) *\( *([0-9]{1,9}) *\)", re.IGNORECASE)
 
 
 class Delete(NamedTuple):
@@ -279,9 +282,9 @@ def changelog_reason(versions: Sequence[TableSchema]) -> str | None:
 def check_keys(versions: Sequence[TableSchema]) -> None:
     """Raise `SchemaError` unless the keys of all versions of a table have the same bytes for the same row.
 
-    A column of the key may be renamed, and an int may become a long. With other columns, or in another type,
-    rows of older versions would not be found by the keys of newer ones. Versions before the first that rows have may
-    be left out.
+    A column of the key may be renamed, an int may become a long, and a BINARY a VARBINARY. With other columns, in another
+    type, or filled up to another length, rows of older versions would not be found by the keys of newer ones. Versions
+    before the first that rows have may be left out.
     """
     keyed = [schema for schema in versions if schema.key is not None]
     for old, new in pairwise(keyed):
@@ -429,5 +432,13 @@ def _type_text(declared: dict[str, Any]) -> str:
 
 def _is_same_field(old: dict[str, Any], new: dict[str, Any]) -> bool:
     kept = old["name"] == new["name"] or old["name"] in new.get("aliases", ())
-    types = avro_of(old), avro_of(new)
-    return kept and (types[0] == types[1] or (types[0] in _INTEGERS and types[1] in _INTEGERS))
+    types, size = (avro_of(old), avro_of(new)), _fixed_size(new)
+    is_alike = types[0] == types[1] or (types[0] in _INTEGERS and types[1] in _INTEGERS)
+    return kept and is_alike and size in (None, _fixed_size(old))
+
+
+def _fixed_size(declared: dict[str, Any]) -> int | None:
+    """Return how many bytes all values of a field have, which are filled up with zeros; None if none says that they have."""
+    if avro_of(declared) != "bytes" or (stated := _FIXED.fullmatch(str(attributes_of(declared).get("type")))) is None:
+        return None
+    return int(stated[2]) if stated[1].lower() == "binary" else (int(stated[2]) + 7) // 8

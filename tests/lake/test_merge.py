@@ -362,6 +362,28 @@ def test_a_key_under_which_older_rows_are_not_found_is_refused(statement: str, n
     assert error_of(check_keys, versions(statement)) == expected
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("BINARY(4)", "binary (4)", True),
+        ("BINARY(4)", "VARBINARY(9)", True),
+        ("VARBINARY(4)", "VARBINARY(9)", True),
+        ("BIT(1)", "BIT(8)", True),
+        ("BINARY(4)", "BINARY(8)", False),
+        ("VARBINARY(8)", "BINARY(8)", False),
+        ("BIT(8)", "BIT(9)", False),
+    ],
+)
+def test_bytes_that_are_filled_up_to_another_length_are_another_key(old: str, new: str, is_same: bool):
+    """MySQL fills values of BINARY and BIT up with zeros."""
+    first = create_table(TableName("d", None, "t"), [Column(name="a", type=old)], ["a"], SOURCE)
+    second = evolve(first, f"ALTER TABLE t MODIFY a {new} NOT NULL", source=SOURCE).schema
+    if is_same:
+        check_keys([first, second])
+    else:
+        assert "under which older rows are not found" in error_of(check_keys, [first, second])
+
+
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_the_shops_keys_stay(producer: str):
     """Through ten versions of `orders`."""
