@@ -259,19 +259,24 @@ _OF_THE_MESSAGE: Final = attrgetter(*(name for name in Change.__struct_fields__ 
 def check_images(change: Change, before: str, after: str, index: int | None = None) -> Change:
     """Return a change after checking that it has the row images that its operation needs, and no others.
 
-    An image that the operation cannot have would be lost, or would make it another change. `before` and `after`
-    are the JSON pointers to the images, or to arrays of images if `index` is given. Raises `StructureError`.
+    An image that the operation cannot have would be lost, or would make it another change; an empty one there is none,
+    as some writers send it. `before` and `after` are the JSON pointers to the images, or to arrays of images if `index`
+    is given. Raises `StructureError`.
 
     >>> from cdcavro.change.model import Change
     >>> check_images(Change(op="DELETE", before={"id": 1}), "/before", "/after").before
     {'id': 1}
     """
     if change.before is not None and (change.op in _NO_BEFORE or change.half == "AFTER"):
-        raise StructureError(
-            f"no row before the change for {change.operation}", "some", pointer=_pointer(before, index)
-        )
+        if change.before:
+            expected = f"no row before the change for {change.operation}"
+            raise StructureError(expected, "some", pointer=_pointer(before, index))
+        change = replace(change, before=None, changed=None)
     if change.after is not None and (change.op in _NO_AFTER or change.half == "BEFORE"):
-        raise StructureError(f"no row after the change for {change.operation}", "some", pointer=_pointer(after, index))
+        if change.after:
+            expected = f"no row after the change for {change.operation}"
+            raise StructureError(expected, "some", pointer=_pointer(after, index))
+        change = replace(change, after=None)
     if change.op == "UPDATE" and change.half is None and change.after is None and change.before is not None:
         raise StructureError(f"the row after the change for {change.operation}", "none", pointer=_pointer(after, index))
     return change

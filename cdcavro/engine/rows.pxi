@@ -434,8 +434,8 @@ cdef int _type_row(Typing *t, Pattern *p, int32_t message) noexcept nogil:
     cdef int values
     if (has_before and before.start == NULL) or (has_after and after.start == NULL) or not (has_before or has_after):
         return LEFT
-    if p.before != BEFORE and t.slots[BEFORE].start != NULL:
-        # A second row before the change may contradict the first.
+    if _is_beside(t, p, BEFORE) or _is_beside(t, p, AFTER):
+        # A second row before the change may contradict the first, and the operation may have no row after it.
         return LEFT
     values = t.run.code[(before if has_before else after).node].a[0]
     t.row += 1
@@ -456,6 +456,14 @@ cdef int _type_row(Typing *t, Pattern *p, int32_t message) noexcept nogil:
     if t.key_count and _keys_agree(t, p, t.after if has_after else t.before):
         return LEFT
     return _make_row(t, p, message, values, t.line_row, has_before, has_after)
+
+
+cdef bint _is_beside(Typing *t, const Pattern *p, int part) noexcept nogil:
+    """Return whether a row is there that the changes of the pattern do not have; an empty one is none."""
+    cdef const Slot *slot = t.slots + part
+    if slot.start == NULL or p.before == part or p.after == part:
+        return False
+    return t.run.code[slot.node].kind != MAP or slot.end - slot.start != 1
 
 
 cdef int _type_rows(Typing *t, Pattern *p, int32_t message) noexcept nogil:

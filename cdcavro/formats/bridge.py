@@ -218,7 +218,7 @@ def _images(
             raise StructureError(f"no row for {operation}", "some", pointer=meant.after)
         return None, None, None
     if op == "DELETE":
-        if before is not None or old is not None:
+        if before or old:
             raise StructureError(f"no second row before the change for {operation}", "some", pointer=meant.before)
         return row, None, None
     if old is not None:

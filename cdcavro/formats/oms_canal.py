@@ -144,6 +144,8 @@ def _position(event: int | None, batch: Any) -> tuple[int, ...] | None:
 
 
 def _row(base: Change, row: Row | None, old: Row | None, index: int, count: int) -> Change:
+    if not old and base.op != "UPDATE":
+        old = None  # an empty one is none where there is no row before
     if base.op == "DELETE":
         if old is not None:
             raise StructureError("no second row before the change for DELETE", "some", pointer=f"/old/{index}")
@@ -151,7 +153,7 @@ def _row(base: Change, row: Row | None, old: Row | None, index: int, count: int)
     before = None if old is None else (row or {}) | old
     changed = None if old is None else tuple(old)
     change = replace(base, before=before, after=row, changed=changed, row=index, rows=count)
-    check_images(change, "/old", "/data", index)
+    change = check_images(change, "/old", "/data", index)
     # Where no changed column is left, the source did not log what they were.
     return change if old or old is None else replace(change, before=None, changed=None)
 

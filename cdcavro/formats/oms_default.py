@@ -2,7 +2,8 @@
 
 Source: OMS data formats, "Default JSON message format".
 
-* The row images are `prevStruct` and `postStruct`; an absent one is null, not left out.
+* The row images are `prevStruct` and `postStruct`; an absent one is null, not left out. An empty one is none
+  where the operation has no such row.
 * `recordType` is ROW for a row of a full load. It is DDL for every kind of statement: `postStruct.ddl` holds its text.
 * Times are seconds since the epoch, as strings.
 * `storeDataSequence`, `timestamp` and `uniqueId` come in the incremental phase only: a `ROW` with the first is a row

@@ -5,6 +5,7 @@ of Data Transmission Service (DTS).
 
 * Operations are `ins`, `upd` and `del`, in lower case.
 * For `upd`, `key` is the whole row before the change and `data` has only the changed columns.
+* The document's template has an empty `key`. For `ins` and `del`, which have none, that is no row.
 * Times are text without a zone; a time with a zone is an instant already.
 * `seq` is documented as a string but printed as a number.
 * `size` and `idx` occur in the samples only.
@@ -44,7 +45,7 @@ def to_changes(record: dict[str, Any], zone: tzinfo | None = None) -> list[Chang
     meta, data, key = record["meta"], record.get("data"), record.get("key")
     operation = string_at(meta, "op") or ""
     op = read_operation(operation, OPERATIONS)
-    if op == "DELETE" and key is not None:
+    if op == "DELETE" and key:
         raise StructureError(f"no second row before the change for {operation}", "some", pointer="/key")
     database, dot, table = (string_at(meta, "table") or "").partition(".")
     change = Change(

@@ -204,6 +204,44 @@ def test_images_that_are_null_are_none(format, operation, side):
     assert [exact(back) for back in from_changes(changes, format)] == [exact(text)]
 
 
+@pytest.mark.parametrize(("format", "operation", "side"), CASES)
+def test_an_empty_image_where_the_operation_has_none_is_none(format, operation, side):
+    """As the templates of OMS have it: it states nothing that could be lost, and the message comes back with it."""
+    text = row_message(format, operation, *({*SIDES} - {*facts_of(format)["no image"][operation]}), empty=side)
+    changes = to_changes(text, format)
+    assert (getattr(changes[0], side), changes[0].changed) == (None, None)
+    assert [exact(back) for back in from_changes(changes, format)] == [exact(text)]
+    assert "{}" in text
+
+
+@pytest.mark.parametrize("format", [one for one in cdcavro.FORMATS if "row" in facts_of(one) and one != "maxwell"])
+def test_an_empty_row_does_not_stand_for_the_row_after_an_update(format):
+    """It would be an update to nothing. Of Maxwell, an empty `old` is no row at all."""
+    row = facts_of(format)["row"]
+    expected = f"{format}: {row['after']}: expected the row after the change for {row['update']}, got none"
+    assert error_of(to_changes, row_message(format, row["update"], empty="before"), format) == expected
+
+
+@pytest.mark.parametrize(
+    ("format", "operation"),
+    [
+        ("oms_canal", "DELETE"),
+        ("canal", "DELETE"),
+        ("maxwell", "delete"),
+        ("aws_dms", "delete"),
+        ("oms_shareplex", "del"),
+    ],
+)
+def test_an_empty_second_row_before_a_delete_is_none(format, operation):
+    """Where `data` is the row before it, and `old` or `key` have nothing to add."""
+    text = row_message(format, operation, "after", empty="before")
+    changes = to_changes(text, format)
+    (plain,) = to_changes(row_message(format, operation, "after"), format)
+    assert plain.before
+    assert [replace(one, members=None) for one in changes] == [replace(plain, members=None)]
+    assert [exact(back) for back in from_changes(changes, format)] == [exact(text)]
+
+
 @pytest.mark.parametrize("format", [format for format in cdcavro.FORMATS if "row" in facts_of(format)])
 def test_an_update_has_the_row_after_it(format):
     """The row before it alone would be typed as an update to nothing; a half that says it is one has one row."""

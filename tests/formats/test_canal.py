@@ -410,9 +410,9 @@ def test_a_rename_of_several_tables_names_the_last_only():
     [
         (flat("UPDATE", data=[{}], old=[{}, {}]), "canal: $.old: expected as many rows in old as in data (1), got 2"),
         (flat("UPDATE", data=[{}, {}], old=[{}]), "canal: $.old: expected as many rows in old as in data (2), got 1"),
-        (flat(data=[{}], old=[{}]), "canal: $.old[0]: expected no row before the change for INSERT, got some"),
+        (flat(data=[{}], old=[{"a": 1}]), "canal: $.old[0]: expected no row before the change for INSERT, got some"),
         (
-            flat("DELETE", data=[{}], old=[{}]),
+            flat("DELETE", data=[{}], old=[{"a": 1}]),
             "canal: $.old[0]: expected no second row before the change for DELETE, got some",
         ),
         (flat(data=[1]), "canal: $.data[0]: expected object, got number"),

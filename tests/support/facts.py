@@ -54,10 +54,11 @@ def with_headers(format: str, message: bytes) -> bytes | None:
     return render({"topic": "t", "headers": headers, "key": None, "value": rest or None})
 
 
-def row_message(format: str, operation: str, *sides: str) -> str:
-    """Write a message of an operation with the images named, the others null."""
+def row_message(format: str, operation: str, *sides: str, empty: str | None = None) -> str:
+    """Write a message of an operation with the images named, the others null; the image `empty` has no column."""
     row = facts_of(format)["row"]
-    text = text_of(row["message"]).replace("OPERATION", operation)
+    text, image = text_of(row["message"]).replace("OPERATION", operation), text_of(row["image"])
     for side in SIDES:
-        text = text.replace(f'"{side.upper()}"', text_of(row["image"]) if side in sides else "null")
+        one = image.replace(text_of({"a": 1}), "{}") if side == empty else image if side in sides else "null"
+        text = text.replace(f'"{side.upper()}"', one)
     return text

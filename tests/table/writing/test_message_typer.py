@@ -189,6 +189,27 @@ def test_damaged_messages_fail_alike(format):
     trial(format, 20, 2, None)
 
 
+BESIDE = {
+    "oms_default": [
+        '{"prevStruct":ROW,"postStruct":{"id":1},"allMetaData":{"table_name":"t","db":"d"},"recordType":"INSERT"}',
+        '{"prevStruct":{"id":1},"postStruct":ROW,"allMetaData":{"table_name":"t","db":"d"},"recordType":"DELETE"}',
+    ],
+    "oms_shareplex": [
+        '{"data":{"id":1},"meta":{"op":"ins","table":"d.t"},"key":ROW}',
+        '{"data":{"id":1},"meta":{"op":"del","table":"d.t"},"key":ROW}',
+    ],
+}
+
+
+@pytest.mark.parametrize(("format", "text"), [(format, text) for format in BESIDE for text in BESIDE[format]])
+@compiled
+def test_an_empty_row_where_the_operation_has_none_is_taken_and_another_is_not(format, text):
+    """Messages with the two have the same pattern, and what is in the other row would be lost."""
+    empty, full, none = (text.replace("ROW", row).encode() for row in ("{}", '{"id":2}', "null"))
+    made = outcomes([empty, none, empty, none, full, empty], format)
+    assert made == [LEFT, LEFT, BY_ENGINE, BY_ENGINE, "refused", BY_ENGINE]
+
+
 @compiled
 def test_a_pattern_is_known_from_its_second_message_on():
     """Another table, operation or list of columns is another pattern; other values, times and numbers are not."""
@@ -226,7 +247,7 @@ def test_an_empty_old_makes_no_row_before_an_update():
     """The key is that of the row after it, and the other rows of the message have their own."""
     rows = [{"id": "1", "v": "b"}, {"id": "2", "v": "c"}]
     update = canal(type="UPDATE", data=rows, old=[{}, {"v": "a"}])
-    assert outcomes([canal(), update, update, canal(old=[{}])]) == [LEFT, LEFT, BY_ENGINE, "refused"]
+    assert outcomes([canal(), update, update, canal(old=[{}])]) == [LEFT, LEFT, BY_ENGINE, LEFT]
     typer = MessageTyper("canal", Tables())
     for line, message in enumerate((canal(), update, update)):
         typed = typer.add(message, Arrival(file="f", line=line))
