@@ -19,6 +19,7 @@ from cdcavro.change.order import is_by_numbers
 from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size
 from cdcavro.table.catalog import Refusals
+from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.ddl import steps as ddl
 from cdcavro.table.ddl.cursor import dialect_of, has_dialect, is_mysql
 from cdcavro.table.ddl.parse import (
@@ -467,8 +468,8 @@ class StatementFollower:
 
 
 def _plain_source(change: Change) -> Source:
-    """Return the source of a statement, whose types are the database's own and not the format's."""
-    return replace(change.source, format=None)
+    """Return the source of a statement, whose types are the database's own; the format says how it sends them."""
+    return replace(change.source, format=RULES.get(change.source.format or "", USUAL).of_statements)
 
 
 def _dialect(change: Change) -> Source:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdcavro.change.model import Arrival, Change, Source, replace
+from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.errors import DdlError, SchemaError
 from cdcavro.lake.learning import Learner
 from cdcavro.lake.typed_rows import TypedRows
@@ -1082,3 +1082,42 @@ def test_a_refused_statement_that_comes_again_says_nothing_new():
     learner = Learner(Tables())
     sent = [Change(op="ALTER", source=MYSQL, ddl=UNREAD, position=(i,)) for i in (1, 2, 3)]
     assert [len(learner.learn([one]).changes) for one in sent] == [1, 0, 0]
+
+
+# Statements whose types are not those of the rows
+
+
+BLOB = Source(format="datahub_blob", db_type="MySQL", database="shop", table="t")
+SENT = {"DOUBLE": "1.50", "LONG": 3, "DATE": 1600000000000, "STRING": "x", "BYTES": "AAE="}
+OF_STREAM_X = {
+    "DOUBLE": ["FLOAT", "FLOAT(30)", "DOUBLE PRECISION", "DOUBLE UNSIGNED", "REAL", "DECIMAL(10,2)", "NUMERIC(5)"],
+    "LONG": ["TINYINT", "SMALLINT UNSIGNED", "INT", "INT UNSIGNED", "BIGINT", "BIGINT(20) UNSIGNED", "SERIAL"],
+    "DATE": ["DATE", "DATETIME(6)", "TIMESTAMP"],
+    "STRING": ["CHAR(3)", "LONGTEXT", "ENUM('x')", "JSON"],
+    "BYTES": ["BINARY(3)", "VARBINARY(9)", "LONGBLOB"],
+}
+
+
+def blob(place: int, ddl: str | None = None, word: str = "", names: str = "") -> Change:
+    """Return a statement of DataHub, or an insert with columns of one of its types beside the key."""
+    if ddl is not None:
+        return Change(op=ddl.split()[0], source=BLOB, ddl=ddl, position=(place,))
+    listed = (*(Column(name=name, type=word) for name in names), Column(name="id", type="LONG"))
+    row = dict.fromkeys(names, SENT[word]) | {"id": place}
+    return Change(op="INSERT", source=BLOB, columns=listed, key=("id",), after=row, position=(place,))
+
+
+@pytest.mark.parametrize(("word", "declared"), [(word, one) for word, types in OF_STREAM_X.items() for one in types])
+def test_a_column_is_stored_as_the_rows_have_it_whatever_its_statement_calls_it(word, declared):
+    """DataHub's rows state one of six types: a column whose type did not change has no older one, and no other one."""
+    create = f"CREATE TABLE t (f {declared}, id BIGINT PRIMARY KEY)"
+    add = [f"ALTER TABLE t ADD {name} {declared} FIRST" for name in "ghi"]
+    tables = Tables()
+    stored = set()
+    sent = [blob(1, create), blob(2, add[0]), blob(3, None, word, "gf"), blob(4, add[1]), blob(5, add[2])]
+    for one in [*sent, blob(6, None, word, "ihgf"), blob(7, "DROP TABLE t"), blob(8, create), blob(9, add[0])]:
+        tables.add(one)
+    for table in tables.tables:
+        assert not any(one.until for version in table.versions for one in version.all_columns)
+        stored |= {str(one.avro) for version in table.versions for one in version.columns if one.name in "fghi"}
+    assert len(stored) == 1 or word == "LONG"  # an int becomes a long

@@ -67,6 +67,8 @@ class FormatRules:
     # Whether binary values of MySQL's types come as ISO-8859-1 text without the zeros that pad BINARY, and other binary
     # values in no known form.
     binary_is_text: bool = False
+    # The name in `RULES` by which types in statements are stored; None if as in the database.
+    of_statements: str | None = None
     # The width of a BIT that states none.
     bit_width: int | None = None
     # Whether types are Kafka Connect's unless they are a database's.
@@ -155,6 +157,22 @@ _DEBEZIUM: Final = FormatRules(
     conversion=_debezium_conversion,
     sent=_sent_by_debezium,
 )
+_STREAM_X: Final = {
+    "BOOLEAN": type_names.BOOLEAN,
+    "DOUBLE": _DOUBLE,
+    "LONG": type_names.signed(64),
+    "STRING": type_names.STRING,
+    "BYTES": type_names.BYTES,
+    "DATE": Storage(type_names.MILLIS, Rule("milliseconds")),
+}
+# Types of databases that are stored otherwise than the one of StreamX's six in which their values come. Of BIT, BOOLEAN,
+# TIME and YEAR, and Oracle's NUMBER, no document says which that is.
+_OF_STREAM_X: Final = {
+    "DOUBLE": ("FLOAT", "FLOAT4", "FLOAT8", "DOUBLE PRECISION", "REAL", "DECIMAL", "DEC", "NUMERIC", "FIXED", "MONEY"),
+    "LONG": ("BIGINT UNSIGNED", "SERIAL"),
+    "DATE": ("DATETIME", "DATETIME2", "SMALLDATETIME", "TIMESTAMP", "TIMESTAMP WITHOUT TIME ZONE", "TIMESTAMPTZ"),
+}
+_STATEMENTS: Final = "statements of datahub_blob"
 RULES: Final[dict[str, FormatRules]] = {
     **dict.fromkeys(("oms_default", "oms_default_extend_column_type", "oms_canal", "oms_shareplex"), _OMS),
     "oms_dataworks": FormatRules(words=_BIGINT, date="padded", datetime="padded", instant="padded or seconds"),
@@ -163,17 +181,14 @@ RULES: Final[dict[str, FormatRules]] = {
     ),
     "canal_protobuf": FormatRules(binary_is_text=True, conversion=_canal_conversion, sent=_sent_by_canal),
     "datahub_blob": FormatRules(
-        words={
-            "BOOLEAN": type_names.BOOLEAN,
-            "DOUBLE": _DOUBLE,
-            "LONG": type_names.signed(64),
-            "STRING": type_names.STRING,
-            "BYTES": type_names.BYTES,
-            "DATE": Storage(type_names.MILLIS, Rule("milliseconds")),
-        },
+        words=_STREAM_X,
         date="milliseconds",
         datetime="milliseconds",
         instant="milliseconds",
+        of_statements=_STATEMENTS,
+    ),
+    _STATEMENTS: FormatRules(
+        words=_STREAM_X | {name: _STREAM_X[word] for word, names in _OF_STREAM_X.items() for name in names}
     ),
     "maxwell": FormatRules(is_typed_by_table=True, sent=_sent_by_maxwell),
     "aws_dms": FormatRules(conversion=_dms_conversion),
