@@ -16,7 +16,7 @@ from cdcavro.cli.console import ERASE, ProgressLine, is_one_stream, say, table
 from cdcavro.errors import number_of, plain
 from cdcavro.exact.jsontext import PART_OF_MESSAGE
 from cdcavro.files.lines import SPLIT
-from cdcavro.files.rejects import is_all_rejected
+from cdcavro.files.rejects import has_rejects_only, is_all_rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -316,7 +316,7 @@ class BatchLines:
                 say(plain(self._unparsed.sentence))
             if counts.get("left out") and not any(counts[name] for name in ("written", "rejected")):
                 say("all rows were left out: include and exclude in [tables] select none of the tables")
-            if self.is_all_rejected and self._look is not None:
+            if has_rejects_only(self._counts) and self._look is not None:
                 say(plain(self._look))
             if is_whole:
                 self._write_page()

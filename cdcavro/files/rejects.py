@@ -112,7 +112,16 @@ def is_all_rejected(counts: Mapping[str, int]) -> bool:
     >>> is_all_rejected({"read": 3, "rejected": 2, "tombstones": 1}), is_all_rejected({"read": 3, "rejected": 2, "written": 1})
     (True, False)
     """
-    return counts.get("rejected", 0) > 0 and not any(counts.get(name) for name in ("written", "statements", "left out"))
+    return has_rejects_only(counts) and not counts.get("statements")
+
+
+def has_rejects_only(counts: Mapping[str, int]) -> bool:
+    """Return whether messages were rejected, and none but statements was not: read as another format, few are taken.
+
+    >>> has_rejects_only({"read": 3, "rejected": 2, "statements": 1}), has_rejects_only({"rejected": 2, "written": 1})
+    (True, False)
+    """
+    return counts.get("rejected", 0) > 0 and not any(counts.get(name) for name in ("written", "left out"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdcavro.change.order import Clock
 from cdcavro.errors import FileError, JobError, SchemaError, number_of, plain
-from cdcavro.files.rejects import is_all_rejected
+from cdcavro.files.rejects import has_rejects_only
 from cdcavro.lake.account import BatchFacts, NewVersions, Unparsed
 from cdcavro.lake.lakes import Attempt
 from cdcavro.lake.merge import changelog_reason
@@ -464,7 +464,7 @@ class Batches:
             outcomes.store.write_rejects(folder, report.number, found.time, report.counts["rejected"])
             write_to_places(self._rejects, found)
             report.rejects = outcomes.store.reject_reasons()
-            if is_all_rejected(report.counts) and self._settings.has_raw:
+            if has_rejects_only(report.counts) and self._settings.has_raw:
                 report.look = other_look(outcomes.store.first_rejects(_LOOKED_AT), self._settings)
 
     def _note(self, report: BatchReport, began: float, tables: Tables, learned: Sequence[Change]) -> None:
@@ -564,14 +564,15 @@ def other_look(found: Sequence[bytes], settings: Settings) -> str | None:
     """Say what the first rejects of a batch, or some of them, look like, if they were read as something else."""
     given = settings.formats.given
     if found and settings.framed is None and all(raw[:1] == b"\0" for raw in found):
-        return "all of them look like Avro by a registry's schemas, which is read with framed = true in [source]"
+        return "all rejects look like Avro by a registry's schemas, which is read with framed = true in [source]"
     if found and settings.framed is not None and all(raw.lstrip()[:1] == b"{" for raw in found):
-        return "all of them look like JSON, which is read without framed in [source]"
+        return "all rejects look like JSON, which is read without framed in [source]"
     if not isinstance(given, str) or given == MIXED or (look := other_format(found, given)) is None:
         return None
     alike = sum(other_format([raw], given) is not None for raw in found)
-    those = "all of them look" if alike == len(found) else f"{alike} of {len(found)} look{'s' * (alike == 1)}"
-    return f"{those} like {look}, unlike the --format given"
+    those = "all rejects" if alike < _LOOKED_AT else f"the first {alike} rejects"
+    those = those if alike == len(found) else f"{alike} of {len(found)} rejects"
+    return f"{those} look{'s' * (1 == alike < len(found))} like {look}, unlike the --format given"
 
 
 def _notes_of_halves(halves: Sequence[WaitingHalf]) -> list[str]:

@@ -365,12 +365,13 @@ def test_rejects_that_are_framed_or_not_unlike_what_the_settings_say_are_told():
     """A format that was given is beside the point then."""
     framed, texts = [b"\0\0\0\0\1rest", b"\0\0\0\0\2"], [canal("INSERT", [{"id": "1"}], id=1), b"{"]
     plain, opened = Settings(formats=Formats("debezium")), Settings(framed=RegistrySettings("file:x"))
-    said = "all of them look like Avro by a registry's schemas, which is read with framed = true in [source]"
+    said = "all rejects look like Avro by a registry's schemas, which is read with framed = true in [source]"
     assert other_look(framed, plain) == said
     like = "like canal, unlike the --format given"
     looks = [other_look(some, plain) for some in ([*framed, *texts], texts, texts[:1])]
-    assert looks == [f"1 of 4 looks {like}", f"1 of 2 looks {like}", f"all of them look {like}"]
-    assert other_look(texts, opened) == "all of them look like JSON, which is read without framed in [source]"
+    assert looks == [f"1 of 4 rejects looks {like}", f"1 of 2 rejects looks {like}", f"all rejects look {like}"]
+    assert other_look(texts[:1] * 20, plain) == f"the first 20 rejects look {like}"
+    assert other_look(texts, opened) == "all rejects look like JSON, which is read without framed in [source]"
     assert other_look([*framed, *texts], opened) is None
 
 

@@ -26,7 +26,7 @@ from cdcavro.sync.batches import COUNTS
 from cdcavro.sync.config import read_config
 from reference.settings import sections, settings
 from support.jobs import LocalJob, local_job
-from support.messages import canal
+from support.messages import SAMPLES, canal
 from support.processes import end, running
 
 FLAGS = ("--local", "--files", "in", "--format", "canal", "--delta", "lake", "--state", "state")
@@ -238,7 +238,7 @@ def test_rows_that_wait_and_rejects_alone_are_no_success(made: LocalJob):
     flags = ("--files", "in", "--format", "debezium", "--delta", "other", "--state", "s", "--local", "--once")
     done = sync(*flags, cwd=made.folder)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 3 = written 0 + rejected 3"), done.stderr
-    assert done.stderr.splitlines()[-1] == "2 of 3 look like canal, unlike the --format given"
+    assert done.stderr.splitlines()[-1] == "2 of 3 rejects look like canal, unlike the --format given"
 
 
 @pytest.mark.slow
@@ -337,13 +337,30 @@ def test_without_pyspark_the_way_without_spark_is_named(made: LocalJob):
 
 
 @pytest.mark.slow
+def test_a_wrong_format_is_told_also_where_it_takes_statements(made: LocalJob):
+    """As Maxwell's messages, statements of Canal are taken, and no row is. With rows, nothing is said."""
+    (made.folder / "other").mkdir()
+    (made.folder / "other" / "a").write_bytes((SAMPLES / "canal" / "shop.jsonl").read_bytes())
+    flags = ("--files", "other", "--format", "maxwell", "--local", "--once")
+    done = sync(*flags, "--state", "s", "--delta", "s-lake", cwd=made.folder)
+    assert done.stdout.splitlines()[-1] == "read 188 = written 0 + rejected 166 + statements 22", done.stderr
+    assert done.stderr.splitlines()[-1] == "the first 20 rejects look like canal, unlike the --format given"
+    (made.folder / "other" / "b").write_bytes((SAMPLES / "maxwell" / "insert.json").read_bytes())
+    done = sync(*flags, "--state", "t", "--delta", "t-lake", cwd=made.folder)
+    assert (done.stdout.splitlines()[-1], "look like" in done.stderr) == (
+        "read 189 = written 1 + rejected 166 + statements 22",
+        False,
+    ), done.stderr
+
+
+@pytest.mark.slow
 def test_rejects_of_which_some_look_like_another_format_are_counted(made: LocalJob):
     """What is no message looks like none."""
     made.send(b"garbage", b"")
     flags = ("--files", "in", "--format", "debezium", "--delta", "other", "--state", "s", "--local", "--once")
     done = sync(*flags, cwd=made.folder)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 5 = written 0 + rejected 5"), done.stderr
-    assert done.stderr.splitlines()[-1] == "2 of 5 look like canal, unlike the --format given"
+    assert done.stderr.splitlines()[-1] == "2 of 5 rejects look like canal, unlike the --format given"
 
 
 @pytest.mark.slow

@@ -261,7 +261,7 @@ def test_a_wrong_format_is_told_and_no_success(tmp_path: Path):
     flags = ("--files", "in", "--format", "debezium", "--delta", "lake", "--state", "state", "--once")
     done = sync(*flags, cwd=tmp_path)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "read 3 = written 0 + rejected 3"), done.stderr
-    assert done.stderr.splitlines()[-1] == "all of them look like canal, unlike the --format given"
+    assert done.stderr.splitlines()[-1] == "all rejects look like canal, unlike the --format given"
 
 
 def test_rejects_at_an_address_are_not_moved(tmp_path: Path):
