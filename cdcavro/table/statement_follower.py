@@ -198,7 +198,7 @@ class StatementFollower:
             return
         if live is not None and (columns is None or self._is_that(live, step, (columns, key, source), change, start)):
             return
-        self._tables.drop(name, start, "it was created again")
+        self._tables.drop(name, start, "a table of its name was created")
         if columns is not None:
             table = self._tables.create(name, columns, key, source, start)
             table.is_stated, table.is_from_birth = True, not change.snapshot

@@ -482,7 +482,7 @@ def test_canals_rename_that_began_before_rows_of_the_new_name_leaves_their_table
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("CREATE TABLE t (x INT)", "it was created again"), ("RENAME TABLE u TO t", "'u' was renamed to 't'")],
+    [("CREATE TABLE t (x INT)", "a table of its name was created"), ("RENAME TABLE u TO t", "'u' was renamed to 't'")],
 )
 def test_a_table_that_must_have_been_dropped_says_so(text, why):
     """Another has its name, and nothing dropped it before."""
@@ -492,6 +492,15 @@ def test_a_table_that_must_have_been_dropped_says_so(text, why):
     stream.ddl(text, number=2)
     assert first.table.is_gone
     assert first.table.findings == [f"is taken for dropped without a statement that says so: {why}"]
+
+
+def test_a_table_known_from_rows_is_not_said_to_be_created_again():
+    """Its first statement comes behind its rows: it creates the only table that a statement created."""
+    stream = CanalFile()
+    first = stream.row("id int", number=1)
+    stream.ddl("CREATE TABLE t (x INT)", number=2)
+    (finding,) = first.table.findings
+    assert (first.table.is_gone, first.table.is_from_birth, "again" in finding) == (True, False, False)
 
 
 # Statements that fail
