@@ -123,7 +123,8 @@ def tables(
     """Convert row changes to typed Avro files, one folder per table.
 
     For each version of a table's schema, DIR/TABLE/ contains v1.avsc (the envelope of its changes, in Debezium's
-    layout), v1.key.avsc and v1.avro; DIR/tables.json states what led to each version. DDL statements create the
+    layout), v1.key.avsc and v1.avro; DIR/tables.json states what led to each version. TABLE is database.table as in
+    Avro, with _x20_ for a space and the like; DIR/tables.json has the true name of each. DDL statements create the
     next version; a statement that cannot be parsed is rejected and changes nothing. A table that was dropped and
     created again has two folders: that of the dropped one is DIR/TABLE~2/. With --as parquet there is v1.parquet
     instead of v1.avro, with the columns of the newest version; with --plain v1.avro has these, flat.
