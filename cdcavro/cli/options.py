@@ -397,7 +397,7 @@ types_option: Final = click.option(
     metavar="FILE",
     callback=parse_types,
     help="Column types to use where messages state none, or instead of those they state: a JSON file such as"
-    ' {"database.table": {"column": "decimal(10,2)"}}.',
+    ' {"database.table": {"column": "decimal(10,2)"}}; a table may also be database.schema.table, table or *.',
 )
 _table_option: Final = click.option(
     "--table",

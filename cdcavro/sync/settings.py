@@ -29,7 +29,7 @@ from cdcavro.registry.subjects import STRATEGIES, parse_level
 from cdcavro.sync.outputs.reject_places import PUBLIC_KEY, RejectCipher
 from cdcavro.sync.outputs.routes import Route, Routes
 from cdcavro.sync.protection import ENCRYPT, OMIT, REJECTS_RAW, Protection, RowRule
-from cdcavro.table.columns.column_type import ALL
+from cdcavro.table.columns.column_type import ALL, names_of_table
 from cdcavro.table.evolution.evolve import NONE_GIVEN
 from cdcavro.table.table_names import fits, spelled_as
 from cdcavro.table.tables import Tables
@@ -201,8 +201,8 @@ def _unmatched_routes(routes: Routes, names: Collection[TableName]) -> list[str]
 
 
 def _names_of(table: TableName) -> list[str]:
-    """Return the names under which types are given for a table."""
-    return [table.table, *([] if table.database is None else [f"{table.database}.{table.table}"])]
+    """Return the names under which types are given for a table, the whole one last."""
+    return names_of_table(table)[::-1]
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -373,6 +373,28 @@ def test_patterns_and_types_that_nothing_had_are_told(job):
     ]
 
 
+def test_types_are_given_for_a_table_of_one_schema(job):
+    """Each of two tables of one name has its own, and a name of three parts that no table has is told."""
+    types = {
+        "d.public.t": {"a": "int"},
+        "d.audit.t": {"a": "text", "amuont": "int"},
+        "d.publik.t": {"a": "int"},
+    }
+    own = {"formats": Formats("debezium"), "options": {"given": TypeOverrides.from_mapping(types)}}
+    made = job()
+    for lsn, (schema, sent) in enumerate({"public": 5, "audit": "five"}.items(), 1):
+        source = {"connector": "postgresql", "db": "d", "schema": schema, "table": "t", "lsn": lsn, "ts_ms": lsn}
+        made.send(json.dumps({"before": None, "after": {"a": sent}, "source": source, "op": "c"}).encode())
+    reports = made.run(**own)
+    assert sum(report.counts["written"] for report in reports) == 2
+    assert made.rows("d.public.t", "a", suffix="changes") == [(5,)]
+    assert made.rows("d.audit.t", "a", suffix="changes") == [("five",)]
+    assert made.pipeline(**own).unmatched == [
+        "[tables.types]: no column of 'd.audit.t' is called 'amuont' so far",
+        "[tables.types]: no table is called 'd.publik.t' so far: did you mean d.public.t?",
+    ]
+
+
 def test_values_that_are_kept_as_text_are_counted_and_one_is_shown(job):
     """Those of tables that are wanted, once, however often their messages are converted; the account has them all."""
     made, own = job(), {"chosen": Chosen(exclude=("u",)), "formats": Formats("canal")}

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from cdcavro.change.model import Column, Source
     from cdcavro.table.columns.readers import Reader
     from cdcavro.table.columns.type_names import Entry
+    from cdcavro.table.ddl.steps import TableName
 
 _PARENTHESES: Final = re.compile(r"\([^()]*+\)")
 _SEMANTIC: Final = re.compile(r"(?P<name>\w+(?:\.\w+)+)(?:\((?P<given>[^()]*+)\))?", re.ASCII)
@@ -302,9 +303,9 @@ class TypeOverrides:
 
         {"shop.orders": {"amount": "decimal(10,2)"}, "orders": {"id": "int"}, "*": {"created_at": "timestamp"}}
 
-    A table is given as `database.table`, as `table` for any database, or as `*` for all tables. For each
-    column the most specific entry counts. A column's name matches exactly, or else regardless of case.
-    Use `from_mapping` to make one, since it checks the types.
+    A table is given as `database.schema.table`, as `database.table` whatever its schema, as `table` for any database, or
+    as `*` for all tables. For each column the most specific entry counts. A column's name matches exactly, or else
+    regardless of case. Use `from_mapping` to make one, since it checks the types.
 
     >>> from cdcavro.change.model import Source
     >>> given = TypeOverrides.from_mapping({"shop.orders": {"amount": "decimal(10,2)"}, "*": {"AMOUNT": "double"}})
@@ -333,7 +334,7 @@ class TypeOverrides:
         """Return the type given for a column of a source's table, or None."""
         if column is None or not self.tables:
             return None
-        for table in _names(source):
+        for table in (*names_of_table(source), ALL):
             type = self.tables.get(table, {}).get(column) or self._folded.get(table, {}).get(column.casefold())
             if type is not None:
                 return type
@@ -352,7 +353,7 @@ def read_types(file: str | Path) -> TypeOverrides:
 
 def _check_columns(file: str, table: Any, columns: Any) -> None:
     if not isinstance(table, str) or not table:
-        raise FileError(file, "a table's name, database.table or *", shown(repr(table)))
+        raise FileError(file, "a table's name, database.schema.table, database.table or *", shown(repr(table)))
     if not isinstance(columns, Mapping):
         raise FileError(file, f"an object from column to type for {shown(table)}", shown(repr(columns)))
     for name, type in columns.items():
@@ -362,11 +363,20 @@ def _check_columns(file: str, table: Any, columns: Any) -> None:
             raise FileError(file, f"a type that is known for {shown(table)} {shown(name)}", shown(type))
 
 
-def _names(source: Source) -> list[str]:
-    """Return the names under which a table may be listed, most specific first."""
-    if source.table is None:
-        return [ALL]
-    return [*([] if source.database is None else [f"{source.database}.{source.table}"]), source.table, ALL]
+def names_of_table(table: Source | TableName) -> list[str]:
+    """Return the names under which types are given for a table, besides `*`, most specific first; none for no table.
+
+    Without a database, the first one is of schema and table, as the table is called everywhere else.
+
+    >>> from cdcavro.change.model import Source
+    >>> names_of_table(Source(database="d", schema="public", table="t"))
+    ['d.public.t', 'd.t', 't']
+    """
+    if table.table is None:
+        return []
+    whole = ".".join(part for part in (table.database, table.schema, table.table) if part is not None)
+    pair = [] if table.database is None else [f"{table.database}.{table.table}"]
+    return [*dict.fromkeys([whole, *pair, table.table])]
 
 
 def _folded(columns: Mapping[str, str]) -> dict[str, str]:

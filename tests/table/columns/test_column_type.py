@@ -336,6 +336,18 @@ def test_the_most_specific_table_counts():
     assert given.of(ORDERS, None) is None
 
 
+def test_a_table_of_a_schema_comes_before_those_of_all_schemas():
+    """PostgreSQL has two tables of one name in a database; without one, a table is called by its schema."""
+    given = TypeOverrides.from_mapping(
+        {"d.public.t": {"a": "int"}, "d.t": {"a": "bigint", "b": "bigint"}, "public.t": {"a": "double"}}
+    )
+    public, audit = (Source(database="d", schema=schema, table="t") for schema in ("public", "audit"))
+    assert [given.of(public, name) for name in "ab"] == ["int", "bigint"]
+    assert given.of(audit, "a") == "bigint"
+    assert given.of(Source(schema="public", table="t"), "a") == "double"
+    assert given.of(Source(database="public", schema="x", table="t"), "a") == "double"
+
+
 def test_a_column_matches_as_it_is_and_else_without_case():
     """Two names that differ in case only are told apart, and stand for no third."""
     given = TypeOverrides.from_mapping({"*": {"Id": "int", "x": "int", "X": "double", "straße": "text"}})
@@ -368,7 +380,7 @@ def test_a_file_is_read(tmp_path):
         ("", "expected JSON, got an empty line"),
         ("{", "expected JSON, got text that ends too early, at character 1"),
         ("[]", "expected an object from table to columns, got '[]'"),
-        ('{"": {}}', """expected a table's name, database.table or *, got "''\""""),
+        ('{"": {}}', """expected a table's name, database.schema.table, database.table or *, got "''\""""),
         ('{"t": []}', "expected an object from column to type for 't', got '[]'"),
         ('{"t": {"c": 1}}', "expected the text of a type for 't' 'c', got '1'"),
         ('{"t": {"c": "decmal(1)"}}', "expected a type that is known for 't' 'c', got 'decmal(1)'"),
