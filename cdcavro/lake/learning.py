@@ -218,8 +218,7 @@ def outline_of(change: Change) -> tuple[bytes, Change] | None:
         return None
     blank = change
     if change.op in DML:
-        images = [] if change.columns is not None else [change.before or {}, change.after or {}]
-        names = {name: None for image in images for name in image}
+        names = {} if change.columns is not None else dict.fromkeys(names_of_columns(change))
         blank = Change(op=change.op, source=change.source, key=change.key, columns=change.columns, after=names)
     digest = hashlib.sha256(blank.to_avro()).digest()
     return digest, replace(blank, **{name: getattr(change, name) for name in _OF_PLACE})

@@ -474,6 +474,28 @@ def test_a_part_of_a_row_that_looks_like_one_from_before_a_column_was_added_leav
     assert made.rows("d.t", "id", "a", "b") == [(1, 10, 9), (2, 1, 7)]
 
 
+@pytest.mark.parametrize("types", [{}, {"t": {"id": "int", "a": "text", "late": "text"}}], ids=["untyped", "typed"])
+@pytest.mark.parametrize("size", [1, 2, 30])
+def test_a_column_that_only_a_placeholder_has_named_is_one_however_batches_are_cut(job, size: int, types):
+    """Its values are absent until an older message has one; by the engine, too, for which ten messages are alike."""
+    made, word = job(), "__debezium_unavailable_value"
+    rows = [{"id": 1, "a": word}, *[{"id": n, "a": "own"} for n in range(2, 12)], {"id": 2, "a": word, "late": word}]
+    rows += [{"id": n, "a": word, "late": word} for n in range(3, 12)]
+    messages = []
+    for lsn, row in enumerate(rows, 5):
+        source = {"connector": "postgresql", "db": "d", "schema": "public", "table": "t", "lsn": lsn, "ts_ms": lsn}
+        value = {"before": None, "after": row, "source": source, "op": "u", "ts_ms": lsn}
+        record = {"topic": "s.public.t", "partition": 0, "offset": lsn, "key": {"id": row["id"]}, "value": value}
+        messages.append(json.dumps(record).encode())
+    for i in range(0, len(messages), size):
+        made.send(*messages[i : i + size])
+    reports = made.run(formats=Formats("debezium"), options={"given": TypeOverrides.from_mapping(types)})
+    assert [reason.example for report in reports for reason in report.rejects] == []
+    assert sum(report.counts["written"] for report in reports) == len(rows)
+    known = [(n, "own", None) for n in range(2, 12)]
+    assert made.rows("d.public.t", "CAST(id AS INT) AS id", "a", "late") == [(1, None, None), *known]
+
+
 @pytest.mark.parametrize("has_state", [True, False])
 def test_a_row_with_null_in_its_key_is_a_reject_of_a_current_state(job, *, has_state: bool):
     """All rows with NULL there would be one row; a changelog has them all. Rows beside them are written."""
