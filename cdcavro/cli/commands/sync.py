@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
@@ -37,7 +37,7 @@ from cdcavro.cli.options import (
     verbose_option,
 )
 from cdcavro.cli.spark_session import in_thread, one_compiler, spark_session
-from cdcavro.errors import FileError, SetupError, number_of, plain, shown
+from cdcavro.errors import CdcAvroError, FileError, SetupError, number_of, plain, shown
 from cdcavro.files.streams import check_folder, local_folder
 from cdcavro.wire.sniff import MIXED
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from cdcavro.sync.config import Config
     from cdcavro.sync.pipeline import Pipeline
+    from cdcavro.sync.reading.kafka_source import KafkaReader
 
 # In seconds: after how long it is said what is waited for.
 _SOON: Final = 0.5
@@ -326,6 +327,7 @@ def _run_locally(config: Config, file: str, progress: BatchLines, *, once: bool,
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
+        _look_for_topics(config, pipeline)
         with _account(config, pipeline, progress):
             room = config.memory << 20
             run = partial(pipeline.run, seen=progress.see, **_listeners(progress, maintenance))
@@ -363,6 +365,7 @@ def _run_on_spark(
             _check_topics(config, pipeline)
             _say_checked(config, pipeline)
             return None
+        _look_for_topics(config, pipeline)
         with _account(config, pipeline, progress):
             run = partial(pipeline.run, spark, **_listeners(progress, maintenance))
             with _lineage(config, pipeline, progress, is_once=once):
@@ -430,10 +433,27 @@ def _check_topics(config: Config, pipeline: Pipeline) -> None:
     try:
         with state_folder(config.state) as folder:
             check_topics(folder, reader)
-        if config.source.pattern is not None and not reader.latest():
-            say(config.redaction.of(f"no topic matches {plain(config.source.pattern)} so far"))
+        _say_no_topic(config, reader)
     finally:
         reader.close()
+
+
+def _say_no_topic(config: Config, reader: KafkaReader) -> None:
+    if config.source.pattern is not None and not reader.latest():
+        say(config.redaction.of(f"no topic matches {plain(config.source.pattern)} so far"))
+
+
+def _look_for_topics(config: Config, pipeline: Pipeline) -> None:
+    """Say so if the pattern of topics matches none, before a run that reads none; the run tells what else is wrong."""
+    if config.source.pattern is None:
+        return
+    # Spark has clients of its own, and its patterns are Java's.
+    with suppress(ModuleNotFoundError, CdcAvroError):
+        from cdcavro.sync.local.local_runner import reader_of  # noqa: PLC0415  only pipelines need it
+
+        reader: Any = reader_of(pipeline.source, pipeline.places)
+        with closing(reader):
+            _say_no_topic(config, reader)
 
 
 def _say_checked(config: Config, pipeline: Pipeline) -> None:

@@ -17,7 +17,9 @@ from urllib.request import urlopen
 import click
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Producer
 
+from cdcavro.cli import main
 from cdcavro.cli.commands.sync import _config
 from cdcavro.cli.commands.sync import sync as sync_command
 from cdcavro.cli.group import INTERRUPTED
@@ -504,3 +506,25 @@ def test_an_option_that_is_wrong_is_named(option: str, value: str, said: str):
         sync_command.make_context("sync", ["--config", __file__, option, value])
     assert refused.value.format_message().startswith(f"Invalid value for '{option}': ")
     assert "configuration" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flag", "said"),
+    [
+        ("shop[.].*", "--check", []),
+        ("shop.tt", "--check", ["no topic matches shop.tt so far"]),
+        ("shop.tt", "--once", ["no topic matches shop.tt so far"]),
+    ],
+)
+def test_a_pattern_of_topics_that_none_matches_is_told(pattern: str, flag: str, said: list[str], tmp_path: Path):
+    """A run that reads nothing says why; it is no error, as the topics may come later."""
+    producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+    servers = str(next(iter(producer.list_topics(timeout=60).brokers.values()))).split("/")[0]
+    producer.produce("shop.t", b"{}")
+    producer.flush(60)
+    config, state, lake = (tmp_path / name for name in ("sync.toml", "state", "lake"))
+    source = f'[source]\nkafka = "{servers}"\npattern = "{pattern}"\n'
+    config.write_text(f'run = "local"\nstate = "{state}"\n{source}[lake]\ndelta = "{lake}"\n')
+    done = CliRunner().invoke(main, ["sync", "--config", str(config), flag])
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stderr.splitlines() if line.startswith("no topic")] == said
