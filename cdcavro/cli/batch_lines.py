@@ -135,7 +135,7 @@ class BatchLines:
             again = [
                 f"the rows of {one.label} that were pending are written"
                 for one in ([] if self._is_quiet else report.written)
-                if one.label in self._waiting or one.label not in report.operations
+                if one.has_waited and (one.label in self._waiting or one.label not in report.operations)
             ]
             self._waiting = report.waiting
             self._print(*lines, *map(plain, (*notes, *waits, *again)))

@@ -116,9 +116,10 @@ class WrittenTable(NamedTuple):
     schema: TableSchema
     # Whether it has a current state, in a lake that keeps them.
     has_key: bool
-    # What it is called for people, and as a shard, if it is one.
+    # What it is called for people, and as a shard, if it is one; whether there were rows that had been pending.
     label: str
     shard: str | None = None
+    has_waited: bool = False
 
 
 @dataclass
@@ -505,10 +506,10 @@ class Batches:
                 self._refused[name] = one.error
                 self._tried.add(name)
             else:
-                own = self._protection.public(tables[one.number])
+                own, has_waited = self._protection.public(tables[one.number]), one.number in self._rows.late
                 has_key = changelog_reason(own.versions) is None
                 known, shard = self._names.names[one.number], self._names.shards.get(one.number)
-                report.written.append(WrittenTable(known, own.schema, has_key, name, shard))
+                report.written.append(WrittenTable(known, own.schema, has_key, name, shard, has_waited))
         report.waiting = dict(self._refused)
         pending: Counter[str] = Counter()
         waiting = self._rows.waiting.counts()

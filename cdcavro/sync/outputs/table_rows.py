@@ -78,6 +78,8 @@ class TableRows:
         self._writer, self.waiting, self._every = writer, waiting, every
         self._lake: dict[str, LakeTable] = {} if lake is None else lake
         self._paused, self._resets, self._public = paused, resets or {}, public
+        # The tables of which rows of earlier batches, which had been pending, were given to the writer with the last one.
+        self.late: set[int] = set()
 
     def write(
         self,
@@ -154,6 +156,7 @@ class TableRows:
                 work.append((own, name, [part._replace(shard=shard) for part in waiting]))
         written = nameless + [_with_remedy(one, names) for one in self._writer.write(work)]
         last = {table.number: waiting[-1].batch for table, _, waiting in work}
+        self.late = {table.number for table, _, waiting in work if any(part.is_pending(number) for part in waiting)}
         for one in written:
             if one.error is None:
                 self.waiting.forget(one.number)

@@ -71,6 +71,10 @@ class BatchRows(NamedTuple):
         """How many bytes the rows take in this process, which holds or reads them."""
         return int(self.kept.size if isinstance(self.kept, KeptRows) else self.kept.nbytes)
 
+    def is_pending(self, number: int) -> bool:
+        """Return whether they are rows of messages that have waited for the batch of a number."""
+        return self.batch < number and not self.is_reset
+
     def mark(self, job: str, table: int) -> str:
         """Return what a changelog calls who appended the rows of a table: resets are not counted with batches."""
         return f"{job}/{table}/reset" if self.is_reset else f"{job}/{table}"

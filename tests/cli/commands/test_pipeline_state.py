@@ -216,6 +216,19 @@ def test_a_reset_that_keeps_rows_is_finished(made: LocalJob):
     assert made.rows("d.t", "id") == [(2,)]
 
 
+def test_a_reset_that_is_finished_says_nothing_of_pending_rows(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
+    """There were none: the run behind its end removes rows, and writes none of an earlier batch."""
+    monkeypatch.setenv("STATE", "state")
+    (made.folder / "sync.toml").write_text(FILE)
+    assert cdcavro("sync", "reset", "d.t", "--keep", "--state", "state").exit_code == 0
+    made.send(canal("INSERT", [{"id": "2", "a": "2"}], id=0))
+    made.run()
+    assert cdcavro("sync", "reset", "d.t", "--finish", "--state", "state").exit_code == 0
+    done = cdcavro("sync", "--config", "sync.toml", "--once")
+    assert (done.exit_code, "pending" in done.stderr) == (0, False), done.stderr
+    assert "d.t: what it had is gone, by cdcavro sync reset" in done.stderr
+
+
 def test_a_reset_keeps_no_rows_of_a_lake_with_only_changelogs(made: LocalJob, monkeypatch: pytest.MonkeyPatch):
     """They are promised none, if the configuration says that there are none."""
     monkeypatch.setenv("STATE", "state")
