@@ -57,7 +57,7 @@ from cdcavro.sync.sources import Files
 from cdcavro.table.ddl.steps import TableName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from cdcavro.lake.account import LakeMark, LakeTable
     from cdcavro.sync.outputs.schema_changes import SchemaChangeOutput
@@ -435,11 +435,19 @@ def _named(folder: Path, tables: Sequence[str]) -> list[TableName]:
         known.setdefault(label_of(name), set()).add(name)
     for table in tables:
         if len(known.get(table, ())) != 1:
-            near = get_close_matches(table, known, n=1)
-            hint = f" (did you mean {plain(near[0])}?)" if near and near != [table] else ""
-            expected = f"the name of one table of the pipeline{hint}"
-            raise FileError(plain(table), expected, "several" if table in known else "none")
+            expected = f"the name of one table of the pipeline{did_you_mean(table, known)}"
+            raise FileError(plain(table), expected, "several" if table in known else shown(table))
     return [name for table in dict.fromkeys(tables) for name in known[table]]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question for behind what an error expects, with the name among known ones that one may be; else nothing.
+
+    >>> did_you_mean("ordrs", ["orders", "customers"]), did_you_mean("orders", ["orders"])
+    (' (did you mean orders?)', '')
+    """
+    near = get_close_matches(name, known, n=1)
+    return f" (did you mean {plain(near[0])}?)" if near and near != [name] else ""
 
 
 def job_of(folder: Path, sink: str, *, is_checked: bool = False) -> Job:

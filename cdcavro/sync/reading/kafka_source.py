@@ -19,6 +19,7 @@ from cdcavro.sync.outputs.topic_records import NO_TOPIC_ID
 from cdcavro.sync.reading.brokers import client_options, secrets_in, topic_pattern
 from cdcavro.sync.reading.kafka_client import ALL_DOWN, FATAL, OF_CONNECTIONS, PATIENCE, SILENT, reason, sentence_of
 from cdcavro.sync.reading.message_columns import KafkaMessages
+from cdcavro.sync.reading.topic_ids import go_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How a pipeline goes on without messages that are lost.
-GO_ON: Final = "To go on without them: cdcavro sync accept-loss TOPIC --config FILE"
 # In seconds: how long a broker may take to send the next messages (Spark: `spark.network.timeout`).
 _READING: Final = 120.0
 _MOMENT: Final = 0.25
@@ -220,7 +219,7 @@ class KafkaReader:
             if behind[one] < before[one]:
                 raise JobError(
                     f"{_lane_name(*one)} ends at offset {behind[one]} and was read up to offset {before[one]}: "
-                    f"it was created again, and messages may be unread. {GO_ON}"
+                    f"it was created again, and messages may be unread. {go_on([one[0]])}"
                 )
         return latest if self.most is None else _nested(_limit(before, behind, self.most))
 
@@ -340,7 +339,9 @@ class KafkaReader:
         unnamed = [one for one in partitions if not is_named(one[0])]
         who = "the configuration does not name" if unnamed else f"{self.name} does not have"
         gone = f"{who} any more {_listed(unnamed or partitions)}"
-        return JobError(f"{gone}, of which messages may be unread. {GO_ON}")
+        return JobError(
+            f"{gone}, of which messages may be unread. {go_on([topic for topic, _ in unnamed or partitions])}"
+        )
 
     def _is_passing(self, error: Exception) -> bool:
         """Return whether waiting may heal an error."""
@@ -356,7 +357,8 @@ class KafkaReader:
         for one, at in sorted(found.items()):
             if at:
                 raise JobError(
-                    f"{_lane_name(*one)} is new and begins at offset {at} instead of 0: messages are lost. {GO_ON}"
+                    f"{_lane_name(*one)} is new and begins at offset {at} instead of 0: messages are lost."
+                    f" {go_on([one[0]])}"
                 )
         return found
 
@@ -563,5 +565,5 @@ def _lost(lane: KafkaLane, wanted: int, least: int) -> JobError:
     where = _lane_name(lane.topic, lane.partition)
     return JobError(
         f"{where} begins at offset {least} and is to be read from offset {wanted}: "
-        f"the messages between are not there any more. {GO_ON}"
+        f"the messages between are not there any more. {go_on([lane.topic])}"
     )

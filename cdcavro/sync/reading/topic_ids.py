@@ -11,15 +11,16 @@ name may have taken the place of the old one: the clock of one that was not read
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from cdcavro.errors import FileError, JobError, number_of, plain
+from cdcavro.errors import FileError, JobError, number_of, plain, shown
 from cdcavro.lake.job_state import JobState, replace_file
 from cdcavro.sync.outputs.completeness import partitions_of
-from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, held_state, lake_names
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, did_you_mean, held_state, lake_names
 from cdcavro.sync.reading.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from cdcavro.sync.reading.kafka_source import KafkaReader, Offsets
 
 TOPICS: Final = "topics.json"
-# How an error says what to do.
-_GO_ON: Final = "to read the new one from its beginning: cdcavro sync accept-loss {} --config FILE"
 # No topic has as many partitions: those of a topic that was deleted are counted down from a multiple of it.
 _MOST_PARTITIONS: Final = 1 << 16
 # The number of the source of topics in a checkpoint.
@@ -68,7 +67,7 @@ class TopicIds:
             if id != known:
                 raise JobError(
                     f"the topic {plain(topic)} was deleted and created again: its id is {id}, and messages were read of"
-                    f" {known}, of which some may be unread; {_GO_ON.format(plain(topic))}"
+                    f" {known}, of which some may be unread; to read the new one from its beginning: {_command([topic])}"
                 )
 
     def learn(self, topics: Sequence[str]) -> None:
@@ -192,13 +191,28 @@ class _Places(NamedTuple):
             checkpoint.put_first_offsets(_SOURCE, start)
 
 
+def go_on(topics: Iterable[str]) -> str:
+    """Return how a pipeline goes on without messages that are lost in some topics, as the end of an error.
+
+    >>> go_on(["shop", "shop.orders", "shop"])
+    'To go on without them: cdcavro sync accept-loss shop shop.orders --config FILE'
+    """
+    return f"To go on without them: {_command(topics)}"
+
+
+def _command(topics: Iterable[str]) -> str:
+    words = " ".join(quote(plain(topic)) for topic in sorted({*topics}))
+    # What begins like an option is none behind two dashes.
+    return (
+        f"cdcavro sync accept-loss {f'--config FILE -- {words}' if words.startswith('-') else f'{words} --config FILE'}"
+    )
+
+
 def check_topics(folder: Path, reader: KafkaReader) -> None:
     """Raise `JobError` if the next run of a pipeline would refuse a topic, which was created again or lost messages.
 
     `folder` is that of its state, which is left as it is. Raises `FileError` for a state of a pipeline that reads files.
     """
-    from cdcavro.sync.reading.kafka_source import GO_ON  # noqa: PLC0415  whoever has a reader has its module
-
     if not (folder / CHECKPOINT / "metadata").exists():
         return
     places = _Places.of(Checkpoint(folder / CHECKPOINT))
@@ -214,7 +228,7 @@ def check_topics(folder: Path, reader: KafkaReader) -> None:
             if least > at:
                 raise JobError(
                     f"topic {plain(topic)} partition {one} begins at offset {least} and is to be read from offset {at}:"
-                    f" the messages between are not there any more. {GO_ON}"
+                    f" the messages between are not there any more. {go_on([topic])}"
                 )
 
 
@@ -234,7 +248,8 @@ def accept_loss(folder: Path, reader: KafkaReader, topics: Sequence[str]) -> lis
         plans = {}
         for topic in names:
             if not (places.reached(topic) or (places.start and topic in latest)):
-                raise FileError(plain(topic), "the name of a topic that the pipeline reads", "none")
+                hint = did_you_mean(topic, {*places.start, *(places.end or {}), *latest})
+                raise FileError(plain(topic), f"the name of a topic that the pipeline reads{hint}", shown(topic))
             both = known.get(topic, KnownTopic()).id, ids.get(topic)
             plans[topic] = _plan(topic, places, both, earliest.get(topic, {}), latest.get(topic, {}))
         gone = {topic for topic, plan in plans.items() if not plan.positions}

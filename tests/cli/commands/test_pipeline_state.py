@@ -289,7 +289,7 @@ def test_a_state_without_a_converted_batch_is_one(tmp_path: Path, monkeypatch: p
         (("pause", "--state", "state"), "pause needs the names of tables, such as shop.orders"),
         (
             ("pause", "d.tt", "--state", "state"),
-            "d.tt: expected the name of one table of the pipeline (did you mean d.t?)",
+            "d.tt: expected the name of one table of the pipeline (did you mean d.t?), got 'd.tt'",
         ),
         (("reset", "--state", "state"), "reset needs the names of tables, such as shop.orders"),
         (("reset", "d.tt", "--state", "state"), "expected the name of one table of the pipeline (did you mean d.t?)"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -23,10 +23,10 @@ from cdcavro.errors import FileError, JobError
 from cdcavro.lake import job_state
 from cdcavro.sync.local.local_runner import reader_of
 from cdcavro.sync.native.native_tables import NativeTables
-from cdcavro.sync.pipeline import lock_state
+from cdcavro.sync.pipeline import BATCHES, CHECKPOINT, lock_state
 from cdcavro.sync.reading import checkpoint, stored_state, topic_ids
 from cdcavro.sync.reading.kafka_source import KafkaReader
-from cdcavro.sync.reading.topic_ids import TOPICS, KnownTopic, TopicIds, accept_loss, read_topics
+from cdcavro.sync.reading.topic_ids import TOPICS, KnownTopic, TopicIds, accept_loss, go_on, read_topics
 from cdcavro.sync.sources import Kafka
 from cdcavro.sync.status import read_status
 from cdcavro.table import TableName
@@ -227,7 +227,8 @@ def test_messages_that_were_removed_before_they_were_read(topic: Topic):
     assert topic.run() == [2]
     topic.send(3, 4, 5, 6)
     topic.expire(4)
-    topic.refuse("begins at offset 4 and is to be read from offset 2: the messages between are not there any more")
+    why = "begins at offset 4 and is to be read from offset 2: the messages between are not there any more"
+    topic.refuse(f"{why}. To go on without them: cdcavro sync accept-loss {topic.name} --config FILE")
     lost = [f"topic {topic.name} partition 0 is read from offset 4: 2 messages lost"]
     assert topic.accept() == lost
     assert topic.accept() == [f"the topic {topic.name} has lost nothing that was not read"]
@@ -515,7 +516,7 @@ def test_a_loss_is_accepted_of_known_topics_only(topic: Topic):
     topic.send(1)
     assert topic.run() == [1]
     reader = KafkaReader(topic.kafka.servers, (topic.name,))
-    with pytest.raises(FileError, match="expected the name of a topic that the pipeline reads, got none"):
+    with pytest.raises(FileError, match="expected the name of a topic that the pipeline reads, got 'other'"):
         accept_loss(topic.state, reader, ["other"])
     with lock_state(topic.state), pytest.raises(FileError, match="a state that no other job uses"):
         accept_loss(topic.state, reader, [topic.name])
@@ -573,6 +574,43 @@ def test_a_topic_that_appears_later_and_has_lost_messages(kafka: Broker, topic: 
     assert topic.rows == [(1, 1), (8, 3), (2,)]
 
 
+class Brokers:
+    """Brokers that have two topics, of a message each."""
+
+    def earliest(self) -> dict[str, dict[str, int]]:
+        """Return where their partitions begin."""
+        return {"shop.orders": {"0": 0}, "shop.items": {"0": 0}}
+
+    latest = earliest
+
+    def topic_ids(self, _: object) -> dict[str, str]:
+        """Return no ids."""
+        return {}
+
+
+def test_a_topic_that_is_misspelt_is_told_with_the_one_that_is_meant(tmp_path: Path):
+    """Which the pipeline reads, whether the brokers still have it or not."""
+    (tmp_path / BATCHES).mkdir()
+    checkpoint.Checkpoint(tmp_path / CHECKPOINT).put_first_offsets(0, {"shop.orders": {"0": 0}, "gone": {"0": 1}})
+    for name, meant in (("shop.oders", "shop.orders"), ("shop.itens", "shop.items"), ("gon", "gone")):
+        said = f"{name}: expected the name of a topic that the pipeline reads (did you mean {meant}?), got '{name}'"
+        with pytest.raises(FileError, match=f"^{re.escape(said)}$"):
+            accept_loss(tmp_path, cast(KafkaReader, Brokers()), [name])
+
+
+@pytest.mark.parametrize(
+    ("topics", "words"),
+    [
+        (["shop"], "shop --config FILE"),
+        (["b", "a", "b"], "a b --config FILE"),
+        (["it's", "-x"], "--config FILE -- -x 'it'\"'\"'s'"),
+    ],
+)
+def test_what_goes_on_behind_a_loss_names_the_topics(topics: list[str], words: str):
+    """For a shell, and each once."""
+    assert go_on(topics) == f"To go on without them: cdcavro sync accept-loss {words}"
+
+
 @pytest.mark.jvm
 def test_the_command_says_how_a_pipeline_goes_on(topic: Topic):
     """With the file of the configuration, as Kafka is asked."""
@@ -597,7 +635,7 @@ def test_the_command_says_how_a_pipeline_goes_on(topic: Topic):
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, done.stderr) == (
         2,
-        "Error: other: expected the name of a topic that the pipeline reads, got none\n",
+        "Error: other: expected the name of a topic that the pipeline reads, got 'other'\n",
     )
 
 
