@@ -1214,6 +1214,36 @@ def test_inspect_of_nothing_points_at_the_formats():
     assert (done.exit_code, done.stdout) == (0, "read 0 messages, 0 faulty\n\nnext:\n  cdcavro formats\n")
 
 
+def test_inspect_of_framed_records_points_at_unframe(tmp_path):
+    """Whichever side is framed, and beside messages that are not; a record in base64 that is no Avro is none of these."""
+    records = tmp_path / "records.jsonl"
+    said = "some messages are Kafka records in Avro with ids of schemas: `cdcavro unframe` decodes them with a registry"
+    for sides in ({"value": "AAAAAAIAAg=="}, {"key": "AAAAAAIAAg==", "value": None}):
+        records.write_text(json.dumps({"topic": "s.t", "offset": 1} | sides))
+        done = run("inspect", records)
+        assert said in done.stderr.splitlines()
+        assert done.stdout.endswith(f"next:\n  cdcavro unframe {records} --registry URL --out messages.jsonl\n")
+    records.write_bytes(records.read_bytes() + b"\n" + next(iter(goldens("canal"))))
+    done = run("inspect", records)
+    assert said in done.stderr.splitlines()
+    assert f"  cdcavro encode {records} --format canal --out messages.avro" in done.stdout.splitlines()
+    for value in ("AQAAAAIAAg==", "AAAAAA==", "no base64", 1):
+        records.write_text(json.dumps({"topic": "s.t", "value": value}))
+        assert "unframe" not in run("inspect", records).output
+
+
+def test_inspect_of_faulty_messages_of_one_format_points_at_the_check_of_that():
+    """Beside messages of none; of two formats, it points at the list of all."""
+    debezium, canal = '{"topic": "s", "value": "text"}', next(iter(goldens("canal")), b"").decode()
+    found, code = _inspected(input=f'{debezium}\n{{"a": 1}}')
+    assert (code, {fault["format"] for fault in found["faults"]}) == (1, {"debezium", None})
+    assert found["next"] == ["cdcavro validate FILE --format debezium"]
+    broken = json.loads(canal) | {"data": 1}
+    found, _ = _inspected(input=f"{debezium}\n{json.dumps(broken)}")
+    assert len({fault["format"] for fault in found["faults"]} - {None}) == 2
+    assert found["next"] == ["cdcavro formats"]
+
+
 def test_what_inspect_prints_of_a_hostile_message_cannot_change_the_terminal():
     """Names of tables and columns are escaped, and no file name becomes a part of a command."""
     message = json.dumps({"data": {"\x1b[2J": 1}, "meta": {"op": "ins", "table": "a.\x1b]0;x\x07"}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from base64 import b64decode
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
@@ -23,7 +24,8 @@ from cdcavro.cli.options import (
     mixed_format_option,
     processes_option,
 )
-from cdcavro.errors import CdcAvroError, MessageError, number_of, plain
+from cdcavro.errors import CdcAvroError, MessageError, TextError, number_of, plain
+from cdcavro.exact.jsontext import parse
 from cdcavro.files.block_codec import ChunkSniffer, ChunkValidator, write_in_order
 from cdcavro.files.lines import SPLIT
 from cdcavro.files.rejects import Reject
@@ -31,6 +33,7 @@ from cdcavro.files.streams import STANDARD, check_standard, shown_name, total_si
 from cdcavro.transcoding.mapping import to_changes
 from cdcavro.transcoding.transcoder import count_unzoned
 from cdcavro.wire.formats import REGISTRY, get_format
+from cdcavro.wire.kafka import KEY, VALUE, is_record
 from cdcavro.wire.sniff import MIXED
 
 if TYPE_CHECKING:
@@ -192,6 +195,12 @@ _MOST_COLUMNS: Final = 4_096
 # How many statements are followed: what each costs grows with those before it about the same table.
 _MOST_STATEMENTS: Final = 200
 _SHOWN_COLUMNS: Final = 8
+# What is in front of a payload: a byte, and an id of four bytes, or of eight.
+_MAGIC: Final = b"\0"
+_ID_BYTES: Final = 4
+_FRAMED: Final = (
+    "some messages are Kafka records in Avro with ids of schemas: `cdcavro unframe` decodes them with a registry"
+)
 # In characters: the error of a message of no known format names them all.
 _SHOWN_FAULT: Final = 240
 
@@ -247,7 +256,9 @@ class _Inspection:
         self._declared = Tables()
         self._more_tables = 0
         self._faults: list[Reject] = []
-        self._is_multiline = False
+        self._is_multiline = self._is_framed = False
+        # The formats of faulty messages, None for one of no known format.
+        self._refused: set[str | None] = set()
 
     def add(self, line: Line) -> None:
         """Look at the next line."""
@@ -261,6 +272,8 @@ class _Inspection:
         except MessageError as error:
             error.format = error.format or format
             self.faulty += 1
+            self._refused.add(error.format)
+            self._is_framed = self._is_framed or _is_framed(line.raw)
             is_begun = number == 1 and line.raw.lstrip()[:1] in (b"{", b"[") and "ends too early" in error.got
             self._is_multiline |= line.is_opening or is_begun
             if len(self._faults) < SHOWN:
@@ -368,6 +381,8 @@ class _Inspection:
         """Yield what a user should know before going on."""
         if self._is_multiline:
             yield SPLIT
+        if self._is_framed:
+            yield _FRAMED
         untyped = sum(not any(found.columns.values()) for found in self._tables.values())
         if untyped:
             yield f"{number_of(untyped, 'table')} without declared types: `tables` takes them with --types, `sync` in [tables.types]"
@@ -379,10 +394,10 @@ class _Inspection:
 
     def _next(self) -> list[str]:
         """Return the commands that go on from here."""
-        if not self._formats:
-            return ["cdcavro formats"]
         paths = [*self._inputs.folders, *self._outside()]
         files = " ".join("FILE" if path == STANDARD else shlex.quote(plain(shown_name(path))) for path in paths)
+        if not self._formats:
+            return [self._next_of_faults(files)]
         if len(self._formats) > 1:
             sync = [f"cdcavro sync --local --once --files {files} --delta lake --state state"]
             return [f"cdcavro validate {files} --format {MIXED}", *(sync if self._is_one else [])]
@@ -395,6 +410,13 @@ class _Inspection:
                     f"cdcavro sync --local --once --files {files} --format {format} --delta lake --state state"
                 )
         return commands
+
+    def _next_of_faults(self, files: str) -> str:
+        """Return the command that goes on from messages that are all faulty, or from none."""
+        if self._is_framed:
+            return f"cdcavro unframe {files} --registry URL --out messages.jsonl"
+        known = self._refused - {None}
+        return f"cdcavro validate {files} --format {known.pop()}" if len(known) == 1 else "cdcavro formats"
 
     @property
     def _is_one(self) -> bool:
@@ -409,6 +431,23 @@ class _Inspection:
         """Return the files that are not in one of the folders."""
         folders = self._inputs.folders
         return [file for file in self._inputs.files if not any(Path(file).is_relative_to(folder) for folder in folders)]
+
+
+def _is_framed(raw: bytes) -> bool:
+    """Return whether a line is a Kafka record whose key or value is base64 with the id of a schema in front."""
+    try:
+        record = parse(raw)
+    except TextError:
+        return False
+    return is_record(record) and any(_has_id(record.get(side)) for side in (KEY, VALUE))
+
+
+def _has_id(text: Any) -> bool:
+    try:
+        found = b64decode(text, validate=True)
+    except (ValueError, TypeError):
+        return False
+    return found[:1] == _MAGIC and len(found) > _ID_BYTES
 
 
 class _InspectedTable:

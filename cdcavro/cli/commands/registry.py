@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,7 +11,7 @@ from cdcavro.cli.console import json_line, say, table
 from cdcavro.cli.group import example
 from cdcavro.cli.options import OUTPUT, Choice, complete_schema, force_option, json_option
 from cdcavro.cli.schema_sources import parse_subjects, read_sources
-from cdcavro.errors import IncompatibleError, plain, visible, visible_lines
+from cdcavro.errors import IncompatibleError, plain, shown, visible, visible_lines
 from cdcavro.files.streams import STANDARD, open_output
 from cdcavro.registry import connect
 from cdcavro.registry.subjects import LEVELS, STRATEGIES
@@ -211,7 +212,11 @@ def subjects(*, url: str) -> None:
 _FINGERPRINT_DIGITS: Final = 16
 
 
-@click.command(epilog=example("cdcavro fetch --registry file:schemas --subject orders-value --version 1"))
+@click.command(
+    epilog=example("cdcavro fetch --registry file:schemas --subject orders-value --version 1"),
+    context_settings={"allow_extra_args": True},
+)
+@click.pass_context
 @registry_option
 @click.option("--id", type=click.IntRange(1), metavar="N", help="The schema with this id.")
 @click.option("--subject", metavar="NAME", help="A schema of this subject.")
@@ -222,6 +227,7 @@ _FINGERPRINT_DIGITS: Final = 16
 )
 @force_option
 def fetch(
+    ctx: click.Context,
     *,
     url: str,
     id: int | None,
@@ -236,6 +242,11 @@ def fetch(
     The schema is complete: it includes the types that it refers to. Name it by one of --id, --subject and
     --fingerprint.
     """
+    if ctx.args:
+        name = ctx.args[0]
+        raise click.UsageError(
+            f"got {shown(name)} without an option: a subject is given as --subject {quote(plain(name))}"
+        )
     if sum(key is not None for key in (id, subject, fingerprint)) != 1 or (version and subject is None):
         raise click.UsageError("give one of --id, --subject (perhaps with --version) and --fingerprint")
     if fingerprint is not None and not _is_fingerprint(fingerprint):

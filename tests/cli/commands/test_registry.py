@@ -231,6 +231,7 @@ def test_the_registry_comes_from_the_environment():
     [
         (["fetch", "--id", "9"], "Error: registry file:schemas: there is no id 9"),
         (["fetch", "--subject", "x"], "Error: registry file:schemas: there is no subject 'x'"),
+        (["fetch", "x y"], "got 'x y' without an option: a subject is given as --subject 'x y'"),
         (["fetch"], "give one of --id, --subject (perhaps with --version) and --fingerprint"),
         (["fetch", "--id", "1", "--subject", "x"], "give one of"),
         (["fetch", "--id", "1", "--version", "1"], "give one of"),
