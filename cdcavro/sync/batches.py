@@ -578,9 +578,8 @@ def other_look(found: Sequence[bytes], settings: Settings) -> str | None:
 
 def _notes_of_halves(halves: Sequence[WaitingHalf]) -> list[str]:
     """Return what is to be said of halves that wait."""
-    if not halves:
-        return []
-    return [f"{number_of(len(halves), 'half of an update waits/halves of updates wait')} for the other half"]
+    count = number_of(len(halves), "half of an update waits/halves of updates wait")
+    return [f"{count} for the other half"] if halves else []
 
 
 def _files_of(lanes: Sequence[Sequence[Any]]) -> list[str]:
