@@ -451,10 +451,17 @@ def began_before(one: Key, other: Key) -> bool:
 def _is_of_new_log(one: Key, other: Key) -> bool:
     """Return whether a change has smaller numbers than another one as its log begins again, such as that of another server.
 
-    Where arrival is the true order, its time says so.
+    Where arrival is the true order, its time says so; within one file of a log, smaller numbers are earlier ones.
     """
-    second, earlier = (getattr(numbers, "second", None) for numbers in (_numbers(one), _numbers(other)))
-    return is_by_arrival(one) and second is not None and earlier is not None and second > earlier
+    numbers, others = _numbers(one), _numbers(other)
+    second, earlier = (getattr(own, "second", None) for own in (numbers, others))
+    is_later = second is not None and earlier is not None and second > earlier
+    return is_by_arrival(one) and is_later and numbers[:1] != others[:1]
+
+
+def is_in_log(change: Change) -> bool:
+    """Return whether the numbers of a change are its place in a log, which no other statement has."""
+    return change.position is not None and rule_of(change.source.format).position == _IN_LOG
 
 
 def began_together(one: Key, other: Key) -> bool:

@@ -14,6 +14,7 @@ before it, and `replay` returns the versions that the changes of a key make.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from bisect import bisect_left
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, split_resets
 from cdcavro.errors import OrderError, SchemaError, shown
-from cdcavro.lake.evolution import EVOLVE, LENIENT, TRY_EVOLVE
+from cdcavro.lake.evolution import EVOLVE, IGNORE, LENIENT, TRY_EVOLVE
 from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.lake.typed_rows import DELETE, DROP, FILLED, TRUNCATE, UPSERTS
 from cdcavro.table.table_schema import attributes_of, avro_of, column_name
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cdcavro.lake.typed_rows import RowFacts, TypedRow
+    from cdcavro.table.history import Table
     from cdcavro.table.table_schema import TableSchema
 
 NO_FLOOR: Final = b""
 # A property of a current state: the first version whose rows it takes, if a reset was made behind a change of the key.
 KEYED: Final = "cdcavro.keyed"
-# A property of a lake table: the job that writes it, and the number of the table whose rows it takes, of several that had
-# its name.
+# A property of a lake table: the job that writes it, and the number and the beginning of the table whose rows it takes, of
+# several that had its name.
 ORIGIN: Final = "cdcavro.origin"
+# Of the digest of where a table began.
+_DIGITS: Final = 16
 # What is said of a table that has no current state.
 NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): only a changelog is written, also if a key comes later"
 # What is said of a key that changed.
@@ -307,9 +311,29 @@ class Origin(NamedTuple):
     # The number of the table, which is greater for one that was created later.
     number: int
     is_gone: bool = False
+    # A digest of where it began; empty if that is not known. A state that is restored may number tables otherwise.
+    beginning: str = ""
+
+    @classmethod
+    def of(cls, job: str, table: Table) -> Origin:
+        """Return that of a table of a job."""
+        start = repr(table.starts[0]) if table.starts[0] else ""
+        digest = hashlib.sha256(start.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+        return cls(job, table.number, table.is_gone, digest if start else "")
 
     def __str__(self) -> str:
-        return f"{self.job} {self.number}"
+        return f"{self.job} {self.number} {self.beginning}".rstrip()
+
+    def is_behind(self, number: int, beginning: str) -> bool | None:
+        """Return whether another table of the job, in which a lake table says that it goes on, came later.
+
+        None if it is the table itself.
+        """
+        is_same = beginning == self.beginning if beginning and self.beginning and number != self.number else None
+        if number == self.number or is_same:
+            return None
+        # A state that is older than its lake does not know yet that the table is dropped.
+        return number > self.number and (self.is_gone or is_same is False)
 
 
 class Progress(NamedTuple):
@@ -322,6 +346,16 @@ class Progress(NamedTuple):
     # Whether the lake table knows more than the table: it was written for later versions, which a state that is older than its
     # lake has not read again yet, or another table goes on with it. Nothing is taken from it then.
     is_ahead: bool
+
+    def behavior(self, behavior: str, origin: Origin | None) -> str:
+        """Return how a lake table with a behavior follows the statements of the table.
+
+        Rows of a dropped table must take nothing from one that goes on with its lake table.
+        """
+        if self.keyed is None and behavior in (EVOLVE, TRY_EVOLVE):
+            # What such a lake table has no column for was dropped.
+            return IGNORE
+        return LENIENT if self.is_ahead or (origin is not None and origin.is_gone) else behavior
 
 
 def properties_behind(
@@ -340,19 +374,20 @@ def properties_behind(
 def progress_of(properties: Mapping[str, str], version: int, origin: Origin | None = None) -> Progress:
     """Return how far a lake table with some properties is, for a table whose newest version has a number.
 
-    Without an `origin`, and where the lake table says none, the lake table is taken for one of the same table, which may
-    have been created again.
+    Without an `origin`, and where the lake table says none of the same job, the lake table is taken for one of the same
+    table, which may have been created again.
     """
     filled, keyed = int(properties.get(FILLED, "0")), int(properties.get(KEYED, "1"))
-    job, _, number = properties.get(ORIGIN, "").partition(" ")
+    job, number, beginning = (*properties.get(ORIGIN, "").split(" "), "", "")[:3]
     if origin is None or job != origin.job:
-        return Progress(filled, keyed, is_ahead=False)
-    if int(number) == origin.number:
+        if origin is not None and origin.is_gone and FILLED in properties:
+            # It may be another table's.
+            return Progress(version, None, is_ahead=True)
+        return Progress(filled, keyed if keyed <= version else 1, is_ahead=False)
+    is_behind = origin.is_behind(int(number), beginning)
+    if is_behind is None:
         return Progress(filled, keyed, is_ahead=filled > version)
-    if origin.is_gone and int(number) > origin.number:
-        return Progress(filled, None, is_ahead=True)
-    # What stands is not of this table.
-    return Progress(version, 1, is_ahead=False)
+    return Progress(version, None, is_ahead=True) if is_behind else Progress(version, 1, is_ahead=False)
 
 
 def written_behind(
@@ -363,10 +398,10 @@ def written_behind(
     Only where columns are dropped it need say how far it is: a state that is older than its lake drops none. It has the
     properties `held`.
     """
-    if origin is None or behavior not in (EVOLVE, TRY_EVOLVE):
-        return behavior, {}
     progress = progress_of(held, version, origin)
-    return LENIENT if progress.is_ahead else behavior, properties_behind(progress, version, origin, held)
+    is_dropping = origin is not None and behavior in (EVOLVE, TRY_EVOLVE)
+    written = properties_behind(progress, version, origin, held) if is_dropping else {}
+    return progress.behavior(behavior, origin), written
 
 
 def first_keyed(

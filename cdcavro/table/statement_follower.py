@@ -15,7 +15,7 @@ from dataclasses import replace as replace_fields
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdcavro.change.model import Change, Column, Source, names_of_columns, replace
-from cdcavro.change.order import is_by_numbers
+from cdcavro.change.order import is_by_numbers, is_in_log
 from cdcavro.errors import DdlError, SchemaError, shown
 from cdcavro.exact.caching import WeightedCache, text_size
 from cdcavro.table.catalog import Refusals
@@ -517,7 +517,7 @@ class _Statement(NamedTuple):
 
 def _is_timed(change: Change) -> bool:
     """Return whether a statement is told by its time: Canal numbers batches anew when it delivers them again."""
-    return change.event_time is not None and not is_by_numbers(change)
+    return change.event_time is not None and not (is_by_numbers(change) or is_in_log(change))
 
 
 def _digest(*facts: object) -> bytes:
@@ -547,7 +547,7 @@ class Deliveries:
         if key is not None and change.place is not None and _digest(key, statement) in self._places:
             return True
         if self.is_known(change):
-            return is_by_numbers(change) or self._is_in_sequence(statement)
+            return is_by_numbers(change) or is_in_log(change) or self._is_in_sequence(statement)
         self._repeated = None
         return False
 

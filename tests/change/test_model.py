@@ -204,9 +204,12 @@ def test_images_that_are_null_are_none(format, operation, side):
     assert [exact(back) for back in from_changes(changes, format)] == [exact(text)]
 
 
-@pytest.mark.parametrize(("format", "operation", "side"), CASES)
+@pytest.mark.parametrize(("format", "operation", "side"), [case for case in CASES if "UPDATE_" not in str(case)])
 def test_an_empty_image_where_the_operation_has_none_is_none(format, operation, side):
-    """As the templates of OMS have it: it states nothing that could be lost, and the message comes back with it."""
+    """As the templates of OMS have it: it states nothing that could be lost, and the message comes back with it.
+
+    DataHub's two messages of an update are not meant: of one that has both rows, either may have no column.
+    """
     text = row_message(format, operation, *({*SIDES} - {*facts_of(format)["no image"][operation]}), empty=side)
     changes = to_changes(text, format)
     assert (getattr(changes[0], side), changes[0].changed) == (None, None)

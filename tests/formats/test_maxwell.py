@@ -252,6 +252,24 @@ def test_rows_that_are_sent_again_with_their_positions_go_where_they_went(size):
         assert len(found) == (2 if stream is dropped else 8)
 
 
+def test_statements_of_one_second_that_are_sent_again_are_told_by_their_positions():
+    """The second of two is newer, and the first is not applied again behind it."""
+    added = {"sql": "ALTER TABLE t ADD e INT DEFAULT 3"}
+    stream = sent_again((1, CREATED), (2, added), (2, {"sql": "ALTER TABLE t RENAME COLUMN e TO r"}), again=1)
+    maker = TypedRows(Tables())
+    assert maker.of_batch([[one] for one in stream]).rejects == []
+    assert [column.name for column in maker.tables.tables[0].schema.columns] == ["id", "n", "r"]
+
+
+def test_a_statement_that_waited_for_a_lock_ends_rows_that_are_sent_again():
+    """Its time is that at which it began, and its position that at which it was done: rows before it may be later."""
+    stream = sent_again((1, CREATED), (9, {"data": {"id": 1, "n": 1}}), (5, {"sql": "DROP TABLE t"}), again=1)
+    maker = TypedRows(Tables())
+    batch = maker.of_batch([[one] for one in stream])
+    assert batch.rejects == []
+    assert [table.is_gone for table in maker.tables.tables] == [True]
+
+
 def test_a_log_that_begins_again_with_smaller_positions_is_not_sent_again():
     """After a failover to another server: where arrival is the order, the time says that a row is newer."""
     stream = sent_again((1, CREATED), (2, {"sql": "ALTER TABLE t ADD k INT"}), again=2)

@@ -149,7 +149,7 @@ class CurrentState:
             self._create_deletes(spark, known)
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**sql.STATE, **sql.change_types(self.change_columns)}
-        behavior = LENIENT if progress.is_ahead else self.behavior
+        behavior = progress.behavior(self.behavior, self.origin)
         steps = prepare(spark, self.sink, self.identifier, versions, columns, behavior, first, self.excluded)
         properties = known.look(spark, self.identifier)
         check_form(self.table.table, CURRENT, properties)

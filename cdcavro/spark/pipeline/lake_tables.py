@@ -362,17 +362,16 @@ class LakeTables:
         sink, own = self._sinks[name], self.settings
         # It has what versions and shards need of a lake.
         work = _Work(spark, cast("NativeLake", SparkLake(spark, sink, self.check)), table, name, waiting, [])
-        # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
-        behavior = LENIENT if table.is_gone else own.behavior
-        chosen = own.change_columns, own.statements.excluded_of(table), Origin(self.job, table.number, table.is_gone)
+        chosen = own.change_columns, own.statements.excluded_of(table), Origin.of(self.job, table)
         try:
             check_spaces(spark, sink, name)
             self._register(spark, sink, name, [one for one, is_wanted in self._named.items() if is_wanted])
             if work.shard is not None:
+                behavior = LENIENT if table.is_gone else own.behavior
                 work = work._replace(lake=self._shards.lake(work.lake, table, name, work.shard, behavior))
             reason = changelog_reason(table.versions)
             if own.is_current and reason is None:
-                form, how = own.forms.of(table), (name, behavior, own.guard)
+                form, how = own.forms.of(table), (name, own.behavior, own.guard)
                 if form == CURRENT and work.shard is None:
                     known = self._known.setdefault(name, LakeTableCache())
                     state = CurrentState(sink, *how, known, *chosen, check_held=self.check)
@@ -386,7 +385,7 @@ class LakeTables:
                 if own.is_current and self._reasons.get(work.place) != reason:
                     self._reasons[work.place] = reason
                     work.steps.extend([] if reason is None else [reason])
-                self._append(Changelog(sink, name, behavior, *chosen), work)
+                self._append(Changelog(sink, name, own.behavior, *chosen), work)
                 written.append(CHANGES)
         except _REFUSALS as error:
             # Somebody may mend the lake table.

@@ -155,7 +155,7 @@ class NativeState:
         filled = properties_behind(progress, version, self.origin, held, keyed)
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**FORMS[self.form], **change_types(self.change_columns)}
-        behavior = LENIENT if progress.is_ahead else self.behavior
+        behavior = progress.behavior(self.behavior, self.origin)
         steps = prepare(self.lake, table, versions, columns, behavior, first, self.excluded)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own

@@ -239,22 +239,20 @@ class NativeTables:
         has_rows = None
         place = name, waiting[0].shard if waiting else None
         lake = self._lakes[name]
-        # Late rows of a dropped table must take nothing from the table that goes on with its lake table.
-        behavior, excluded = LENIENT if table.is_gone else self.behavior, self.statements.excluded_of(table)
-        origin = Origin(self.job, table.number, table.is_gone)
+        excluded, origin = self.statements.excluded_of(table), Origin.of(self.job, table)
         try:
             if place[1] is not None:
-                lake = self.shards.lake(lake, table, name, place[1], behavior)
+                lake = self.shards.lake(lake, table, name, place[1], LENIENT if table.is_gone else self.behavior)
             reason = changelog_reason(table.versions)
             if self.is_current and reason is None:
                 known = self._known.setdefault(place, NativeCache())
-                own = lake, name, behavior, self.guard, known, self.change_columns, excluded, origin
+                own = lake, name, self.behavior, self.guard, known, self.change_columns, excluded, origin
                 form = self.forms.of(table)
                 state = NativeState(*own) if form == CURRENT else NativeVersions(*own, form=form)
                 has_rows = self._merge(state, place, table, waiting, steps)
                 written[""] = lake.table(name)
             if self.is_changelog or reason is not None:
-                log = NativeChangelog(lake, name, behavior, self.change_columns, excluded, origin)
+                log = NativeChangelog(lake, name, self.behavior, self.change_columns, excluded, origin)
                 if self.is_current and self._reasons.get(place) != reason:
                     self._reasons[place] = reason
                     steps += [] if reason is None else [reason]

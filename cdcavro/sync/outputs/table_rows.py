@@ -162,10 +162,8 @@ class TableRows:
                 self.waiting.forget(one.number)
             elif one.number in parts:
                 self.waiting.keep(files, one.number, parts[one.number])
-        written = [
-            one._replace(steps=[*one.steps, _SAID]) if one.number in reset and one.error is None else one
-            for one in written
-        ]
+        done = {one.number for one in written if one.error is None}
+        written = [one._replace(steps=[*one.steps, _SAID]) if one.number in reset & done else one for one in written]
         # In the order in which they were written: shards have one lake table.
         written = [self._noted(one, names, tables, last) for one in written]
         return sorted(written, key=lambda one: one.number)
