@@ -461,7 +461,7 @@ def _is_of_new_log(one: Key, other: Key) -> bool:
 
 def is_in_log(change: Change) -> bool:
     """Return whether the numbers of a change are its place in a log, which no other statement has."""
-    return change.position is not None and rule_of(change.source.format).position == _IN_LOG
+    return bool(change.position) and rule_of(change.source.format).position == _IN_LOG
 
 
 def began_together(one: Key, other: Key) -> bool:
