@@ -193,7 +193,9 @@ class Pipeline:
                 replace_file(path, json.dumps(said))
                 self.save()
             raise
-        path.unlink(missing_ok=True)
+        if path.exists():
+            path.unlink()
+            self.save()
 
     def save(self, *, is_idle: bool = False) -> None:
         """Let the state of now be what a later run finds, wherever it runs: files of a folder are there already.

@@ -20,8 +20,9 @@ from obstore.exceptions import AlreadyExistsError
 from obstore.store import MemoryStore
 
 from cdcavro.cli import main
-from cdcavro.errors import FileError, SetupError
+from cdcavro.errors import FileError, JobError, SetupError
 from cdcavro.sync.native.native_tables import NativeTables
+from cdcavro.sync.pipeline import FAILURE
 from cdcavro.sync.reading import stored_state
 from cdcavro.sync.reading.checkpoint import Checkpoint
 from cdcavro.sync.reading.file_source import file_uri
@@ -295,6 +296,18 @@ def test_a_pipeline_goes_on_from_what_is_in_the_store(memory: MemoryStore, tmp_p
     assert (report.counts["read"], report.counts["rejected"]) == (1, 1)
     assert made.run() == []
     assert ids(made) == [[(1,), (2,), (3,)]] * 2
+
+
+def test_the_error_that_ended_a_run_is_in_the_store_until_one_ends_well(memory: MemoryStore, tmp_path: Path):
+    """Also where there is nothing left to read."""
+    made = job(tmp_path)
+    made.send(b"{")
+    with pytest.raises(JobError):
+        made.run(max_rejects=0)
+    assert "brings the rejects to 1 of 1 messages" in (read_status(ADDRESS).failure or "")
+    made.run()
+    with state_folder(ADDRESS) as folder:
+        assert not (folder / FAILURE).exists()
 
 
 @pytest.mark.slow
