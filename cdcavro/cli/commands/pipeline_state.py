@@ -134,7 +134,7 @@ def _tables(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _status(asked: Asked) -> int:
-    """Print whether a pipeline is healthy; return an exit code, which is not 0 if a table has stopped, or the last run."""
+    """Print whether a pipeline is healthy; return 0 if no table has stopped and no error ended the last run, otherwise 1."""
     state = asked.state("status")
     from cdcavro.sync.status import read_status  # noqa: PLC0415  the other commands do not need it
 

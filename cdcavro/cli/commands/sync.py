@@ -187,12 +187,11 @@ def sync(
 
     Messages are read in batches, on Spark or in this process; for each table, its current state, its changelog, or
     both are written, or Avro files of its changes. A run resumes where the previous one stopped or was killed, and
-    nothing is written twice. `show` prints what a pipeline remembers, `status` whether it is healthy: its exit code is
-    1 if a table has stopped, or the last run. `pause` holds back the rows of tables, `resume` releases them, and `reset` empties tables,
-    which start again with what is read from then on. With `--keep`, their rows stay until they are read again;
-    `--finish` then removes those that were not.
-    `accept-loss` lets a pipeline go on with topics that were created again or have lost messages. Run these four while
-    no pipeline uses the state.
+    nothing is written twice. `show` prints what a pipeline remembers, `status` whether it is healthy: its exit code
+    is 1 if a table has stopped or an error ended the last run. `pause` holds back the rows of tables, `resume`
+    releases them, and `reset` empties tables, which start again with what is read from then on. With `--keep`, their
+    rows stay until they are read again; `--finish` then removes those that were not. `accept-loss` lets a pipeline go
+    on with topics that were created again or have lost messages. Run these four while no pipeline uses the state.
     """
     _check_page(page)
     _check_action(action, flags)
