@@ -86,6 +86,7 @@ def test_a_folder_of_files_becomes_lake_tables(spark: SparkSession, tmp_path: Pa
 def test_an_interrupt_while_spark_starts_is_a_sentence(tmp_path: Path, number: int, code: int):
     """It is said what was done, which is nothing, and how to go on."""
     (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").touch()
     command = [str(Path(sys.executable).with_name("cdcavro")), "sync", *FLAGS]
     with running(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr.readline() == "starting Spark\n"
