@@ -28,8 +28,8 @@ from cdcavro.lake.learning import outline_of, refusal_fields
 from cdcavro.lake.placing import EngineRows, Places, take_messages
 from cdcavro.spark.arrow_udf import in_worker
 from cdcavro.spark.functions import ERROR, KEY, KEY_TYPE, key_fields
+from cdcavro.table.catalog import notes_of
 from cdcavro.table.evolution.evolve import NONE_GIVEN
-from cdcavro.table.history import notes_of
 from cdcavro.table.table_names import has_row_of_table
 from cdcavro.table.tables import ERROR as ERROR_POLICY
 from cdcavro.table.tables import KEEP, UNSTATED, Tables

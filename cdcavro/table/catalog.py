@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from cdcavro.change.model import DML, names_of_columns
 from cdcavro.change.order import began_together, precedes
-from cdcavro.errors import CdcAvroError, SchemaError, shown
+from cdcavro.errors import CdcAvroError, SchemaError, plain, shown
 from cdcavro.exact.caching import text_size
 from cdcavro.table.columns.format_rules import RULES, USUAL
 from cdcavro.table.ddl.parse import sentence
@@ -33,7 +33,7 @@ from cdcavro.table.history import (
 from cdcavro.table.table_names import fold_case, table_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cdcavro.change.model import Change, Column, Source
     from cdcavro.change.order import Key
@@ -456,3 +456,26 @@ def _is_behind(start: Any, key: Key | None) -> bool:
 def _is_same_time(one: Key | None, other: Key | None) -> bool:
     """Return whether two statements are parts of one: their times or numbers are equal, wherever they arrived."""
     return one == other or (one is not None and other is not None and one[1] == other[1] != ())
+
+
+_SHOWN: Final = 20
+_NO_KEY: Final = (
+    "no primary key is known, so payloads have no key and a merge cannot tell rows apart:"
+    " neither a message nor a statement nor a Kafka record's key with the row's values names one"
+)
+
+
+def notes_of(tables: Iterable[Table]) -> list[str]:
+    """Return sentences about tables: on those without a key, on types that are not as declared, and on statements."""
+    known = list(tables)
+    keyless = [plain(table.schema.table.table) for table in known if table.schema.key is None]
+    more = f" and {len(keyless) - _SHOWN:,} more" if len(keyless) > _SHOWN else ""
+    keys = [f"{', '.join(keyless[:_SHOWN])}{more}: {_NO_KEY}"] if keyless else []
+    findings = [f"{plain(table.schema.table.table)}: {finding}" for table in known for finding in table.findings]
+    types = [
+        f"{plain(table.schema.table.table)}: {plain(column.name)}: {column.note}"
+        for table in known
+        for column in table.schema.columns
+        if column.note is not None
+    ]
+    return keys + types + findings

@@ -23,7 +23,7 @@ from msgspec.structs import astuple
 from cdcavro.change.connect_values import may_be_unsigned, types_of_unsigned, with_unsigned
 from cdcavro.change.model import DDL, Change, Column, names_of_columns, replace
 from cdcavro.change.order import Numbers, began_before, has_smaller_numbers, is_by_arrival, order_key, precedes
-from cdcavro.errors import OrderError, SchemaError, plain, shown
+from cdcavro.errors import OrderError, SchemaError, shown
 from cdcavro.exact.caching import IdentityCache, text_size
 from cdcavro.exact.sqltype import canonical_type, lacks_arguments, with_arguments
 from cdcavro.table.columns.column_type import column_type
@@ -33,7 +33,7 @@ from cdcavro.table.evolution.explanation import UnexplainedColumns, explain_colu
 from cdcavro.table.table_schema import without_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from cdcavro.change.model import Source
     from cdcavro.change.order import Key
@@ -351,10 +351,28 @@ class Table:
             and digests != digests_of_version(self.schema)
         ):
             if is_late:
-                raise self._contradiction(columns, source, given, key)
+                self._settle_between(columns, source, given, key)
+                return
             self._add_version(columns, source, given, key, names)
             self.room.reserve(_DIGEST, self.schema.table.table)
             self._declared[digests.declared] = None
+
+    def _settle_between(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> None:
+        """Let a late row be of the versions that have its columns and others, which no statement added.
+
+        Nothing says when those were added, but that it was before the first row with them. Raises `SchemaError` if there
+        is no such version, and for a row without columns of the version of its time.
+        """
+        signatures, added = signatures_of(columns, source, given, self.schema), self.unexplained.added
+        stated, names = {signature[:2] for signature in signatures}, {column.name for column in columns}
+        begun = self._newest_begun(range(len(self.versions)), key)
+        wider = [i for i, version in enumerate(self.versions) if begun.names <= names < version.names <= names | added]
+        fitting = [i for i in wider if stated <= {one[:2] for one in _signatures_of_version(self.versions[i])}]
+        if not fitting:
+            raise contradiction(signatures, begun)
+        self.room.reserve(_DIGEST, self.schema.table.table)
+        self._indexes[digests_of_signatures(signatures).resolved] = tuple(fitting)
+        self._count_edit()
 
     def _contradiction(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> SchemaError:
         version = self._newest_begun(range(len(self.versions)), key)
@@ -566,26 +584,3 @@ def last_begun(starts: Sequence[Any], key: Key | None) -> int:
     if key is None or not is_by_arrival(key):
         return place
     return next((i - 1 for i in range(1, place + 1) if is_made_before(key, starts[i])), place)
-
-
-_SHOWN: Final = 20
-_NO_KEY: Final = (
-    "no primary key is known, so payloads have no key and a merge cannot tell rows apart:"
-    " neither a message nor a statement nor a Kafka record's key with the row's values names one"
-)
-
-
-def notes_of(tables: Iterable[Table]) -> list[str]:
-    """Return sentences about tables: on those without a key, on types that are not as declared, and on statements."""
-    known = list(tables)
-    keyless = [plain(table.schema.table.table) for table in known if table.schema.key is None]
-    more = f" and {len(keyless) - _SHOWN:,} more" if len(keyless) > _SHOWN else ""
-    keys = [f"{', '.join(keyless[:_SHOWN])}{more}: {_NO_KEY}"] if keyless else []
-    findings = [f"{plain(table.schema.table.table)}: {finding}" for table in known for finding in table.findings]
-    types = [
-        f"{plain(table.schema.table.table)}: {plain(column.name)}: {column.note}"
-        for table in known
-        for column in table.schema.columns
-        if column.note is not None
-    ]
-    return keys + types + findings

@@ -14,7 +14,7 @@ import pytest
 from cdcavro.errors import SchemaError
 from cdcavro.lake.table_shape import TableShape
 from cdcavro.lake.typed_rows import TypedRows
-from cdcavro.table import history
+from cdcavro.table import catalog
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
 from support.jobs import LocalJob, local_job
@@ -149,7 +149,7 @@ def test_tables_take_given_keys_without_a_pipeline():
     assert typed.schema.key_names == ("Id",)
     assert typed.key is not None
     assert len(tables.tables[0].versions) == 1
-    assert history.notes_of(tables.tables) == []
+    assert catalog.notes_of(tables.tables) == []
     (other,) = tables.add(to_changes(row("INSERT", 3, "2", table="u"), "canal")[0])
     assert other.schema.key_names == ("a",)
     with pytest.raises(SchemaError, match="its key was given as 'Id', and a row states 'a'"):

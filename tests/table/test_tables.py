@@ -668,6 +668,33 @@ def test_a_late_change_of_columns_that_no_version_has_is_refused():
     assert stream.row("id int, a int, b int").schema.version == 2
 
 
+def test_a_late_row_may_lack_columns_that_no_statement_added():
+    """Another partition was ahead: when the columns came is not known, but that it was before the first row with them."""
+    stream = Stream(Source(format="debezium", db_type="mysql", database="d"))
+    stream.row("id int32, a int32", number=10)
+    stream.row("id int32, a int32, b int32, c int32", number=40)
+    late = stream.row("id int32, a int32, b int32", number=20)
+    assert (late.schema.version, list(late.absent)) == (2, ["c"])
+    assert [schema.version for _, schema in stream.tables.find(stream.changes[-1])] == [2]
+    assert stream.row("id int32, a int32", number=15).schema.version == 1
+    for columns in ("id int32, a int32, x int32", "id int32, a int32, b string", "id int32, b int32, c int32"):
+        with pytest.raises(SchemaError):
+            stream.row(columns, number=25)
+    # What comes behind all else without a column has dropped it.
+    dropped = stream.row("id int32, a int32, b int32", number=50)
+    assert (dropped.schema.version, list(dropped.absent)) == (3, [])
+    assert stream.row("id int32, a int32, b int32", number=30).schema.version == 2
+
+
+def test_a_late_row_has_the_columns_that_a_statement_added_before_it():
+    """The statement says when they came."""
+    stream = Stream()
+    stream.ddl("CREATE TABLE t (id INT, a INT)", number=10)
+    stream.ddl("ALTER TABLE t ADD b INT, ADD c INT", number=40)
+    with pytest.raises(SchemaError):
+        stream.row("id int, a int, b int", number=20)
+
+
 def test_a_late_statement_begins_with_the_newest_version():
     """What is late to that is late."""
     stream = Stream()

@@ -48,10 +48,10 @@ from cdcavro.exact.jsontext import to_bytes
 from cdcavro.files.block_codec import start_threads
 from cdcavro.files.lines import Line
 from cdcavro.files.streams import STANDARD, open_output, shown_name, total_size
+from cdcavro.table.catalog import notes_of
 from cdcavro.table.columns.column_type import is_known
 from cdcavro.table.ddl.parse import parse_ddl
 from cdcavro.table.evolution.evolve import evolve as evolve_schema
-from cdcavro.table.history import notes_of
 from cdcavro.table.table_folder import CURRENT, TablesFolder
 from cdcavro.table.table_schema import from_schema, schema_text
 from cdcavro.table.tables import ABSENT, ERROR, KEEP, ON_MISFIT, UNSTATED, Tables
