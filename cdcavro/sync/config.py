@@ -103,6 +103,8 @@ _BRACKETS: Final = {
     ("route",): "routes are sections [[route]], each with two brackets",
     ("tables",): "[tables] is one section; rules for tables are sections [[table]]",
 }
+# Sections of which there may be several of one name.
+_LISTED: Final = ("table", "route")
 
 
 class Config(Struct, forbid_unknown_fields=True):
@@ -325,7 +327,7 @@ def _unknown_setting(place: Sequence[str], name: str, near: Sequence[str]) -> st
     if place and (name, None) in sections:
         hint = "it stands above the first section"
     elif not near and (there := get_close_matches(name, elsewhere, n=1, cutoff=_SAME)):
-        hint = f"did you mean {there[0]} in [{elsewhere[there[0]]}]?"
+        hint = f"did you mean {there[0]} in {_section_name([elsewhere[there[0]]])}?"
     said = f"{_section_name(place)} has no setting" if place else "no setting is called"
     return f"{said} {shown(name)}: {hint}"
 
@@ -390,7 +392,8 @@ def _culprit(stated: dict[str, Any], place: Sequence[str], index: int, message: 
 
 
 def _section_name(place: Sequence[str]) -> str:
-    return f"[{'.'.join(place)}]" if place else "it"
+    name = f"[{'.'.join(place)}]" if place else "it"
+    return f"[{name}]" if place and place[0] in _LISTED else name
 
 
 def _section(place: Sequence[str]) -> type[Struct]:

@@ -245,7 +245,7 @@ def test_options_count_instead_of_what_the_file_says(tmp_path: Path):
         (SIMPLE + 'form = "scd"', "'scd' is no form of a current state: there are current, soft, history, in [lake]"),
         (
             SIMPLE + '\n[[table]]\nmatch = "t"\nform = "histroy"',
-            "line 9: 'histroy' is no form of a current state: did you mean \"history\"?, in [table]",
+            "line 9: 'histroy' is no form of a current state: did you mean \"history\"?, in [[table]]",
         ),
         (SIMPLE + 'form = "HISTORY"', "line 6: 'HISTORY' is no form of a current state: did you mean \"history\"?"),
         (SIMPLE + 'name = "l.{databse}_{table}"', "not 'l.{databse}_{table}': did you mean {database}?, in [lake]"),
@@ -408,6 +408,7 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
         (KAFKA + "topik = 't'", "line 6: [kafka] has no setting 'topik': did you mean topic?"),
         (FRAMED + "xyz = 'x'", "[lake] has no setting 'xyz': there are delta"),
         ("zonne = 'UTC'\n" + SIMPLE, "line 1: no setting is called 'zonne': did you mean zone in [tables]?"),
+        (SIMPLE + "keys = ['id']", "line 6: [lake] has no setting 'keys': did you mean key in [[table]]?"),
         (SIMPLE + "zone = 'UTC'", "line 6: [lake] has no setting 'zone': did you mean zone in [tables]?"),
         (FRAMED.replace("url", "ulr"), "line 7: [source.registry] has no setting 'ulr': did you mean url?"),
         (SIMPLE.replace("[lake]\ndelta", "lake.detla"), "line 4: [source] has no setting 'lake': there are kafka"),
@@ -426,8 +427,8 @@ def test_configurations_that_pages_show_are_such(tmp_path: Path, monkeypatch: py
         ),
         (SIMPLE + "[table]\nmatch = 't'", "line 6: rules for tables are sections [[table]], each with two brackets"),
         (SIMPLE + "[route]\nfrom = 't'\nto = 'u'", "line 6: routes are sections [[route]], each with two brackets"),
-        (SIMPLE + "[[route]]\nfrom = 'a'\nto = 'b'\n[[route]]\nto = 'b'", "line 9: [route] lacks from"),
-        (SIMPLE + "[[route]]\nfrom = 'a.b'\nto = 'c'", "to has as many parts as from, 2, not 'c', in [route]"),
+        (SIMPLE + "[[route]]\nfrom = 'a'\nto = 'b'\n[[route]]\nto = 'b'", "line 9: [[route]] lacks from"),
+        (SIMPLE + "[[route]]\nfrom = 'a.b'\nto = 'c'", "to has as many parts as from, 2, not 'c', in [[route]]"),
         (SIMPLE + "[[tables]]\nmatch = 't'", "[tables] is one section; rules for tables are sections [[table]]"),
         ('every = "1 parsec"\n' + SIMPLE, 'line 1: every is a time such as "10 seconds"'),
         (
@@ -457,7 +458,7 @@ def test_all_misspelt_settings_are_told_at_once(tmp_path: Path):
     assert str(caught.value).partition(", got ")[2].split("; ") == [
         "line 1: no setting is called 'stat': did you mean state?",
         "line 2: [source] has no setting 'fiels': did you mean files?",
-        "line 7: [table] has no setting 'forn': did you mean form?",
+        "line 7: [[table]] has no setting 'forn': did you mean form?",
     ]
 
 

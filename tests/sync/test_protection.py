@@ -548,7 +548,7 @@ def test_the_first_batch_goes_on_by_its_rules_if_it_was_killed_while_its_rows_wa
         ('where = "a = b"', "where compares with a number or with a text in single quotes, not with 'b'"),
         ('where = "a is null 5"', "nothing stands behind is null, not '5'"),
         ('leaveout = ["a"]', "has no setting 'leaveout': did you mean leave_out?"),
-        ('leave_out = "a"', "leave_out in [table] must be a list, got a text"),
+        ('leave_out = "a"', "leave_out in [[table]] must be a list, got a text"),
         ('mask = { a = { constnt = "x" } }', "constnt"),
     ],
 )
