@@ -20,6 +20,7 @@ from cdcavro.lake.escaped_names import OWN, column_names
 from cdcavro.lake.evolution import LakeColumn, same_column
 from cdcavro.lake.sql_statements import ORDER
 from cdcavro.table.columns.type_names import MAX_PRECISION
+from cdcavro.table.older_fields import heirs
 from cdcavro.table.table_schema import (
     ATTRIBUTE,
     TableSchema,
@@ -174,6 +175,29 @@ def text_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -
     texts = {name: tuple(names) or (() if name in every else (name,)) for name, names in found.items()}
     others = {name for names in called.values() for name in names}.difference(*texts.values())
     return texts | {ORDER: tuple(sorted(others))} if others else texts
+
+
+def stated_names(
+    versions: Sequence[TableSchema], pairs: Sequence[tuple[LakeColumn, LakeColumn]]
+) -> dict[str, dict[int, str]]:
+    """Return what each version calls the columns of `held_columns`, as changes name those that they lack, by the lake's names.
+
+    A column that took over from another one is lacked where that is, and the other way round.
+    """
+    fields = {field["name"]: field for field in versions[-1].record["fields"]}
+    kin = {one: {newest, *older} for newest, older in heirs(fields.items()).items() for one in (newest, *older)}
+    found = {}
+    for wanted, held in pairs:
+        every = [fields[name] for name in kin.get(wanted.field, ())]
+        names = {
+            wanted.field,
+            *wanted.aliases,
+            *(name for one in every for name in (one["name"], *one.get("aliases", ()))),
+        }
+        found[held.name] = {
+            schema.version: column.name for schema in versions for column in schema.columns if column.field in names
+        }
+    return found
 
 
 def _names_of_fields(versions: Sequence[TableSchema]) -> dict[str, tuple[str, ...]]:

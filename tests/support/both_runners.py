@@ -225,7 +225,7 @@ class BothRunners:
         properties = {name: value for name, value in properties_of(self.spark, identifier).items() if name not in _OWN}
         job = json.loads((self.folder / "state" / JOB).read_bytes())["job"]
         properties = {
-            name: "this pipeline" if value == job else value
+            name: value.replace(job, "this pipeline")
             for name, value in properties.items()
             if not name.startswith(_PROTOCOL)
         }

@@ -201,5 +201,7 @@ class Twins:
             state = self.jobs[runner].folder / "state"
             id = json.loads((state / JOB).read_bytes())["job"]
             text = value.replace(str(self.jobs[runner].folder), "FOLDER").replace(id, "PIPELINE")
-            return text.replace(self.warehouse, "FOLDER/wh").replace(self.prefix(runner), "PREFIX")
+            text = text.replace(self.warehouse, "FOLDER/wh").replace(self.prefix(runner), "PREFIX")
+            # Where a table began, which is in a digest there, names the file.
+            return re.sub(r"^(cdcavro\.origin=PIPELINE \d+) \w+$", r"\1 BEGINNING", text)
         return value

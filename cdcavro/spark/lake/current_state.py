@@ -15,7 +15,15 @@ from cdcavro.change.order_value import reset_order
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
-from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, readings, text_names, wanted_columns
+from cdcavro.lake.lake_columns import (
+    held_columns,
+    left_columns,
+    older_names,
+    readings,
+    stated_names,
+    text_names,
+    wanted_columns,
+)
 from cdcavro.lake.lakes import CURRENT, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import Origin, first_keyed, late_version, progress_of, properties_behind
 from cdcavro.lake.sql_statements import ABSENT, AT, DELETED, KEY, OLDER, ORDER, UNPARSED, literal
@@ -389,15 +397,10 @@ def _row_parts(
 def _absent(versions: Sequence[TableSchema], columns: Sequence[tuple[LakeColumn, LakeColumn]]) -> str:
     """Return SQL for the lake's names of the columns that a change lacks; it has those of its version."""
     flags = []
-    for wanted, held in columns:
-        named = [
-            f"{schema.version}, {literal(column.name)}"
-            for schema in versions
-            for column in schema.columns
-            if column.field in (wanted.field, *wanted.aliases)
-        ]
-        is_absent = f"array_contains(image.absent, map({', '.join(named)})[version])"
-        flags.append(f"CASE WHEN {is_absent} THEN {literal(held.name)} END")
+    for held, names in stated_names(versions, columns).items():
+        named = ", ".join(f"{version}, {literal(name)}" for version, name in names.items())
+        is_absent = f"array_contains(image.absent, map({named})[version])"
+        flags.append(f"CASE WHEN {is_absent} THEN {literal(held)} END")
     return f"CASE WHEN size(image.absent) > 0 THEN array_compact(array({', '.join(flags)})) END AS {ABSENT}"
 
 

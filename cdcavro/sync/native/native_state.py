@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.evolution import LENIENT
-from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, text_names
+from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, stated_names, text_names
 from cdcavro.lake.lakes import CURRENT, FORM, FORMS, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import Origin, first_keyed, late_version, progress_of, properties_behind
 from cdcavro.lake.sql_statements import (
@@ -444,20 +444,10 @@ def _stated_columns(
     versions: Sequence[TableSchema], present: Sequence[LakeColumn], others: Sequence[str]
 ) -> dict[str, StatedColumn]:
     """Return how it is known which changes state columns of a lake table, and `others`, which all changes state."""
-    called = {held.name: absent_names(wanted, versions) for wanted, held in held_columns(versions[-1], present)}
+    called = stated_names(versions, held_columns(versions[-1], present))
     named = older_names(versions, present)
     columns = {name: StatedColumn(called.get(name), names) for name, names in named.items()}
     return columns | {name: StatedColumn({}, (name,)) for name in others}
-
-
-def absent_names(wanted: LakeColumn, versions: Sequence[TableSchema]) -> dict[int, str]:
-    """Return what a column is called in each version, as changes name those that they lack."""
-    return {
-        schema.version: column.name
-        for schema in versions
-        for column in schema.columns
-        if column.field in (wanted.field, *wanted.aliases)
-    }
 
 
 def with_types(columns: Mapping[str, Any], kinds: pa.Schema, count: int) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.change.order_value import reset_order, split_resets
-from cdcavro.lake.lake_columns import held_columns, older_names, text_names
+from cdcavro.lake.lake_columns import held_columns, older_names, stated_names, text_names
 from cdcavro.lake.lakes import FORM, SOFT
 from cdcavro.lake.merge import End, Statement, Version, replay, without_repetitions
 from cdcavro.lake.sql_statements import (
@@ -40,7 +40,7 @@ from cdcavro.lake.sql_statements import (
     held_change_columns,
 )
 from cdcavro.lake.typed_rows import DELETE, DROP, KIND, RESETS, TRUNCATE, UPSERTS, stated_properties
-from cdcavro.sync.native.native_state import NativeState, absent_names, with_types
+from cdcavro.sync.native.native_state import NativeState, with_types
 from cdcavro.sync.native.row_images import (
     ImageReader,
     absent_of,
@@ -186,12 +186,15 @@ class _Columns:
         """Return the columns that a change of a version lacks, which calls them otherwise."""
         if not absent:
             return self._left
-        return self._left.union(name for one in absent if (name := self._absent.get((version, one))) is not None)
+        return self._left.union(*(self._absent.get((version, one), ()) for one in absent))
 
 
-def _absent_names(pairs: Sequence[Pair], versions: Sequence[TableSchema]) -> dict[tuple[int, str], str]:
-    called = [(held.name, absent_names(wanted, versions)) for wanted, held in pairs]
-    return {(version, name): held for held, names in called for version, name in names.items()}
+def _absent_names(pairs: Sequence[Pair], versions: Sequence[TableSchema]) -> dict[tuple[int, str], list[str]]:
+    found: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for held, names in stated_names(versions, pairs).items():
+        for version, name in names.items():
+            found[version, name].append(held)
+    return found
 
 
 class _Batch:

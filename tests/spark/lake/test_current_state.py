@@ -453,6 +453,26 @@ def test_what_is_known_of_a_lake_table_is_what_it_says(spark: SparkSession, sink
     assert {"cdcavro.order", "cdcavro.partial", "cdcavro.deletes", "cdcavro.floor"} < set(said)
 
 
+def test_a_row_keeps_what_its_change_lacks_where_another_column_takes_over(spark: SparkSession, sink: Sink):
+    """Wherever batches are cut; a double has several spellings, so only the older column has it."""
+    types = {"id": "int", "a": "int", "d": "double", "n": "int"}
+    newer = {**types, "a": "varchar(9)", "d": "varchar(9)"}
+    messages = [
+        canal("INSERT", [{"id": "1", "a": "5", "d": "0.1", "n": "1"}], id=1, mysqlType=types),
+        canal("UPDATE", [{"id": "1", "n": "2"}], id=2, old=[{"n": "1"}], mysqlType=types),
+        canal("ALTER", [], id=3, isDdl=True, sql="ALTER TABLE t MODIFY a VARCHAR(9), MODIFY d VARCHAR(9)"),
+        canal("UPDATE", [{"id": "1", "n": "3"}], id=4, old=[{"n": "2"}], mysqlType=newer),
+    ]
+    for cut in (0, 1, 3):
+        lake = Lake(spark, sink, database(sink, f"takes over {cut}"))
+        for part in filter(None, (messages[:cut], messages[cut:])):
+            lake.merge([to_changes(message, "canal") for message in part])
+        (table,) = lake.maker.tables.tables
+        (row,) = lake.rows(table)
+        own = {name: value for name, value in row.items() if not name.startswith("_cdc_")}
+        assert own == {"id": 1, "a": "5", "a (until version 1)": 5, "d": None, "d (until version 1)": 0.1, "n": 3}
+
+
 @ON_ICEBERG
 def test_a_full_load_into_an_empty_table_that_is_written_again_is_there_once(spark: SparkSession, sink: Sink):
     """Nothing orders its rows but that they are of one, so the table does not say what does."""

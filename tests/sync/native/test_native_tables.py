@@ -504,6 +504,31 @@ def test_a_column_that_is_widened_filled_and_dropped_in_one_batch_is_widened(
         assert job.rows("d.t", "id", "a", suffix=suffix) == [(1, 7), (2, 2**40), (3, None)]
 
 
+@pytest.mark.parametrize("form", ["current", "soft", "history"])
+@pytest.mark.parametrize("cut", range(4))
+@pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
+def test_a_row_keeps_what_its_change_lacks_where_another_column_takes_over(
+    tmp_path: Path, kind: str, form: str, cut: int
+):
+    """Wherever batches are cut: by the value that both columns can hold, and by the one that only the older can."""
+    types = {"id": "int", "a": "int", "d": "double", "n": "int"}
+    newer = {**types, "a": "varchar(9)", "d": "varchar(9)"}
+    messages = [
+        canal("INSERT", [{"id": "1", "a": "5", "d": "0.1", "n": "1"}], id=1, mysqlType=types),
+        canal("UPDATE", [{"id": "1", "n": "2"}], id=2, old=[{"n": "1"}], mysqlType=types),
+        canal("ALTER", [], id=3, isDdl=True, sql="ALTER TABLE t MODIFY a VARCHAR(9), MODIFY d VARCHAR(9)"),
+        canal("UPDATE", [{"id": "1", "n": "3"}], id=4, old=[{"n": "2"}], mysqlType=newer),
+        canal("INSERT", [{"id": "2", "a": "x", "d": "y", "n": "4"}], id=5, mysqlType=newer),
+    ]
+    job = LocalJob(tmp_path, lake_section(kind, tmp_path, form=form))
+    for part in filter(None, (messages[:cut], messages[cut:])):
+        job.send(*part)
+        assert [report.waiting for report in job.run()] == [{}]
+    names = ("id", "a", "a (until version 1)", "d", "d (until version 1)", "n")
+    older = [1, 2, 3] if form == "history" else [3]
+    assert job.rows("d.t", *names) == [*((1, "5", 5, None, 0.1, n) for n in older), (2, "x", None, "y", None, 4)]
+
+
 AGAIN_BEHIND_A_DROP = [
     canal("ALTER", [], id=3, isDdl=True, sql="ALTER TABLE t DROP COLUMN a"),
     canal("DELETE", [{"id": "1", "b": "1"}], id=4),
