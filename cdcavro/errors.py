@@ -28,6 +28,7 @@ CdcAvroError
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import unicodedata
 from functools import lru_cache
@@ -417,5 +418,16 @@ def _step(token: str) -> str:
         return "." + name
     if name.isascii() and name.isdigit():
         return f"[{name}]"
-    escaped = visible(repr(name)[1:-1]).replace("\\'", "'").replace('"', '\\"')
-    return f'["{escaped}"]'
+    return f"[{_ESCAPE.sub(_as_json, visible(json.dumps(name, ensure_ascii=False)))}]"
+
+
+# As JSON and `visible` escape characters.
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|U([0-9a-f]{8})|.)")
+
+
+def _as_json(escape: re.Match[str]) -> str:
+    digits = escape[1] or escape[2]
+    if digits is None:
+        return escape[0]
+    units = chr(int(digits, 16)).encode("utf-16-be").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))

@@ -293,7 +293,8 @@ def _is_bytes(declared: Type) -> bool:
 
 def _names_of(declared: Record) -> list[str]:
     """Return the names of a record's fields: those that types state, if they are as many as the fields."""
-    stated = [_true_name(field.type) or field.name for field in declared.fields]
+    names = [(_true_name(field.type), field.name) for field in declared.fields]
+    stated = [own if name is None else name for name, own in names]
     return stated if len({*stated}) == len(stated) else [field.name for field in declared.fields]
 
 
@@ -301,7 +302,7 @@ def _true_name(declared: Type) -> str | None:
     for branch in declared.branches if isinstance(declared, Union) else (declared,):
         parameters = getattr(branch, "attributes", {}).get("connect.parameters")
         name = parameters.get(TRUE_NAME) if isinstance(parameters, dict) else None
-        if isinstance(name, str) and name:
+        if isinstance(name, str):
             return name
     return None
 

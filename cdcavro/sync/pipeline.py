@@ -437,7 +437,10 @@ def _named(folder: Path, tables: Sequence[str]) -> list[TableName]:
         known.setdefault(label_of(name), set()).add(name)
     for table in tables:
         if len(known.get(table, ())) != 1:
-            expected = f"the name of one table of the pipeline{did_you_mean(table, known)}"
+            shared = table.partition(" (")[0]
+            is_shard = shared in known and table not in known
+            hint = f" ({shared} for all its shards)" if is_shard else did_you_mean(table, known)
+            expected = f"the name of one table of the pipeline{hint}"
             raise FileError(plain(table), expected, "several" if table in known else shown(table))
     return [name for table in dict.fromkeys(tables) for name in known[table]]
 

@@ -257,6 +257,16 @@ def test_a_map_whose_keys_are_no_plain_strings_is_one_again(
     assert read(array(other), [])["schema"]["fields"][0]["type"] == "array"
 
 
+def test_a_column_may_have_an_empty_name():
+    """What its type states is its name, whatever the field is called; another column may be called like the field."""
+    named = {"type": "string", "connect.parameters": {"__debezium.source.column.name": ""}}
+    whole = record(field("_x_", named), field("b", "string"), name="a.R")
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, whole, {"_x_": "1", "b": "2"})
+    made = ConnectReader(cdcavro.parse_schema(json.dumps(whole))).text(out.getvalue())
+    assert json.loads(made)["payload"] == {"": "1", "b": "2"}
+
+
 def test_names_that_two_columns_would_share_stay_as_they_are():
     """A true name is taken only if all of a row's names differ."""
     renamed = {"type": "string", "connect.parameters": {"__debezium.source.column.name": "b"}}

@@ -128,6 +128,8 @@ def test_shards_of_a_table_are_told_apart(tmp_path: Path, monkeypatch: pytest.Mo
     assert [(table["name"], table["database"], table["table"], table["shard"]) for table in found] == [
         (label, "d", "t", shard) for label, shard in zip(labels, shards, strict=True)
     ]
+    done = cdcavro("sync", "pause", labels[0], "--state", "state")
+    assert (done.exit_code, "one table of the pipeline (d.t for all its shards), got" in done.stderr) == (2, True)
 
 
 def test_a_table_that_stopped_is_an_exit_code(made: LocalJob):
