@@ -102,7 +102,7 @@ class Turns(Shards):
             if said is not None:
                 names = table.schema().names
                 own = {name: value for name, value in said.items() if name.startswith("cdcavro.")}
-                own = {name: "this pipeline" if value == job else value for name, value in own.items()}
+                own = {name: value.replace(job, "this pipeline") for name, value in own.items()}
                 left = {name: value for name, value in own.items() if not name.endswith((".created", ".begun"))}
                 found[suffix] = [(one.name, one.field, one.type) for one in table.columns()], left
                 found[f"rows {suffix}"] = names, self.job.rows(LAKE, *names, suffix=suffix)
