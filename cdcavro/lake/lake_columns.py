@@ -180,9 +180,9 @@ def text_names(versions: Sequence[TableSchema], present: Sequence[LakeColumn]) -
 def stated_names(
     versions: Sequence[TableSchema], pairs: Sequence[tuple[LakeColumn, LakeColumn]]
 ) -> dict[str, dict[int, str]]:
-    """Return what each version calls the columns of `held_columns`, as changes name those that they lack, by the lake's names.
+    """Return, by the lake's names of the columns `pairs` of `held_columns`, what a change of each version calls them.
 
-    A column that took over from another one is lacked where that is, and the other way round.
+    So changes name what they lack. A column and those that it took over from are lacked together.
     """
     fields = {field["name"]: field for field in versions[-1].record["fields"]}
     kin = {one: {newest, *older} for newest, older in heirs(fields.items()).items() for one in (newest, *older)}

@@ -129,11 +129,15 @@ class Table:
 
         `names` are those of the key columns, None if unknown. As long as nothing has been written with the
         newest version, it adopts the column types as stated. Raises `SchemaError`, also for a change that
-        is older than the newest version and whose columns match no version.
+        is older than the newest version and whose columns match no version, nor the next one but for some that came
+        without a statement.
         """
         columns = tuple(columns)
         settled = self._settled_indexes(columns, source)
         if settled is None:
+            digests = self.digests(columns, source, given)
+            if digests.resolved not in self._indexes and is_made_before(key, self.starts[-1]):
+                return self._version_behind(columns, source, given, key)
             self._settle(columns, source, given, key, names)
             self.is_stated = True
             digests = self.digests(columns, source, given)
@@ -205,7 +209,7 @@ class Table:
         """Return the version that fits the columns a change states and its place in the order. Raises `SchemaError`."""
         digests = self.digests(columns, source, given)
         if digests.resolved not in self._indexes:
-            raise self._contradiction(columns, source, given, key)
+            return self._version_behind(columns, source, given, key)
         return self._newest_begun(self._indexes[digests.resolved], key)
 
     def last_number(self, columns: _Columns, source: Source, given: TypeOverrides) -> int | None:
@@ -350,33 +354,26 @@ class Table:
             and not is_repeat(key, self.starts[-1])
             and digests != digests_of_version(self.schema)
         ):
-            if is_late:
-                self._settle_between(columns, source, given, key)
-                return
             self._add_version(columns, source, given, key, names)
             self.room.reserve(_DIGEST, self.schema.table.table)
             self._declared[digests.declared] = None
 
-    def _settle_between(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> None:
-        """Let a late row be of the versions that have its columns and others, which no statement added.
+    def _version_behind(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> TableSchema:
+        """Return the version behind a row's time if the row lacks only such columns of it as came without a statement.
 
-        Nothing says when those were added, but that it was before the first row with them. Raises `SchemaError` if there
-        is no such version, and for a row without columns of the version of its time.
+        Nothing says when those came, but that it was between the two versions. Raises `SchemaError` for any other row.
         """
-        signatures, added = signatures_of(columns, source, given, self.schema), self.unexplained.added
-        stated, names = {signature[:2] for signature in signatures}, {column.name for column in columns}
-        begun = self._newest_begun(range(len(self.versions)), key)
-        wider = [i for i, version in enumerate(self.versions) if begun.names <= names < version.names <= names | added]
-        fitting = [i for i in wider if stated <= {one[:2] for one in _signatures_of_version(self.versions[i])}]
-        if not fitting:
-            raise contradiction(signatures, begun)
-        self.room.reserve(_DIGEST, self.schema.table.table)
-        self._indexes[digests_of_signatures(signatures).resolved] = tuple(fitting)
-        self._count_edit()
-
-    def _contradiction(self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None) -> SchemaError:
-        version = self._newest_begun(range(len(self.versions)), key)
-        return contradiction(signatures_of(columns, source, given, self.schema), version)
+        place = last_begun(self.starts, key)
+        begun, behind = self.versions[place], self.versions[min(place + 1, len(self.versions) - 1)]
+        signatures, names = signatures_of(columns, source, given, self.schema), {column.name for column in columns}
+        if (
+            begun.names <= names < behind.names <= names | self.unexplained.added
+            and begun.key_names == behind.key_names
+        ):
+            known = {signature[:2] for signature in _signatures_of_version(behind)}
+            if known.issuperset(signature[:2] for signature in signatures):
+                return behind
+        raise contradiction(signatures, begun)
 
     def _add_version(
         self, columns: _Columns, source: Source, given: TypeOverrides, key: Key | None, names: _Names

@@ -668,22 +668,39 @@ def test_a_late_change_of_columns_that_no_version_has_is_refused():
     assert stream.row("id int, a int, b int").schema.version == 2
 
 
-def test_a_late_row_may_lack_columns_that_no_statement_added():
+def test_a_late_row_may_lack_columns_that_came_without_a_statement():
     """Another partition was ahead: when the columns came is not known, but that it was before the first row with them."""
     stream = Stream(Source(format="debezium", db_type="mysql", database="d"))
     stream.row("id int32, a int32", number=10)
     stream.row("id int32, a int32, b int32, c int32", number=40)
-    late = stream.row("id int32, a int32, b int32", number=20)
-    assert (late.schema.version, list(late.absent)) == (2, ["c"])
-    assert [schema.version for _, schema in stream.tables.find(stream.changes[-1])] == [2]
-    assert stream.row("id int32, a int32", number=15).schema.version == 1
+    stream.row("id int32, a int32, b int32, c int32, e int32", number=60)
+    for number, columns, version, lacked in (
+        (20, "id int32, a int32, b int32", 2, ["c"]),
+        (50, "id int32, a int32, b int32, c int32", 2, []),
+        (30, "id int32, a int32, c int32", 2, ["b"]),
+        (15, "id int32, a int32", 1, []),
+    ):
+        late = stream.row(columns, number=number)
+        assert (late.schema.version, list(late.absent)) == (version, lacked)
+        assert [schema.version for _, schema in stream.tables.find(stream.changes[-1])] == [version]
+    edits = stream.tables.edits
+    # A column that is not there later, another type, and a column that was there already.
     for columns in ("id int32, a int32, x int32", "id int32, a int32, b string", "id int32, b int32, c int32"):
         with pytest.raises(SchemaError):
             stream.row(columns, number=25)
-    # What comes behind all else without a column has dropped it.
-    dropped = stream.row("id int32, a int32, b int32", number=50)
-    assert (dropped.schema.version, list(dropped.absent)) == (3, [])
-    assert stream.row("id int32, a int32, b int32", number=30).schema.version == 2
+    assert stream.tables.edits == edits
+    # What comes behind all else is of the newest version, whatever came late.
+    newest = stream.row("id int32, a int32, b int32", number=70)
+    assert (newest.schema.version, list(newest.absent)) == (3, ["c", "e"])
+
+
+def test_a_late_row_has_the_key_of_its_time():
+    """The version behind it has another one."""
+    stream = Stream(Source(format="debezium", db_type="mysql", database="d"))
+    stream.row("id int32, a int32", number=10, key=("id",))
+    stream.row("id int32, a int32, b int32, c int32", number=40, key=("a",))
+    with pytest.raises(SchemaError):
+        stream.row("id int32, a int32, b int32", number=20, key=("id",))
 
 
 def test_a_late_row_has_the_columns_that_a_statement_added_before_it():
