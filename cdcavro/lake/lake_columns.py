@@ -186,17 +186,17 @@ def stated_names(
     """
     fields = {field["name"]: field for field in versions[-1].record["fields"]}
     kin = {one: {newest, *older} for newest, older in heirs(fields.items()).items() for one in (newest, *older)}
-    found = {}
+    holders: dict[str, list[str]] = {}
     for wanted, held in pairs:
         every = [fields[name] for name in kin.get(wanted.field, ())]
-        names = {
-            wanted.field,
-            *wanted.aliases,
-            *(name for one in every for name in (one["name"], *one.get("aliases", ()))),
-        }
-        found[held.name] = {
-            schema.version: column.name for schema in versions for column in schema.columns if column.field in names
-        }
+        others = {name for one in every for name in (one["name"], *one.get("aliases", ()))}
+        for name in {wanted.field, *wanted.aliases, *others}:
+            holders.setdefault(name, []).append(held.name)
+    found: dict[str, dict[int, str]] = {held.name: {} for _, held in pairs}
+    for schema in versions:
+        for column in schema.columns:
+            for name in holders.get(column.field, ()):
+                found[name][schema.version] = column.name
     return found
 
 
