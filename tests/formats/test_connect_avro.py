@@ -257,24 +257,15 @@ def test_a_map_whose_keys_are_no_plain_strings_is_one_again(
     assert read(array(other), [])["schema"]["fields"][0]["type"] == "array"
 
 
-def test_a_column_may_have_an_empty_name():
-    """What its type states is its name, whatever the field is called; another column may be called like the field."""
-    named = {"type": "string", "connect.parameters": {"__debezium.source.column.name": ""}}
-    whole = record(field("_x_", named), field("b", "string"), name="a.R")
+@pytest.mark.parametrize(("own", "stated", "name"), [("a", "c d", "c d"), ("_x_", "", ""), ("a", "b", "a")])
+def test_a_true_name_is_taken_if_all_of_a_rows_names_differ(own: str, stated: str, name: str):
+    """It may be empty. Names that two columns would share stay as they are."""
+    named = {"type": "string", "connect.parameters": {"__debezium.source.column.name": stated}}
+    whole = record(field(own, named), field("b", "string"), name="a.R")
     out = io.BytesIO()
-    fastavro.schemaless_writer(out, whole, {"_x_": "1", "b": "2"})
+    fastavro.schemaless_writer(out, whole, {own: "1", "b": "2"})
     made = ConnectReader(cdcavro.parse_schema(json.dumps(whole))).text(out.getvalue())
-    assert json.loads(made)["payload"] == {"": "1", "b": "2"}
-
-
-def test_names_that_two_columns_would_share_stay_as_they_are():
-    """A true name is taken only if all of a row's names differ."""
-    renamed = {"type": "string", "connect.parameters": {"__debezium.source.column.name": "b"}}
-    whole = record(field("a", renamed), field("b", "string"), name="a.R")
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, whole, {"a": "1", "b": "2"})
-    made = ConnectReader(cdcavro.parse_schema(json.dumps(whole))).text(out.getvalue())
-    assert json.loads(made)["payload"] == {"a": "1", "b": "2"}
+    assert json.loads(made)["payload"] == {name: "1", "b": "2"}
 
 
 # Schemas and data at random: each has what writes a datum of its own.

@@ -1,10 +1,15 @@
-"""Values of older fields and what they are in the type that took over: None where that is not exact."""
+"""Values of older fields and what they are in the type that took over: None where that is not exact.
+
+Among them are messages about a row, of which some lack what has another type from a statement between them on.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
 from typing import Any
+
+from support.messages import canal
 
 LOCAL = {"type": "long", "logicalType": "local-timestamp-micros"}
 DATE = {"type": "int", "logicalType": "date"}
@@ -91,4 +96,15 @@ CASES: list[tuple[Any, Any, Any, Any]] = [
     ("boolean", "int", True, 1),
     ("int", "boolean", 0, False),
     ("int", "boolean", 2, None),
+]
+
+
+_TYPES = {"id": "int", "a": "int", "d": "double", "n": "int"}
+_NEWER = {**_TYPES, "a": "varchar(9)", "d": "varchar(9)"}
+# An integer has one text; a double has several, so only its older column has it.
+LACKING = [
+    canal("INSERT", [{"id": "1", "a": "5", "d": "0.1", "n": "1"}], id=1, mysqlType=_TYPES),
+    canal("UPDATE", [{"id": "1", "n": "2"}], id=2, old=[{"n": "1"}], mysqlType=_TYPES),
+    canal("ALTER", [], id=3, isDdl=True, sql="ALTER TABLE t MODIFY a VARCHAR(9), MODIFY d VARCHAR(9)"),
+    canal("UPDATE", [{"id": "1", "n": "3"}], id=4, old=[{"n": "2"}], mysqlType=_NEWER),
 ]

@@ -686,7 +686,7 @@ def test_a_late_row_may_lack_columns_that_came_without_a_statement():
     edits = stream.tables.edits
     # A column that is not there later, another type, and a column that was there already.
     for columns in ("id int32, a int32, x int32", "id int32, a int32, b string", "id int32, b int32, c int32"):
-        with pytest.raises(SchemaError):
+        with pytest.raises(SchemaError, match="is not as in version 1, nor any other"):
             stream.row(columns, number=25)
     assert stream.tables.edits == edits
     # What comes behind all else is of the newest version, whatever came late.
