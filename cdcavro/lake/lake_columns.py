@@ -33,7 +33,7 @@ from cdcavro.table.table_schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from cdcavro.avro.types import Type
 
@@ -198,6 +198,21 @@ def stated_names(
             for name in holders.get(column.field, ()):
                 found[name][schema.version] = column.name
     return found
+
+
+def inherited_names(schema: TableSchema, held: Collection[str]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return what `_cdc_older` may call each column that took over, and what it may call those it took over from.
+
+    Rows that stand before the newer one has their values are as old in it as in the older one. By the names of fields;
+    `held` are those of the columns that get values.
+    """
+    fields = {field["name"]: (field["name"], *field.get("aliases", ())) for field in schema.record["fields"]}
+    kin = heirs((field["name"], field) for field in schema.record["fields"])
+    return {
+        newer: (fields[newer], tuple(name for one in older for name in fields[one]))
+        for newer, older in kin.items()
+        if newer in held
+    }
 
 
 def _names_of_fields(versions: Sequence[TableSchema]) -> dict[str, tuple[str, ...]]:

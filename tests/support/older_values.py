@@ -104,7 +104,9 @@ _NEWER = {**_TYPES, "a": "varchar(9)", "d": "varchar(9)"}
 # An integer has one text; a double has several, so only its older column has it.
 LACKING = [
     canal("INSERT", [{"id": "1", "a": "5", "d": "0.1", "n": "1"}], id=1, mysqlType=_TYPES),
-    canal("UPDATE", [{"id": "1", "n": "2"}], id=2, old=[{"n": "1"}], mysqlType=_TYPES),
-    canal("ALTER", [], id=3, isDdl=True, sql="ALTER TABLE t MODIFY a VARCHAR(9), MODIFY d VARCHAR(9)"),
-    canal("UPDATE", [{"id": "1", "n": "3"}], id=4, old=[{"n": "2"}], mysqlType=_NEWER),
+    canal("UPDATE", [{"id": "1", "n": "2"}], id=3, old=[{"n": "1"}], mysqlType=_TYPES),
+    canal("ALTER", [], id=4, isDdl=True, sql="ALTER TABLE t MODIFY a VARCHAR(9), MODIFY d VARCHAR(9)"),
+    canal("UPDATE", [{"id": "1", "n": "3"}], id=5, old=[{"n": "2"}], mysqlType=_NEWER),
 ]
+# A change from before the statement, which comes in a file of its own.
+LATE = canal("UPDATE", [{"id": "1", "a": "6"}], id=2, old=[{"a": "5"}], mysqlType=_TYPES)

@@ -17,6 +17,7 @@ from cdcavro.lake.escaped_names import OWN, quote
 from cdcavro.lake.evolution import LENIENT, same_column
 from cdcavro.lake.lake_columns import (
     held_columns,
+    inherited_names,
     left_columns,
     older_names,
     readings,
@@ -495,8 +496,8 @@ def _fill(
     """Give the rows of versions up to `before` what the newest version reads in their payloads.
 
     Columns that came since get their default, and columns that took over from retired ones get the values of these,
-    where that is exact. Rows that are merged later have both already. Columns of the lake that are in `kept` are left
-    alone.
+    where that is exact, and are as old in each row. Rows that are merged later have both already. Columns of the lake
+    that are in `kept` are left alone.
     """
     present, record = present_columns(spark.table(identifier)), schema.record
     named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
@@ -528,12 +529,14 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
     names = [name for name in columns if name in {field["name"] for field in fields}]
     row = sf.struct(*[sf.col(quote(columns[name])).alias(name) for name in names])
     filled = rows.select(
-        KEY, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")
+        KEY, OLDER, sf.transform(sf.array(row), lambda one: fill_older_values(one, fields, names))[0].alias("row")
     )
-    view = filled.select(KEY, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
-    put = [name for name in columns.values() if name not in kept]
-    if not put:
+    held = {field: name for field, name in columns.items() if name not in kept}
+    if not held:
         return
+    older = _inherited_orders(inherited_names(schema, held)).alias(OLDER)
+    view = filled.select(KEY, older, *[sf.col("row").getField(name).alias(columns[name]) for name in names])
+    put = [*held.values(), OLDER]
     with_view(
         view,
         lambda source: (
@@ -541,6 +544,16 @@ def _fill_heirs(spark: SparkSession, identifier: str, schema: TableSchema, kept:
             "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{quote('t', name)} = {quote('s', name)}" for name in put)
         ),
     )
+
+
+def _inherited_orders(inherited: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> Column:
+    """Return `_cdc_older` with the orders of columns that took over; `inherited` is that of `inherited_names`."""
+
+    def order_of(names: Sequence[str]) -> Column:
+        return sf.coalesce(*[sf.try_element_at(OLDER, sf.lit(name)) for name in names])
+
+    orders = {own[0]: sf.when(order_of(own).isNull(), order_of(others)) for own, others in inherited.values()}
+    return sf.map_concat(OLDER, sf.map_filter(_map(orders), lambda _, order: order.isNotNull()))
 
 
 def floor_of(rows: DataFrame, facts: RowFacts, excluded: Collection[str]) -> bytes | None:

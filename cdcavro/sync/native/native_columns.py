@@ -33,7 +33,7 @@ from cdcavro.lake.evolution import (
     same_column,
     steps_to,
 )
-from cdcavro.lake.lake_columns import dropped_columns, wanted_columns, with_former_names
+from cdcavro.lake.lake_columns import dropped_columns, inherited_names, wanted_columns, with_former_names
 from cdcavro.lake.sql_statements import (
     ABSENT,
     ADOPTED,
@@ -294,8 +294,8 @@ def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[
     """Give the rows of versions up to `before` what the newest version reads in their payloads.
 
     Columns that came since get their default, and columns that took over from retired ones get the values of these,
-    where that is exact. Rows that are merged later have both already. Columns of the lake that are in `kept` are left
-    alone.
+    where that is exact, and are as old in each row. Rows that are merged later have both already. Columns of the lake
+    that are in `kept` are left alone.
     """
     present, record = table.columns(), schema.record
     named = [(one.field, same_column(present, one)) for one in wanted_columns(schema)]
@@ -308,6 +308,7 @@ def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[
     if not added and not is_inherited:
         return
     defaults = {held[field]: value for field, value in _defaults(schema).items() if field in added}
+    inherited = inherited_names(schema, held)
 
     def transform(rows: pa.RecordBatch) -> pa.RecordBatch:
         values = dict(zip(rows.schema.names, rows.columns, strict=True))
@@ -316,6 +317,7 @@ def fill(table: NativeTable, schema: TableSchema, before: int, kept: Collection[
             values[name] = in_lake(column, rows.schema.field(name).type, name)
         if is_inherited:
             values |= {name: value for name, value in _inherited(values, schema, names).items() if name not in kept}
+            values[OLDER] = _inherited_orders(values[OLDER], inherited)
         return pa.RecordBatch.from_arrays(list(values.values()), schema=rows.schema)
 
     table.rewrite(transform)
@@ -340,6 +342,18 @@ def _inherited(values: Mapping[str, pa.Array], schema: TableSchema, names: Mappi
     columns = [values[names[field["name"]]] for field in fields]
     filled = fill_older_values(columns, fields)
     return {names[field["name"]]: column for field, column in zip(fields, filled, strict=True)}
+
+
+def _inherited_orders(older: pa.Array, inherited: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> pa.Array:
+    """Return `_cdc_older` of rows, with the orders of columns that took over; `inherited` is that of `inherited_names`."""
+    rows = older.to_pylist()
+    for orders in filter(None, rows):
+        known = dict(orders)
+        for own, others in inherited.values():
+            order = next((known[name] for name in others if name in known), None)
+            if order is not None and known.keys().isdisjoint(own):
+                orders.append((own[0], order))
+    return pa.array(rows, older.type)
 
 
 _NOTHING: Final = b""

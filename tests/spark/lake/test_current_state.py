@@ -40,7 +40,7 @@ from support.keyed_changes import (
     texts_under_a_name_of_two_columns,
 )
 from support.messages import canal
-from support.older_values import LACKING
+from support.older_values import LACKING, LATE
 from support.shop_lake import as_in_lake, frame_of, rows_in, shown
 from support.shop_state import image, whole
 from support.shop_streams import shuffled
@@ -461,9 +461,18 @@ def test_a_row_keeps_what_its_change_lacks_where_another_column_takes_over(spark
         for part in filter(None, (LACKING[:cut], LACKING[cut:])):
             lake.merge([to_changes(message, "canal") for message in part])
         (table,) = lake.maker.tables.tables
-        (row,) = lake.rows(table)
-        own = {name: value for name, value in row.items() if not name.startswith("_cdc_")}
-        assert own == {"id": 1, "a": "5", "a (until version 1)": 5, "d": None, "d (until version 1)": 0.1, "n": 3}
+        for a, late in ((5, [LATE]), (6, [])):
+            (row,) = lake.rows(table)
+            own = {name: value for name, value in row.items() if not name.startswith("_cdc_")}
+            assert own == {
+                "id": 1,
+                "a": f"{a}",
+                "a (until version 1)": a,
+                "d": None,
+                "d (until version 1)": 0.1,
+                "n": 3,
+            }
+            lake.merge([to_changes(message, "canal") for message in late])
 
 
 @ON_ICEBERG

@@ -363,12 +363,15 @@ def test_an_interrupt_ends_all_threads_of_a_batch_long_before_its_lanes_end(tmp_
 
     lanes, settings = [Lane(1, partial(batches, i)) for i in range(2)], Settings(formats=CANAL)
     batch = LocalBatch(lanes, tmp_path / "spill", threads=2)
+    # Tests that a shell's `&` started ignore it.
+    held = signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.siginterrupt(signal.SIGINT, ends_waits)
     try:
         with pytest.raises(KeyboardInterrupt):
             convert(batch.convert, TypedRows(settings.tables()), settings, is_reduced=False)
     finally:
         signal.siginterrupt(signal.SIGINT, True)
+        signal.signal(signal.SIGINT, held)
     assert 10 < read.total() < many
 
 

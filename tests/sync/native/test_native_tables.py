@@ -50,7 +50,7 @@ from support.lake_values import table_of
 from support.local_pipelines import DELTA, ICEBERG, LocalJob, lake_section, tuples
 from support.local_shop import Placed, lanes_of
 from support.messages import canal
-from support.older_values import LACKING
+from support.older_values import LACKING, LATE
 from support.shop_state import as_came
 from support.shop_tables import MESSAGES, shop
 
@@ -511,13 +511,20 @@ def test_a_column_that_is_widened_filled_and_dropped_in_one_batch_is_widened(
 def test_a_row_keeps_what_its_change_lacks_where_another_column_takes_over(
     tmp_path: Path, kind: str, form: str, cut: int
 ):
-    """Wherever batches are cut: by the value that both columns can hold, and by the one that only the older can."""
+    """Wherever batches are cut: by the value that both columns can hold, and by the one that only the older can.
+
+    A late change from before the statement gives both columns its value in each row that has it from an older one.
+    """
     job = LocalJob(tmp_path, lake_section(kind, tmp_path, form=form))
     for part in filter(None, (LACKING[:cut], LACKING[cut:])):
         job.send(*part)
         assert [report.waiting for report in job.run()] == [{}]
     names = ("id", "a", "a (until version 1)", "d", "d (until version 1)", "n")
     assert job.rows("d.t", *names) == [(1, "5", 5, None, 0.1, n) for n in ([1, 2, 3] if form == "history" else [3])]
+    job.send(LATE)
+    job.run()
+    newer = [(1, "6", 6, None, 0.1, n) for n in ([1, 2, 3] if form == "history" else [3])]
+    assert job.rows("d.t", *names) == ([(1, "5", 5, None, 0.1, 1), *newer] if form == "history" else newer)
 
 
 AGAIN_BEHIND_A_DROP = [
