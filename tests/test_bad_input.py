@@ -450,6 +450,7 @@ def test_pointers_out_of_proportion_are_refused(character):
     assert int(most[1]) < 1_000_000
 
 
+@pytest.mark.slow
 def test_pointers_up_to_the_bound_come_back():
     """Long names with some unknown members below them are no bomb."""
     format = "oms_default_extend_column_type"

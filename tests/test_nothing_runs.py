@@ -34,6 +34,7 @@ def test_an_audit_hook_sees_nothing_run(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_audit_hook_would_see_it(tmp_path):
     """Each of them, were it there."""
     code = """

@@ -221,6 +221,7 @@ def test_a_stream_that_goes_back_at_any_message_ends_with_the_same_tables(produc
     assert [stop for stop in stops if found[stop] != whole(producer)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_statements_before_their_rows_give_the_same_tables(producer: str):
     """All of them, read from a topic of their own: each row goes to the version and the name of its time."""

@@ -56,6 +56,7 @@ def at_once(work: Callable[[int], Any]) -> list[Any]:
         return list(threads.map(begin, range(THREADS)))
 
 
+@pytest.mark.slow
 def test_a_format_may_be_shared():
     """Threads encode, decode and read changes at once, each as if it were alone."""
     messages = [(name, message) for name in FORMATS for message in goldens(name)[:4]]
@@ -105,6 +106,7 @@ def test_a_record_class_may_be_shared():
         sys.setswitchinterval(often)
 
 
+@pytest.mark.slow
 def test_tables_are_used_by_one_thread_at_a_time():
     """Any other gets an error that is none of a message's, and the tables are as if it had not come."""
     tables, messages = Tables(), [stream_trial.KINDS["columns"](i) for i in range(60)]
@@ -132,6 +134,7 @@ def test_tables_are_used_by_one_thread_at_a_time():
     assert sorted(len(table.versions) for table in tables.tables) == [1] * 60
 
 
+@pytest.mark.slow
 def test_a_typer_shared_by_threads_gives_right_rows_or_an_error():
     """Never rows of a pattern that another thread was about to learn."""
     tables = Tables()
@@ -226,6 +229,7 @@ def _sized(number: int) -> str:
     return f'{{"type":"fixed","name":"f","size":{number}}}'
 
 
+@pytest.mark.slow
 def test_a_forked_child_asks_a_registry_by_connections_of_its_own():
     """It inherits an open one, on which it would read what its parent asked for: both ask at once and get their answers."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Schemas)

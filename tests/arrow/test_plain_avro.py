@@ -221,6 +221,7 @@ def test_decimals_keep_every_digit_and_take_few_bytes():
         assert (found[:4], found[-1]) == ([b"\0", b"\x80", b"\x7f", b"\0\x80"], None)
 
 
+@pytest.mark.slow
 def test_batches_are_written_in_python(tmp_path):
     """To a new file, if they have the columns of the version."""
     tables = cdcavro.Tables()

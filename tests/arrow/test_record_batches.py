@@ -357,6 +357,7 @@ def wide_payloads() -> tuple[list[bytes], object]:
     return [b"\0" + b"\2" + b"\2\2" * 2_000 + b"\0", b"\0\0\0"], how_to_read(envelope)[1]
 
 
+@pytest.mark.slow
 def test_columns_that_no_row_fills_take_no_room():
     """A byte of a payload is an image that is null, and would be a cell in each of thousands of columns."""
     (whole, nothing), how = wide_payloads()

@@ -169,6 +169,7 @@ def test_text_that_is_no_schema_is_refused():
         schema_diff('"int"', '"integer"')
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(pairs())
 def test_there_are_differences_unless_the_schemas_are_the_same(one):

@@ -190,6 +190,7 @@ def _long(value: int) -> bytes:
     return bytes(out)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.integers(0, len(written()) - 1), st.integers(0, 255))
 def test_a_payload_with_another_byte_is_a_datum_or_refused(at, byte):

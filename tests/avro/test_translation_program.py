@@ -171,6 +171,7 @@ def test_errors_are_those_of_the_exact_way():
 # The engine
 
 
+@pytest.mark.slow
 def test_damaged_payloads_of_random_pairs_have_one_outcome():
     """Byte for byte; none is left that nobody damaged. `tests/support/translation_trial.py` tries a million."""
     outcomes = trial(6_000, 1)

@@ -645,6 +645,7 @@ def test_the_number_of_rows_is_bounded():
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads_ends_quietly():
     """Not even the interpreter complains at its end."""
     read_end, write_end = os.pipe()
@@ -656,6 +657,7 @@ def test_output_that_nobody_reads_ends_quietly():
     assert (result.returncode, result.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
 def test_a_full_disk_is_one_sentence():
     """No traceback."""
@@ -683,6 +685,7 @@ def test_a_standard_stream_that_is_closed_gives_no_traceback(tmp_path, arguments
     assert (done.returncode, done.stderr) == (code, said)
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_quietly(tmp_path):
     """`cdcavro decode | head -1` has no complaint."""
     path = tmp_path / "many.jsonl"
@@ -694,6 +697,7 @@ def test_a_closed_pipe_ends_quietly(tmp_path):
     assert process.returncode == 141
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_no_file(tmp_path, number, code):
     """Ctrl-C is no fault, nor is a system that ends all programs."""
@@ -722,6 +726,7 @@ _MODULE, _FUNCTION = tomllib.loads((ROOT / "pyproject.toml").read_text())["proje
 SCRIPT = ["-c", f"import sys; from {_MODULE} import {_FUNCTION}; sys.exit({_FUNCTION}())"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [["-m", "cdcavro"], SCRIPT], ids=["module", "script"])
 @pytest.mark.parametrize(
     ("module", "arguments"),

@@ -137,6 +137,7 @@ def test_many_lists_of_columns_are_told_apart():
     assert surveyed([replace(ROW, after=row) for row in rows]) == [(number, number) for number in range(700)]
 
 
+@pytest.mark.slow
 def test_lists_of_columns_that_are_made_to_collide_are_left():
     """Each would be looked for among all before it: of names with one hash, a few are told apart, and the rest are left."""
     # What stands before a name in what is hashed: the pattern, no lane, the image, how many names, and a name's size.

@@ -568,6 +568,7 @@ def test_the_law_holds_for_schemas_that_are_given(format):
             compared(format._engine.decode, format._reader.decode, damaged(random, payload))
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is told elsewhere")
 def test_room_for_a_large_message_does_not_wait_for_the_next(engine):
@@ -578,6 +579,7 @@ def test_room_for_a_large_message_does_not_wait_for_the_next(engine):
     assert resident() - before < len(large) / 2
 
 
+@pytest.mark.slow
 @compiled
 def test_members_that_are_made_to_collide_are_left(engine):
     """Each would be held against all before it: of names with one hash, the engine takes a few, and leaves the message."""

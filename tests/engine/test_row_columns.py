@@ -197,6 +197,7 @@ def surveyed(engine, text):
     return engine.survey(text, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("take", [lambda engine, text: engine.rows(text, bytes(5)), RowEngine.pattern, surveyed])
 def test_room_for_a_large_message_that_is_left_does_not_wait_for_the_next(take):
     """No rows are taken of it, with which the room would be given back."""

@@ -209,6 +209,7 @@ def _places(value, place=()):
     ]
 
 
+@pytest.mark.slow
 def test_several_threads_may_use_the_values_of_one_format():
     """Also while one of them parses JSON that stands in a value."""
     texts = [b'{"type":"INSERT","data":[{"a":%d,"b":{"c":[1.20,%d]}}]}' % (i, i) for i in range(300)]

@@ -149,6 +149,7 @@ def test_lines_behind_the_first_hundred_do_not_tell_the_format():
     assert next(lines).number == HEAD_LINES + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("less", "expected"), [(0, ""), (1, "canal")])
 def test_lines_behind_the_first_eight_mebibytes_do_not_tell_the_format(less, expected):
     """Reading ahead is bounded in bytes too: a file of huge lines is not held in memory."""

@@ -192,6 +192,7 @@ class ExitCode:
         return 3
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_is_an_error():
     """Work that ends its process, as a lack of memory would, does not make anybody wait, nor the file shorter."""
     with pytest.raises(SetupError, match="a process that worked on the input has ended"):

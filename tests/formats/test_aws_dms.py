@@ -409,6 +409,7 @@ def test_the_engine_types_all_rows():
     assert [typer.type_by_pattern(text.encode(), PLACE) is not None for text in ROWS] == [True] * len(ROWS)
 
 
+@pytest.mark.slow
 @COMPILED_ONLY
 @pytest.mark.parametrize("is_keyed", [False, True])
 def test_the_engine_types_as_the_exact_way_does(is_keyed):

@@ -129,6 +129,7 @@ def test_bytes_in_another_form_are_the_same_message():
         assert cdcavro.decode(cdcavro.encode(other, "canal_protobuf"), "canal_protobuf") == plain
 
 
+@pytest.mark.slow
 def test_the_188_messages_of_a_server_become_packets_and_come_back():
     """Those that Canal sent as flat messages: the values, the tables and the statements are the same."""
     count = 0
@@ -228,6 +229,7 @@ def test_the_engine_finds_too_many_messages_itself():
     assert "expected at most 1000000 messages in a packet" in error_of(cdcavro.encode, too_many, "canal_protobuf")
 
 
+@pytest.mark.slow
 @compiled
 def test_the_engine_writes_the_text_of_the_exact_way_or_none():
     """Byte for byte, and of damaged packets none."""
@@ -302,6 +304,7 @@ def test_a_column_of_packets_becomes_lines():
     assert CODEC.column(column, 0, 0, len(lines) - 1)[2] == 2
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_packets_have_the_rows_and_the_order_of_the_exact_way(seed):

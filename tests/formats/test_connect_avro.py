@@ -586,6 +586,7 @@ def test_a_key_has_no_schema_unless_it_would_be_taken_for_one(declared: Any, pay
     assert compare(reader, [payload, payload + b"\0", b""]) == COMPILED
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILED, reason="nothing is compiled here")
 @pytest.mark.parametrize("declared", ["double", "float"])
 def test_numbers_of_the_usual_size_are_the_engines(declared: str):

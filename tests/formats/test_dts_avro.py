@@ -431,6 +431,7 @@ def damaged_record(random: Random) -> bytes:
     return bytes(raw)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not COMPILED, reason="nothing else reads records")
 def test_the_engine_writes_the_text_of_the_exact_way_or_none():
     """Byte for byte, and of damaged records none."""

@@ -51,6 +51,7 @@ def _crash_points(folder):
         yield Registry(backend)
 
 
+@pytest.mark.slow
 def test_a_crash_after_any_change_of_the_disk_leaves_all_in_order(tmp_path, monkeypatch):
     """Each change is the last once; the schema that was on its way is then published as if nothing had been."""
     monkeypatch.setattr("cdcavro.registry.folder_backend.os.fsync", lambda _handle: None)

@@ -101,6 +101,7 @@ def refusal_fields(call, *arguments, **named):
     return str(result).partition(": ")[2] if isinstance(result, CdcAvroError) else None
 
 
+@pytest.mark.slow
 def test_all_three_accept_and_refuse_the_same_payloads(schemas):
     """The registry and the class of the writer; the class of the reader and what is brought to Spark."""
     for at, (was, now, payloads) in enumerate(CASES):

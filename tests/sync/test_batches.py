@@ -158,6 +158,7 @@ def test_a_statement_whose_text_is_not_understood_is_said_once_with_what_was_dec
     assert [step for report in made.run(**own) for step in report.steps] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_rows_that_only_a_statement_which_is_not_understood_can_explain_are_rejects(job, *, is_cut):
     """In its batch and behind it, also of a run that goes on; its text is in their reason, and all others are written."""
@@ -234,6 +235,7 @@ def test_a_table_that_gets_its_key_later_has_a_changelog(job):
     assert made.rows("d.t", "id", suffix="changes") == [(1,), (2,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_key_that_only_later_rows_state_is_known_from_there_on_and_no_row_before_it_is_lost(job, *, is_cut: bool):
     """Of the rows before it there is no current state, which is said with what to do; rows behind it need not state it."""

@@ -193,6 +193,7 @@ def test_the_account_of_a_pipeline_is_that_of_all_its_runs(job):
     assert added.steps == ["column 'b' added: null in older rows"]
 
 
+@pytest.mark.slow
 def test_rejects_are_read_again_once_at_their_place_in_the_order(job):
     """A later change of the same row still wins; what was a reject for a value is a row now, and none is there twice."""
     made = job(is_changelog=True)
@@ -268,6 +269,7 @@ def test_a_function_decides_which_rows_are_written_and_its_errors_are_rejects(jo
     assert "a value of the column a in a row of d.t, by which where decides" in reasons[7]
 
 
+@pytest.mark.slow
 def test_encrypted_rejects_are_read_again_with_the_key(job):
     """And are rejects again without it, whose bytes are not lost."""
     made = job()
@@ -474,6 +476,7 @@ def test_a_part_of_a_row_that_looks_like_one_from_before_a_column_was_added_leav
     assert made.rows("d.t", "id", "a", "b") == [(1, 10, 9), (2, 1, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("types", [{}, {"t": {"id": "int", "a": "text", "late": "text"}}], ids=["untyped", "typed"])
 @pytest.mark.parametrize("size", [1, 2, 30])
 def test_a_column_that_only_a_placeholder_has_named_is_one_however_batches_are_cut(job, size: int, types):
@@ -523,6 +526,7 @@ def test_a_row_with_null_in_its_key_is_a_reject_of_a_current_state(job, *, has_s
         assert (reason.path, reason.count, reason.example) == ("$.key", 6, sentence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", ["delta", "iceberg"])
 def test_values_that_are_no_finite_numbers_are_those_of_the_lake(job, sink: str):
     """By their names in texts; what is no number is kept as text, also a name in another spelling."""
@@ -632,6 +636,7 @@ def _zstd(raw: bytes) -> bytes:
     return pa.Codec("zstd").compress(raw, asbytes=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_address", [False, True])
 def test_a_file_that_changes_behind_its_reading_is_an_error(job, *, is_address: bool):
     """What is new elsewhere is read all the same; it goes on where what was added has a file of its own."""
@@ -1088,6 +1093,7 @@ def test_statements_that_are_excluded_are_not_followed_and_rows_go_on(job, sink:
     assert made.rows("d.t", "id") == [(4,)]
 
 
+@pytest.mark.slow
 def test_rows_that_wait_of_tables_that_had_one_name_one_after_another_are_counted_together(job):
     """A paused table is dropped and made anew: the rows of both wait, and go into the same lake table in the end."""
     made = job()
@@ -1127,6 +1133,7 @@ def test_tables_are_merged_with_every_nth_batch_and_at_the_end(job, monkeypatch:
     assert made.run(merge_every=2) == []
 
 
+@pytest.mark.slow
 def test_another_pipeline_starts_from_what_one_remembers(job):
     """Where it stands in its source, and with its tables: rows are known of which no statement comes again."""
     first = job()
@@ -1158,6 +1165,7 @@ def test_tables_are_chosen_by_patterns(job):
     assert sorted(path.name for path in (made.folder / "lake" / "d").iterdir()) == ["t"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exclude", [(), ("*._*",)])
 def test_a_table_that_a_tool_swaps_for_its_copy_goes_on_with_the_columns_of_the_copy(job, exclude: tuple[str, ...]):
     """In three batches, whether the copy is read or left out; of its rows nothing is left."""
@@ -1206,6 +1214,7 @@ def test_a_table_that_is_made_again_goes_on_in_its_lake_table(job):
     assert made.rows('d."t~2"', "id") == [(9,)]
 
 
+@pytest.mark.slow
 def test_a_table_that_is_made_again_with_a_smaller_type_keeps_the_wider_one(job):
     """In the lake, which keeps the changes of the old one."""
     made = job(is_changelog=True)

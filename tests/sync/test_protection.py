@@ -265,6 +265,7 @@ def _expected(row: dict[str, Any] | None, left_out: set[str], masked: set[str]) 
     return found
 
 
+@pytest.mark.slow
 def test_a_renamed_column_stays_what_it_was(job):
     """Two that swap their names, too; what is added under a protected name is protected."""
     made = job(changelog=True)
@@ -294,6 +295,7 @@ def test_a_renamed_column_stays_what_it_was(job):
     assert made.rows("d.t", "id", "email")[-1] == (3, digest("987654321"))
 
 
+@pytest.mark.slow
 def test_a_masked_column_keeps_its_mask_when_its_type_changes_and_the_table_is_renamed(job):
     """A number becomes a text, under another name: rows before and after have the mask, and so has another table."""
     made, rule, types = job(), RowRule("d.t", (), {"n": "sha256"}, salt="pepper"), TYPES | {"m": "varchar(20)"}
@@ -312,6 +314,7 @@ def test_a_masked_column_keeps_its_mask_when_its_type_changes_and_the_table_is_r
     assert {(2, digest("canary")), (3, digest("canary"))} <= set(rows)
 
 
+@pytest.mark.slow
 def test_what_may_be_a_protected_column_under_another_name_stops_the_pipeline(job):
     """A list of columns says that one is gone and another is there, and no statement that it was renamed."""
     made = job()
@@ -329,6 +332,7 @@ def test_what_may_be_a_protected_column_under_another_name_stops_the_pipeline(jo
     assert leaks(made.folder) == []
 
 
+@pytest.mark.slow
 def test_a_new_column_is_written_where_it_is_no_other_one_or_is_said_to_be_plain(job):
     """One that stood beside the protected one is not it; and `plain` says so of another."""
     made = job()

@@ -275,6 +275,7 @@ def test_reasons_of_undecided_messages_show_no_value_and_name_the_columns_of_pro
     assert "canary" not in repr(reject) + repr(reports)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["", "off"])
 def test_messages_around_those_that_are_undecided_are_as_if_these_were_no_messages(job, monkeypatch, engine: str):
     """Their orders, too: what becomes a reject does not move the clock of its lane. A message of many rows is one reject."""
@@ -301,6 +302,7 @@ def test_messages_around_those_that_are_undecided_are_as_if_these_were_no_messag
     assert len(found[0]) > 40
 
 
+@pytest.mark.slow
 def test_deletes_of_which_nothing_is_known_and_truncates_are_written_whatever_the_condition(job):
     """A delete deletes nothing if the row is not there; a TRUNCATE has no row, and ends those that are there."""
     made = job()

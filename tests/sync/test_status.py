@@ -58,6 +58,7 @@ def test_the_status_is_what_became_of_all_messages(job):
     assert status.ended >= status.began
 
 
+@pytest.mark.slow
 def test_a_table_that_stopped_is_told_with_the_reason_and_its_rows(job):
     """Also behind a batch whose rows wait for a later one, with which no table was written."""
     made = job(behavior=EXCEPTION)

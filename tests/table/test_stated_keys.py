@@ -52,6 +52,7 @@ def shapes(*key: str, match: str = "D.T") -> tuple[TableShape, ...]:
     return (TableShape(match, key),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [(), (ddl(1, CREATE),), (row("INSERT", 1, "1", "6"), ddl(2, CREATE))])
 def test_a_table_without_a_key_has_a_current_state_by_the_one_that_is_given(
     job: Callable[..., LocalJob], first: tuple[bytes, ...]
@@ -114,6 +115,7 @@ def test_a_row_that_states_another_key_than_the_given_one_is_a_reject(job: Calla
     assert made.rows("d.t", "Id", "a") == [(7, 1), (9, 3)]
 
 
+@pytest.mark.slow
 def test_a_key_that_is_given_later_is_not_that_of_rows_before_it(job: Callable[..., LocalJob]):
     """So there is no current state, and it is said how to get one."""
     made = job()

@@ -840,6 +840,7 @@ def test_every_change_is_found_again_where_it_was_added(seed, kind, is_placed):
 # Hostile streams
 
 
+@pytest.mark.slow
 def test_a_table_has_a_bounded_number_of_versions(monkeypatch):
     """Different lists of columns for one table: an error for each beyond, and what came before goes on."""
     assert history.MAX_VERSIONS == 1_000

@@ -271,6 +271,7 @@ def test_a_long_of_a_column_that_is_not_known_stays_as_it_is():
     assert found.after == {"id": 1, "n": -1, "m": -1}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 def test_a_row_of_very_many_columns_is_turned_in_time_that_grows_with_them():
     """One of them is unsigned."""

@@ -159,6 +159,7 @@ def test_the_jar_is_that_of_the_installed_spark(monkeypatch, tmp_path):
     assert checks()[0]["spark-avro"]["found"] == str(jar)
 
 
+@pytest.mark.slow
 def test_nothing_secret_is_printed_and_nothing_slow_imported(monkeypatch):
     """Neither pyspark nor pyarrow nor the client of Kafka, each of which takes longer than all of it."""
     monkeypatch.setenv("JAVA_HOME", "https://user:hidden@host/")

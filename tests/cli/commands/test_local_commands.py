@@ -196,6 +196,7 @@ def test_a_mistake_in_a_file_is_a_sentence_with_its_line(text: str, instead: str
     assert done.stderr.endswith(f"{said}\n")
 
 
+@pytest.mark.slow
 def test_a_pattern_of_tables_that_means_none_is_told():
     """The run is no fault, as other messages may come."""
     Path("sync.toml").write_text(f'{CONFIG}[tables]\ninclude = ["shopp.*"]\n')

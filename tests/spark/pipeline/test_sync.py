@@ -179,6 +179,7 @@ def test_flags_name_the_sink_and_the_registry():
         _config(None, {**flags, **told, "delta": "lake"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -265,6 +266,7 @@ def test_a_wrong_format_is_told_and_no_success(tmp_path: Path):
     assert done.stderr.splitlines()[-1] == "all rejects look like canal, unlike the --format given"
 
 
+@pytest.mark.slow
 def test_rejects_at_an_address_are_not_moved(tmp_path: Path):
     """It is said what to do, instead of that there are none."""
     text = 'state = "state"\nrejects = "s3a://bucket/rejects"\n[source]\nfiles = "in"\n[lake]\ndelta = "lake"\n'
@@ -274,6 +276,7 @@ def test_rejects_at_an_address_are_not_moved(tmp_path: Path):
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rejects", ["/nowhere/canary", "s3a://canary/rejects"])
 def test_what_came_from_a_variable_is_in_no_error_of_replay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rejects: str
@@ -287,6 +290,7 @@ def test_what_came_from_a_variable_is_in_no_error_of_replay(
     assert "canary" not in done.stderr
 
 
+@pytest.mark.slow
 def test_topics_count_instead_of_those_of_the_file(tmp_path: Path):
     """Also where the file says which servers: they are not passed over."""
     (tmp_path / "sync.toml").write_text('state = "s"\n[source]\nkafka = "a:1"\npattern = "p"\n[lake]\ndelta = "l"\n')

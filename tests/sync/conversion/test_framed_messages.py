@@ -506,6 +506,7 @@ def damaged(random: Random, payload: bytes) -> bytes:
     return random.choice([payload[:at], payload + byte, payload[:at] + byte + payload[at + 1 :], swapped])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_envelopes_become_what_their_texts_become(access, monkeypatch: pytest.MonkeyPatch, seed: int):
     """Rows, rejects, questions and counts, byte for byte, of values of all types, damaged ones, and several schemas."""

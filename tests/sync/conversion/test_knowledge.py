@@ -267,6 +267,7 @@ def test_evidence_that_is_too_much_is_given_up(monkeypatch: pytest.MonkeyPatch):
     assert (voided.is_void, voided.size, bytes_of(voided._placed, set())) == (True, 0, sys.getsizeof({}))
 
 
+@pytest.mark.slow
 def test_evidence_of_all_tasks_is_looked_at_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The driver has that of all tasks at once."""
     lanes = [[*rows(name, *range(1, 9)), added(name, 9), *rows(name, 10, b="1")] for name in "ab"]

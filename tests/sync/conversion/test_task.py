@@ -671,6 +671,7 @@ def headed_records(random: Random) -> tuple[list[Record], list[Record], list[lis
     return whole, bare, headers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_headers_are_read_as_members_of_their_messages(seed: int):
     """The same rows with the same orders, and as many: in columns from the engine, one by one, and again from rejects."""

@@ -244,6 +244,7 @@ def test_messages_that_come_again_join_no_other_halves(tmp_path: Path, seed: int
     check(tmp_path, seed, again=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_halves_that_are_not_joined_leave_the_same_current_state(tmp_path: Path, seed: int):
     """A row before an update that comes again, behind the row after it, takes nothing away."""

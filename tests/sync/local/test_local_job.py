@@ -51,6 +51,7 @@ def test_every_shipped_message_is_written(tmp_path):
     assert not (tmp_path / "out" / "rejects").exists()
 
 
+@pytest.mark.slow
 def test_lines_keep_their_order_through_threads(tmp_path, monkeypatch):
     """However many tasks there are, and rejects have the numbers of their lines."""
     monkeypatch.setattr(local_job, "_TASK_ROWS", 100)
@@ -98,6 +99,7 @@ def test_what_is_damaged_leaves_no_file(tmp_path):
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_full_disk_leaves_nothing_that_is_in_the_way_of_the_next_run(tmp_path, is_there: bool):
     """Neither a file nor an empty folder, of payloads and of rejects; what was in the folder stays."""

@@ -199,6 +199,7 @@ def dropping_run(folder: Path, lake: dict[str, Any], cut: Sequence[int]) -> dict
     return found
 
 
+@pytest.mark.slow
 def test_rows_before_a_dropped_column_keep_its_values_in_one_batch(tmp_path: Path):
     """A lake table keeps the column."""
     rows = "".join(dropping_run(tmp_path, lake_section(DELTA, tmp_path), ())[""])

@@ -86,6 +86,7 @@ def test_outcomes_are_the_same_in_memory_and_in_files(tmp_path: Path):
     assert found[0]["first"] == BAD[:2]
 
 
+@pytest.mark.slow
 def test_rejects_are_written_instead_of_those_of_a_run_before(tmp_path: Path):
     """A batch that is run again has its own only, and one that is written half is not seen."""
     left = tmp_path / "rejects" / "batch=3"
@@ -147,6 +148,7 @@ def test_what_is_held_does_not_grow_with_the_batch(tmp_path: Path, monkeypatch: 
     assert few.kept * 2 < many.kept > 2 * most
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what a process maps")
 def test_rows_in_files_are_mapped_only_while_somebody_has_them(tmp_path: Path):
     """What is read of a file that stays mapped counts as memory of the process until the batch ends."""

@@ -99,6 +99,7 @@ def test_rows_that_wait_for_a_later_batch_are_written_when_it_is_stopped(job):
     assert made.rows("d.t", "id") == [(1,), (2,)]
 
 
+@pytest.mark.slow
 def test_rows_without_their_envelope_are_those_that_their_records_leave(job):
     """Their key is that of the records, their table that of the topic, and a record without a value is a delete."""
 
@@ -293,6 +294,7 @@ def test_what_does_not_fit_in_memory_goes_to_files_and_is_the_same(tmp_path: Pat
     assert sum(map(len, lakes[0])) > 150
 
 
+@pytest.mark.slow
 def test_files_that_a_killed_run_has_left_go_with_the_next_run(job):
     """They would fill the disk."""
     made = job()
@@ -488,6 +490,7 @@ KEPT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", SHOWN)
 def test_a_form_that_keeps_versions_has_the_same_rows_however_its_stream_is_cut(job, form):
     """A row that moves leaves its key; a batch that is run again changes nothing."""
@@ -537,6 +540,7 @@ def test_a_table_has_the_form_of_the_first_rule_that_fits_it(job, kind):
     assert made.rows("d.u", "id", "a") == [(2, 3), (3, 3)]
 
 
+@pytest.mark.slow
 def test_a_table_that_gets_another_form_waits_and_one_whose_changes_are_gone_stops_the_stream(job):
     """Of rows that waited, only the last change of each key was kept: a history of them would be less than it says."""
     made = job()
@@ -576,6 +580,7 @@ def test_a_state_of_files_is_refused_where_topics_are_read_and_the_other_way(job
         made.run()
 
 
+@pytest.mark.slow
 def test_a_lake_is_the_same_by_any_path_to_its_folder(job):
     """A state is bound to the folder, not to how its path is written."""
     made = job()
@@ -605,6 +610,7 @@ def test_a_table_whose_key_changed_says_how_to_go_on(job):
     assert last.waiting["d.t"].endswith(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 11])
 def test_a_state_that_is_moved_with_its_lake_goes_on(tmp_path: Path, count: int):
     """Each message is read once, rejects that were read again too; and again from the next folder."""
@@ -683,6 +689,7 @@ def test_a_lake_that_is_moved_without_its_state_is_refused_until_a_link_says_so(
         assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
 
 
+@pytest.mark.slow
 def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
     """The state says which one it is; whatever else is given, the table stays as it is."""
     made = job(form="history")
@@ -705,6 +712,7 @@ def test_a_form_that_is_changed_is_refused_before_anything_is_read(job):
     assert made.rows("d.t", "id") == [(1,), (2,), (3,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lake", [DELTA, ICEBERG])
 def test_current_states_that_would_lack_what_was_read_without_them_are_refused(job, lake: str):
     """Rows that came, changed or went meanwhile would be missing, old or still there, and nothing would say so."""
@@ -746,6 +754,7 @@ def _keyed(format: str, id: int, names: tuple[str, ...]) -> bytes:
     return json.dumps({"topic": "s.d.t", "key": key, "value": value}, separators=(",", ":")).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["canal", "maxwell", "debezium", "debezium_flat"])
 def test_rows_that_state_another_key_than_their_table_has_are_rejects(tmp_path: Path, format: str):
     """In a later batch and between others, from the engine as well; nothing is merged under the old key."""
@@ -770,6 +779,7 @@ _SWAP = canal("RENAME", [], id=9, isDdl=True, sql="RENAME TABLE `d`.`t` TO `d`.`
 _PLACE = "d.copy: this lake table has the rows of what is called 't' now, and keeps its name; d.t has those of a table"
 
 
+@pytest.mark.slow
 def test_it_is_said_where_the_rows_of_a_table_are_that_took_the_name_of_another(job):
     """Nothing says that it is a copy of the other one: a lake table keeps its name. It is said once."""
     made = job()
@@ -783,6 +793,7 @@ def test_it_is_said_where_the_rows_of_a_table_are_that_took_the_name_of_another(
     assert made.rows("d.copy", "id") == [(2,), (10,), (11,)]
 
 
+@pytest.mark.slow
 def test_a_dropped_table_is_not_said_to_have_the_rows_of_the_one_that_has_its_name_now(job):
     """It was renamed before, so its lake table has another name, and the new table a lake table of its own."""
     made = job()
@@ -811,6 +822,7 @@ def test_a_table_that_is_left_out_and_takes_the_place_of_another_leaves_the_rows
     assert made.rows("d.t", "id") == [(1,)] * is_known + [(10,), (11,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 2])
 def test_a_lake_table_loses_the_rows_of_a_copy_that_a_tool_puts_in_the_place_of_its_table(job, cut: int):
     """They are those of the table, whose lake table goes on; what is not wanted is not asked for that."""
@@ -824,6 +836,7 @@ def test_a_lake_table_loses_the_rows_of_a_copy_that_a_tool_puts_in_the_place_of_
     assert made.rows("d._t_gho", "id") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_a_key_that_changed_before_the_first_row_is_that_of_the_table(job, cut: int):
     """As gh-ost widens a key: it creates its copy like the table, alters it, and then fills it."""

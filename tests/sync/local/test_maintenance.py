@@ -70,6 +70,7 @@ def test_small_files_become_one_and_no_row_changes(job):
     assert len(made.rows("d.t", "id")) == 6
 
 
+@pytest.mark.slow
 def test_files_that_no_version_needs_are_removed_when_they_are_old(job):
     """Those of the last days stay, as readers may be at them."""
     made = job()
@@ -303,6 +304,7 @@ def test_the_other_tables_are_done_where_one_is_always_changed_meanwhile(job, mo
     assert (plain.fewer, plain.left) == (1, None)
 
 
+@pytest.mark.slow
 def test_a_property_of_clusters_that_names_no_columns_is_told(job):
     """Whoever set it; an empty list is none."""
     made = job()
@@ -342,6 +344,7 @@ def test_clusters_end_with_an_empty_list_and_not_with_none(job):
     ]
 
 
+@pytest.mark.slow
 def test_a_table_for_all_readers_is_clustered_by_its_own_names(job):
     """The lake's, too."""
     made = job()

@@ -561,6 +561,7 @@ def test_a_process_that_holds_a_table_no_longer_appends_nothing(lake, mark: Mark
     assert [one[KEY] for one in all_rows(held)] == [b"b"]
 
 
+@pytest.mark.slow
 def test_a_writer_whom_others_always_precede_gives_up_and_says_why(lake, monkeypatch):
     """After ten commits of theirs, all of which stay."""
     monkeypatch.setattr(delta_lake, "_PAUSE", 0)
@@ -578,6 +579,7 @@ def test_a_writer_whom_others_always_precede_gives_up_and_says_why(lake, monkeyp
     assert len(others) == 10
 
 
+@pytest.mark.slow
 def test_commits_of_many_writers_are_all_there(lake):
     """Appends, merges and steps beside each other: whoever is second tries again."""
     table = create(lake)

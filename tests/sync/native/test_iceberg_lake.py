@@ -163,6 +163,7 @@ def test_values_of_which_pyiceberg_finds_no_bounds_are_written(lake: NativeIcebe
     assert len(list(lake.files.folder.rglob("*.parquet"))) == 1
 
 
+@pytest.mark.slow
 def test_a_batch_is_appended_once(lake: NativeIceberg):
     """Also an empty one, also behind another job's, and after older snapshots are forgotten."""
     table = made(lake, [], CHANGELOG)
@@ -193,6 +194,7 @@ def test_a_batch_is_appended_once(lake: NativeIceberg):
     assert append("it's", 6, b"d", b"f") == 7
 
 
+@pytest.mark.slow
 def test_only_files_that_hold_keys_are_rewritten(lake: NativeIceberg):
     """And none, without a new version, if nothing changes."""
     table = made(lake)

@@ -238,6 +238,7 @@ def test_a_text_that_no_type_carries_is_kept_with_its_row(tmp_path: Path):
     assert shown(lake.rows(table)) == shown([{"id": 1, "a": 3, "b": -4}, {"id": 2, "a": 2, "b": -2}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_text_stays_with_its_column_where_another_one_has_the_name_now(tmp_path: Path, size: int):
     """However the messages are cut into batches: the text of the second one is called by its field."""
@@ -379,6 +380,7 @@ def test_a_column_that_stays_as_it_was_takes_what_fits_and_refuses_the_rest(tmp_
     assert sorted(row["a"] for row in lake.rows(table)) == [1, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6)]])
 def test_columns_about_changes_are_those_of_the_last_change_of_a_row(tmp_path: Path, seed: int):
     """In whatever order changes come, and whether they have all columns; null where they were not chosen then."""

@@ -186,6 +186,7 @@ def test_batches_of_several_tables_are_written_and_what_changes_is_said(tmp_path
     assert (properties[OWNER], properties[NAME]) == ("the job", '["d", null, "t"]')
 
 
+@pytest.mark.slow
 def test_a_fault_of_a_table_keeps_only_its_own_rows_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """They are written with the next batch, from the oldest on."""
     pipeline = Pipeline(tmp_path, is_changelog=True, behavior="exception")
@@ -432,6 +433,7 @@ def test_rows_wait_for_a_current_state_that_lacks_a_column_of_its_own(tmp_path: 
 ABOUT = ("_cdc_time", "_cdc_source", "_cdc_line", "_cdc_transaction")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
 def test_columns_about_changes_are_added_filled_and_left(tmp_path: Path, kind: str):
     """To tables that stand, in states and changelogs; the row before an update has those of the update."""
@@ -505,6 +507,7 @@ def test_a_column_that_is_widened_filled_and_dropped_in_one_batch_is_widened(
         assert job.rows("d.t", "id", "a", suffix=suffix) == [(1, 7), (2, 2**40), (3, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["current", "soft", "history"])
 @pytest.mark.parametrize("cut", range(4))
 @pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
@@ -570,6 +573,7 @@ def test_a_row_that_was_deleted_and_inserted_again_has_nothing_in_a_dropped_colu
             assert rows == [(1, None, 2), (2, 8, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_dropped", [False, True])
 def test_what_somebody_wrote_into_a_column_of_their_own_stays(tmp_path: Path, *, is_dropped: bool):
     """The column is no dropped one, and with one beside it, other rows and the names of its orders are as ever."""
@@ -700,6 +704,7 @@ def _run(job: LocalJob, number: int, records: Sequence[Record], **more: Any) -> 
     batches.run(LocalBatch(lanes_of(placed), job.folder / "spill"), number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DELTA, pytest.param(ICEBERG, marks=pytest.mark.slow)])
 def test_headers_of_records_are_written_where_they_are_chosen(tmp_path: Path, kind: str):
     """Those of the last change of a row, and of each change; also of rows that wait, behind those of an older version."""

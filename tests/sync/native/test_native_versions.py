@@ -96,6 +96,7 @@ def told(lake: Lake, *names: str) -> list[tuple[Any, ...]]:
     return list(zip(*plain, strict=True))
 
 
+@pytest.mark.slow
 def test_a_late_change_splits_an_interval_and_reaches_what_was_taken_from_the_version_before(tmp_path: Path):
     """Nothing is known of a change that lacks columns but what it states."""
     lake, names = Lake(tmp_path, HISTORY), ("a", "b", "_cdc_from", "_cdc_to")
@@ -109,6 +110,7 @@ def test_a_late_change_splits_an_interval_and_reaches_what_was_taken_from_the_ve
     assert told(lake, *names) == [(1, -1, 1, 3), (None, -5, 5, 7), (9, None, 9, None), (4, -4, 4, None)]
 
 
+@pytest.mark.slow
 def test_a_deleted_row_stays_as_it_was_and_comes_back(tmp_path: Path):
     """The first delete counts; a change from before it is none that brings the row back."""
     lake, names = Lake(tmp_path, SOFT), ("id", "a", "b", "_cdc_is_deleted", "_cdc_deleted_at")
@@ -123,6 +125,7 @@ def test_a_deleted_row_stays_as_it_was_and_comes_back(tmp_path: Path):
     assert told(lake, *names) == [(1, 10, -10, False, None), (2, 2, -2, True, 9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_what_comes_again_changes_nothing(tmp_path: Path, form: str):
     """No commit is made for a batch that is there; a message under another offset makes no version of its own."""
@@ -166,6 +169,7 @@ def test_a_text_that_no_type_carries_goes_with_its_column(tmp_path: Path, form: 
     assert told(lake, "a", "b", "_cdc_unparsed")[-1] == (3, -4, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_text_goes_with_its_column_where_another_one_has_the_name_now(tmp_path: Path, form: str, size: int):
@@ -195,6 +199,7 @@ def test_versions_that_differ_in_a_dropped_column_alone_stay_two(tmp_path: Path)
     assert told(lake, "a", "b", "_cdc_to") == [(1, -1, 0), (1, -2, 30), (3, None, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_column_that_was_renamed_is_still_that_of_the_version_before(tmp_path: Path, form: str):
     """A late change reaches it."""

@@ -183,6 +183,7 @@ def check(
 SEEDS = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_tidb", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [0, *SEEDS])
 def test_no_mark_is_later_than_a_change_that_comes(tmp_path: Path, seed: int, is_tidb: bool):
@@ -330,6 +331,7 @@ def _run_each(made: LocalJob, batches: Sequence[Sequence[Record]]) -> list[Batch
     return reports
 
 
+@pytest.mark.slow
 def test_servers_of_one_table_are_told_once(tmp_path: Path):
     """By topics that are called like Debezium's, and end in the table's name; a topic of other words is no server's."""
     batches = []

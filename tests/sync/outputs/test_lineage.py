@@ -113,6 +113,7 @@ def test_a_server_has_the_events_of_a_run(job, variables):
     assert counts == [2, 1]
 
 
+@pytest.mark.slow
 def test_a_table_is_an_output_when_its_rows_are_written(job, variables):
     """Not while they wait; then it is told of all its changes, but if some waited from an earlier run, nothing is."""
     made, said = job(), []
@@ -183,6 +184,7 @@ def test_events_go_into_a_file_if_the_configuration_says_so(job, variables):
     )
 
 
+@pytest.mark.slow
 def test_many_tables_are_in_several_events(variables):
     """A hundred in each, so that none is too large; all are told."""
     tables = [

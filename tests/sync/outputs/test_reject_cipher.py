@@ -146,6 +146,7 @@ def test_encryption_needs_a_public_key_and_the_library(monkeypatch: pytest.Monke
         Settings(rejects_raw="encrypt", rejects_public_key=PUBLIC)
 
 
+@pytest.mark.slow
 def test_rejects_are_encrypted_wherever_they_are_and_are_read_again_with_the_key(job):
     """In the folder and the table. Without the key, or with another one, they are rejects again, and nothing is lost."""
     made = job()

@@ -83,6 +83,7 @@ def row(id: int, table: str, **members: object) -> bytes:
     return canal("INSERT", [{"id": str(id), "a": str(id)}], id=id, table=table, **members)
 
 
+@pytest.mark.slow
 def test_a_table_is_written_under_the_name_that_its_route_says(tmp_path: Path):
     """All else knows it by its own: a statement finds it, and a table that was renamed keeps its place in the lake."""
     made = job(tmp_path, ("t_*", "{1}t"), ("none", "x"))
@@ -101,6 +102,7 @@ def test_a_table_is_written_under_the_name_that_its_route_says(tmp_path: Path):
     assert not (tmp_path / "lake" / "d" / "v").exists()
 
 
+@pytest.mark.slow
 def test_two_names_that_a_route_makes_alike_are_two_tables(tmp_path: Path):
     """As all names in the lake that are taken: a number stands behind the second one."""
     made = job(tmp_path, ("*_*", "{1}{2}"))

@@ -588,6 +588,7 @@ def test_any_value_is_read_exactly_or_not_at_all(made, value):
     assert datum is MISFIT or says(made, datum, value)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.one_of(

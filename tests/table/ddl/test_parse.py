@@ -617,6 +617,7 @@ def test_statement_means_its_steps(dialect, text, steps):
     assert parse_ddl(text, dialect) == steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dialects", "table"),
     [(["MySQL", "MARIADB", "OCEANBASE", "ob_mysql", "tidb", "polardb-x"], _MYSQL), (["oracle"], _ORACLE)],
@@ -1013,6 +1014,7 @@ def test_nothing_is_printed_or_logged(capfd, caplog):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_sqlglot_is_imported_by_the_first_statement():
     """Whoever imports the parser pays for sqlglot only if there is DDL."""
     code = "import sys, cdcavro.table.ddl.parse as d; a = 'sqlglot' in sys.modules; d.parse_ddl('drop table t'); print(a, 'sqlglot' in sys.modules)"

@@ -88,6 +88,7 @@ def test_a_misfit_that_is_an_error_ends_the_run_at_the_same_line(tmp_path):
     assert taken_if_compiled(taken, 500)
 
 
+@pytest.mark.slow
 def test_a_row_that_may_be_a_half_stands_before_the_next_row_of_its_table(tmp_path):
     """That one settles it, so it goes the exact way although the engine has taken it."""
     insert = b'{"id":%d,"v":"a","_sequence_id_":"%d","_operation_type_":"I","_source_table_":"t","_before_image_":"N","_after_image_":"Y"}'

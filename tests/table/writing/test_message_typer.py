@@ -336,6 +336,7 @@ def test_a_key_beside_its_schema_is_not_taken_for_one_of_two_columns():
         pair.take(json.dumps({"key": {"schema": None, "payload": key}, "value": value}).encode())
 
 
+@pytest.mark.slow
 def test_a_message_is_placed_by_its_kafka_record_and_by_the_caller():
     """What the caller knows goes before what the record says, field by field."""
     pair = Pair("debezium", None)
