@@ -23,6 +23,8 @@ TRY_EVOLVE: Final = "try_evolve"
 LENIENT: Final = "lenient"
 IGNORE: Final = "ignore"
 BEHAVIORS: Final = (EXCEPTION, EVOLVE, TRY_EVOLVE, LENIENT, IGNORE)
+# How a lake table follows a version that is behind it: nobody asks for it.
+BEHIND: Final = "behind"
 ADD: Final = "add"
 RENAME: Final = "rename"
 WIDEN: Final = "widen"
@@ -118,15 +120,20 @@ def steps_to(
     over; with "try_evolve" it is none. With "ignore" there are no steps; with "exception" any step is an error. Raises
     `SchemaError`, also for a type that the lake cannot widen, and for one that is not to be followed where the type
     that the lake keeps would round its values; `ValueError` for another word.
+
+    With `BEHIND`, what the lake has came later, or is that of another table which goes on with it: columns are added and
+    widened, and those that are there keep their names and fields.
     """
-    if behavior not in BEHAVIORS:
+    if behavior not in (*BEHAVIORS, BEHIND):
         raise ValueError(f"a behavior is one of {', '.join(BEHAVIORS)}, not {shown(behavior)}")
     if behavior == IGNORE:
         return []
     if excluded:
         wanted = _allowed(table, present, wanted, excluded, spelled)
+    if behavior == BEHIND:
+        wanted = _behind(present, wanted, spelled)
     is_dropping = behavior in (EVOLVE, TRY_EVOLVE) and DROP_COLUMN not in excluded
-    steps = _steps(table, present, wanted, can_widen, spelled, is_dropping=is_dropping)
+    steps = _steps(table, present, wanted, can_widen, spelled, is_dropping=is_dropping, is_behind=behavior == BEHIND)
     if not is_dropping and behavior != EXCEPTION and ALTER_TYPE not in excluded:
         types = {column.name: column.type for column in present}
         wider = [one for one in dropped if one.type != types[one.name] and can_widen(types[one.name], one.type)]
@@ -141,6 +148,50 @@ def steps_to(
     changes = [str(step) for step in steps if step.kind != MARK]
     if behavior == EXCEPTION and changes:
         raise SchemaError(table, f"its lake table would change: {'; '.join(changes)}")
+    return steps
+
+
+def _behind(
+    present: Sequence[LakeColumn], wanted: Sequence[LakeColumn], spelled: Callable[[str], str]
+) -> list[LakeColumn]:
+    """Return the columns of a version that a lake table is to have under the names and fields that it has them under."""
+    behind: list[LakeColumn] = []
+    taken = {column.name.casefold() for column in present}
+    for column in wanted:
+        held = same_column(present, column)
+        if held is not None:
+            behind.append(replace(column, name=held.name, field=held.field))
+            continue
+        is_free = column.name.casefold() not in taken
+        behind.append(column if is_free else replace(column, name=_free_name(column.name, "added", taken, spelled)))
+        taken.add(behind[-1].name.casefold())
+    return behind
+
+
+def hand_over_steps(
+    present: Sequence[LakeColumn], wanted: Sequence[LakeColumn], can_widen: Callable[[str, str], bool]
+) -> list[Step]:
+    """Return the steps before those of `steps_to` where a table goes on with the lake table of one that is gone.
+
+    `wanted` are those of its first version, so that all divisions into batches do the same. Fields of the two tables have
+    nothing to do with each other: a column goes on with that of its name, if the type allows it, and one that had its
+    field gets one that no table has.
+    """
+    named, steps = {column.name: column for column in present}, []
+    fields = {column.field for column in present}
+    for column in wanted:
+        held = named.get(column.name)
+        if held is None or held.field in ("", column.field) or column.until is not None:
+            continue
+        if held.type == column.type or can_widen(held.type, column.type) or _holds(held.type, column.type):
+            for other in present:
+                if other.field in (column.field, *column.aliases):
+                    # No field has a space in its name.
+                    numbered = (f"{other.field} {i}" for i in range(1, len(fields) + 2))
+                    field = next(one for one in numbered if one not in fields)
+                    fields.add(field)
+                    steps.append(Step(MARK, other.name, replace(other, field=field)))
+            steps.append(Step(MARK, held.name, replace(held, field=column.field)))
     return steps
 
 
@@ -206,6 +257,9 @@ def _holds(found: str, type: str) -> bool:
 
 # Whatever the lake is, and whether there is a changelog.
 _ANEW: Final = "move its lake tables away, and the next run begins new ones with the rows that are pending"
+_LATE: Final = (
+    "only late rows wait, which are of a table that was dropped or of an older version; all others are written"
+)
 
 
 def _steps(
@@ -216,6 +270,7 @@ def _steps(
     spelled: Callable[[str], str],
     *,
     is_dropping: bool,
+    is_behind: bool,
 ) -> list[Step]:
     pairs = [(same_column(present, column), column) for column in wanted]
     held = {id(found) for found, _ in pairs}
@@ -241,7 +296,7 @@ def _steps(
                 steps.append(Step(WIDEN, column.name, column))
             elif not _holds(found.type, column.type):
                 said = f"column {shown(column.name)} is {found.type}, which the lake cannot make {column.type}"
-                raise SchemaError(table, f"{said}: {_ANEW}")
+                raise SchemaError(table, f"{said}: {_LATE if is_behind else _ANEW}")
         if found.field != column.field:
             steps.append(Step(MARK, column.name, column))
     return steps

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cdcavro.change.order_value import KINDS, is_of_full_load, order_kind, split_resets
 from cdcavro.errors import OrderError, SchemaError, shown
-from cdcavro.lake.evolution import EVOLVE, IGNORE, LENIENT, TRY_EVOLVE
+from cdcavro.lake.evolution import BEHIND, EVOLVE, IGNORE, LENIENT, TRY_EVOLVE
 from cdcavro.lake.sql_statements import FLOOR
 from cdcavro.lake.typed_rows import DELETE, DROP, FILLED, TRUNCATE, UPSERTS
 from cdcavro.table.table_schema import attributes_of, avro_of, column_name
@@ -51,6 +51,10 @@ UNFOUND: Final = "under which older rows are not found"
 # Avro writes both in the same way.
 _INTEGERS: Final = ("int", "long")
 # Declared types whose values have as many bytes as they say, or bits.
+_LONG_DECIMAL: Final = re.compile(
+    r"(?:decimal|dec|fixed|numeric|number) *\( *[0-9]{1,9} *(?:, *(-?[0-9]{1,9}) *)?\)(?: unsigned)?(?: zerofill)?",
+    re.IGNORECASE,
+)
 _FIXED: Final = re.compile(r"(binary|bit) *\( *([0-9]{1,9}) *\)", re.IGNORECASE)
 
 
@@ -346,16 +350,21 @@ class Progress(NamedTuple):
     # Whether the lake table knows more than the table: it was written for later versions, which a state that is older than its
     # lake has not read again yet, or another table goes on with it. Nothing is taken from it then.
     is_ahead: bool
+    # Whether the lake table is that of another table, with which this one goes on from now on.
+    is_taken: bool = False
 
     def behavior(self, behavior: str, origin: Origin | None) -> str:
         """Return how a lake table with a behavior follows the statements of the table.
 
-        Rows of a dropped table must take nothing from one that goes on with its lake table.
+        Rows of a dropped table must take nothing from one that goes on with its lake table, and what the lake table has of
+        later versions stays as it is.
         """
         if self.keyed is None and behavior in (EVOLVE, TRY_EVOLVE):
             # What such a lake table has no column for was dropped.
             return IGNORE
-        return LENIENT if self.is_ahead or (origin is not None and origin.is_gone) else behavior
+        if self.is_ahead:
+            return IGNORE if behavior == IGNORE else BEHIND
+        return LENIENT if origin is not None and origin.is_gone else behavior
 
 
 def properties_behind(
@@ -387,21 +396,24 @@ def progress_of(properties: Mapping[str, str], version: int, origin: Origin | No
     is_behind = origin.is_behind(int(number), beginning)
     if is_behind is None:
         return Progress(filled, keyed, is_ahead=filled > version)
-    return Progress(version, None, is_ahead=True) if is_behind else Progress(version, 1, is_ahead=False)
+    if is_behind:
+        return Progress(version, None, is_ahead=True)
+    return Progress(version, 1, is_ahead=False, is_taken=True)
 
 
 def written_behind(
     behavior: str, held: Mapping[str, str], version: int, origin: Origin | None
-) -> tuple[str, dict[str, str]]:
-    """Return how a changelog follows the statements of a version, and what it is to say behind them.
+) -> tuple[Progress, str, dict[str, str]]:
+    """Return how far a changelog is, how it follows the statements of a version, and what it is to say behind them.
 
     Only where columns are dropped it need say how far it is: a state that is older than its lake drops none. It has the
     properties `held`.
     """
     progress = progress_of(held, version, origin)
-    is_dropping = origin is not None and behavior in (EVOLVE, TRY_EVOLVE)
-    written = properties_behind(progress, version, origin, held) if is_dropping else {}
-    return progress.behavior(behavior, origin), written
+    written = properties_behind(progress, version, origin, held)
+    if behavior not in (EVOLVE, TRY_EVOLVE):
+        written = {name: value for name, value in written.items() if name == ORIGIN}
+    return progress, progress.behavior(behavior, origin), written
 
 
 def first_keyed(
@@ -469,7 +481,15 @@ def _is_same_field(old: dict[str, Any], new: dict[str, Any]) -> bool:
     kept = old["name"] == new["name"] or old["name"] in new.get("aliases", ())
     types, size = (avro_of(old), avro_of(new)), _fixed_size(new)
     is_alike = types[0] == types[1] or (types[0] in _INTEGERS and types[1] in _INTEGERS)
-    return kept and is_alike and size in (None, _fixed_size(old))
+    return kept and is_alike and size in (None, _fixed_size(old)) and _places(new) in (None, _places(old))
+
+
+def _places(declared: dict[str, Any]) -> int | None:
+    """Return how many decimal places the texts of a field have, which holds decimals of many digits; None of others."""
+    stated = (
+        _LONG_DECIMAL.fullmatch(str(attributes_of(declared).get("type"))) if avro_of(declared) == "string" else None
+    )
+    return None if stated is None else int(stated[1] or "0")
 
 
 def _fixed_size(declared: dict[str, Any]) -> int | None:

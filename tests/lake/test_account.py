@@ -176,6 +176,7 @@ def test_a_file_that_has_no_lake_tables_is_an_error(tmp_path: Path, text: str):
         AccountFile(tmp_path)
 
 
+@pytest.mark.slow
 def test_batches_of_any_length_add_up():
     """Seconds, too, and lags that are not known of all."""
     random.seed(7)
@@ -320,6 +321,7 @@ def test_a_page_has_no_secret_that_a_lake_table_is_called_by(tmp_path: Path):
     assert "SEC}.u" not in page
 
 
+@pytest.mark.slow
 def test_lake_tables_are_bounded_and_any_name_can_be_in_a_command(tmp_path: Path):
     """Names come from messages."""
     known: dict[str, LakeTable] = {}

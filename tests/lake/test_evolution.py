@@ -8,12 +8,14 @@ from cdcavro.lake.evolution import (
     ADD_COLUMN,
     ALTER_TYPE,
     BEHAVIORS,
+    BEHIND,
     DROP_COLUMN,
     FRONT,
     RENAME_COLUMN,
     LakeColumn,
     Step,
     columns_behind,
+    hand_over_steps,
     in_front,
     is_wider_decimal,
     steps_to,
@@ -341,3 +343,32 @@ def test_a_step_that_is_not_known_has_no_statement():
     """The last branch raises."""
     with pytest.raises(ValueError, match="shuffle is none of add, rename, widen, mark, drop"):
         alter_table("t", Step("shuffle", "a", A))
+
+
+def test_a_version_behind_its_lake_table_renames_nothing():
+    """What it lacks is added, under another name if the lake has that one; a type is an error that says who waits."""
+    present = [column("f (until version 1)", "f"), column("f", "f_x_2", "string"), column("b", "a_x_3")]
+    assert said(present, [column("f")], BEHIND) == []
+    assert said(present, [column("f", type="bigint"), column("c")], BEHIND) == [
+        "column 'f (until version 1)' becomes bigint",
+        "column 'c' is added",
+    ]
+    assert said(present, [column("B", "b")], BEHIND) == ["column 'B (added 1)' is added"]
+    # A field that the lake has under a name from before stays so: it is another table's.
+    assert said(present, [column("b", "b", aliases=("f",))], BEHIND) == []
+    error = error_of(lambda: steps(present, [column("n", "f_x_2")], BEHIND))
+    assert "column 'f' is string, which the lake cannot make int: only late rows wait" in str(error)
+
+
+def test_a_table_that_goes_on_with_a_lake_table_has_the_columns_of_its_names():
+    """Whichever fields they had; those that had its fields get others, and what no type allows stays."""
+    present = [column("f (until version 1)", "f"), column("f", "f_x_2", "string"), column("g", "g 1"), column("h")]
+    wanted = [column("f", type="string"), column("g", type="bigint"), column("h", "h", "string")]
+    taken = hand_over_steps(present, wanted, can_widen)
+    behind = [(name, one.field) for name, one in columns_behind(present, taken)]
+    assert behind == [("f (until version 1)", "f 1"), ("f", "f"), ("g", "g"), ("h", "h")]
+    # Once taken, there are none.
+    assert hand_over_steps([one for _, one in columns_behind(present, taken)], wanted, can_widen) == []
+    # A column that somebody else added is theirs, and one that another took over from is none of its name.
+    assert hand_over_steps([LakeColumn("f", "", "int")], [column("f")], can_widen) == []
+    assert hand_over_steps([column("f", "f_x_2")], [column("f", until=1)], can_widen) == []

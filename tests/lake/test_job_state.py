@@ -53,6 +53,7 @@ def test_a_job_that_starts_again_at_any_batch_makes_the_same_rows(tmp_path: Path
         assert run(tmp_path / "again", every, start, stop) == wanted[start : stop + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 @pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.slow), 10])
 def test_a_job_over_partitions_that_run_apart_makes_the_same_rows_again(tmp_path: Path, producer: str, seed: int):
@@ -146,6 +147,7 @@ def test_a_table_whose_rows_were_written_before_its_statement_has_a_version_of_t
     assert [table.steps for table in maker.tables.tables] == [table.steps for table in whole]
 
 
+@pytest.mark.slow
 def test_a_state_whose_files_were_put_together_still_says_where_batches_ended(tmp_path: Path):
     """A version of which rows were written stays, however much is learned behind it; before that it may become another."""
     source = Source(format="debezium", db_type="mysql", database="d", table="t")

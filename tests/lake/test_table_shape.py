@@ -79,6 +79,7 @@ def test_properties_that_mean_nothing_or_are_kept_are_refused(lake: str, name: s
         TableShape("t", properties={name: value}).check_for(lake)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DELTA, ICEBERG])
 def test_properties_are_set_in_a_new_table_and_in_one_that_has_others(job: Callable[..., LocalJob], kind: str):
     """In its changelog as well; of two shapes that fit, the first counts as a whole, and what is not stated stays."""
@@ -259,6 +260,7 @@ def columns_of_partitions(made: LocalJob) -> list[str]:
     return DeltaTable(made.folder_of_lake / "d" / "t").metadata().partition_columns
 
 
+@pytest.mark.slow
 def test_a_table_of_delta_lake_is_partitioned_anew_only_if_it_is_made_anew(job: Callable[..., LocalJob]):
     """Until then it is told; rows are written as before."""
     made, types = job(DELTA), {"id": "int", "a": "tinyint", "s": "varchar(9)"}
@@ -283,6 +285,7 @@ def test_a_table_of_delta_lake_is_partitioned_anew_only_if_it_is_made_anew(job: 
     assert made.rows("d.t", "id", "a", "s") == [(1, 1, ""), (2, None, ""), (3, -3, "")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "column", "setting", "is_readable"),
     [
@@ -348,6 +351,7 @@ def test_a_column_that_partitions_delta_lake_is_neither_dropped_nor_widened(
     assert made.rows("d.t", "id", "a", "b") == [(1, 1, None)]
 
 
+@pytest.mark.slow
 def test_a_column_that_is_to_partition_an_iceberg_table_is_not_dropped(job: Callable[..., LocalJob]):
     """The rows wait before anything of the table changes, until the configuration is mended."""
     made, types = job(ICEBERG, behavior="evolve", is_changelog=True), {"id": "int", "a": "int"}
@@ -448,6 +452,7 @@ def test_a_column_that_is_renamed_and_widened_at_once_is_found_by_what_it_was_ca
     check_partitioned([*renamed, Step(WIDEN, "a", LakeColumn("a", "b", "bigint"))], ["a"])
 
 
+@pytest.mark.slow
 def test_a_table_that_somebody_else_partitioned_keeps_its_partitions(job: Callable[..., LocalJob]):
     """Whatever their types are: columns that come, and properties that are set, change nothing of them."""
     made, types = job(DELTA), {"id": "int", "s": "varchar(9)", "b": "bigint"}
@@ -495,6 +500,7 @@ def test_a_change_writes_the_partitions_of_its_rows_anew_and_no_others(job: Call
     assert len(made.rows("d.t", "id")) == 40
 
 
+@pytest.mark.slow
 def test_a_partition_that_a_table_cannot_have_lets_its_rows_wait(job: Callable[..., LocalJob]):
     """Until the configuration is mended."""
     made, types = job(ICEBERG), {"id": "int", "f": "double", "id_bucket": "int"}
@@ -678,6 +684,7 @@ def test_a_column_of_an_order_is_followed_where_it_is_renamed_and_rows_wait_wher
     ]
 
 
+@pytest.mark.slow
 def test_an_order_by_a_column_that_there_is_not_waits_for_the_column_and_no_row_does(job: Callable[..., LocalJob]):
     """As on Delta Lake, where files are then not clustered."""
     made, shape = job(ICEBERG), TableShape("d.t", cluster=("a", "late"))

@@ -29,6 +29,7 @@ from cdcavro.lake.evolution import (
     LENIENT,
     TRY_EVOLVE,
     columns_behind,
+    hand_over_steps,
     in_front,
     same_column,
     steps_to,
@@ -210,12 +211,14 @@ def prepare(
     behavior: str,
     properties: Mapping[str, str],
     excluded: Collection[str] = (),
+    *,
+    is_taken: bool = False,
 ) -> list[Step | str]:
     """Create a lake table, or change it so that it has the columns of the last version; return the steps that were taken.
 
     A new table has `properties` besides the lake's, and any table has those of its shape; those that were set are told
-    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
-    behavior or the lake does not allow, before the first step is taken.
+    behind the steps. Statements of the kinds `excluded` are not followed. `is_taken` says that the lake table was another
+    table's. Raises `SchemaError` for a step that the behavior or the lake does not allow, before the first step is taken.
     """
     schema, known = versions[-1], table.properties()
     shape, is_rewritten = lake.shape_of(schema.table), lake.is_rewritten(known or {})
@@ -227,6 +230,9 @@ def prepare(
         parts = shape.partitions_in(schema.table.table, wanted, lake.using)
         table.create(wanted, own, {**usual, **shape.properties_in(lake.using), **properties}, parts)
         known = table.properties() or {}
+    first = wanted_columns(versions[0], is_plain=is_rewritten) if is_taken else []
+    if handed := hand_over_steps(table.columns(), first, lake.can_widen):
+        table.alter(handed, {})
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT

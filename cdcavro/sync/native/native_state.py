@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdcavro.lake import sql_statements as sql
-from cdcavro.lake.evolution import LENIENT
+from cdcavro.lake.evolution import BEHIND, IGNORE, LENIENT
 from cdcavro.lake.lake_columns import held_columns, left_columns, older_names, stated_names, text_names
 from cdcavro.lake.lakes import CURRENT, FORM, FORMS, adopted_columns, check_form, name_property
 from cdcavro.lake.merge import Origin, first_keyed, late_version, progress_of, properties_behind
@@ -156,7 +156,11 @@ class NativeState:
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**FORMS[self.form], **change_types(self.change_columns)}
         behavior = progress.behavior(self.behavior, self.origin)
-        steps = prepare(self.lake, table, versions, columns, behavior, first, self.excluded)
+        if behavior == BEHIND and self.form == CURRENT:
+            # None of its rows is above what the lake table has.
+            behavior = IGNORE
+        is_taken = progress.is_taken
+        steps = prepare(self.lake, table, versions, columns, behavior, first, self.excluded, is_taken=is_taken)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own
         before = progress_of(properties, version, self.origin).filled

@@ -251,6 +251,7 @@ AGAIN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lake", [DELTA, ICEBERG])
 @pytest.mark.parametrize("more", [{}, {"form": "history"}, {"behavior": "evolve"}])
 def test_a_late_row_of_a_dropped_table_changes_none_of_the_table_that_goes_on(tmp_path: Path, lake: str, more: Any):
@@ -271,6 +272,82 @@ def test_a_late_row_of_a_dropped_table_changes_none_of_the_table_that_goes_on(tm
     assert late - {(13, 13, 13)} <= ({(1, 2, None), (1, 1, 5)} if more.get("form") else set())
 
 
+def typed(id: int, key: int, value: Any, type: str = "int") -> bytes:
+    """Return an inserted row with a value of a type, which comes `id`-th."""
+    types = {"id": "int", "f": type}
+    return canal("INSERT", [{"id": str(key), "f": str(value)}], id=id, mysqlType=types)
+
+
+CREATED = statement(8, "CREATE TABLE d.t (id INT PRIMARY KEY, f INT)", "CREATE")
+TEXT, ANEW = "varchar(9)", ("ALTER TABLE d.t DROP COLUMN f", "ALTER TABLE d.t ADD f INT")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+@pytest.mark.parametrize("form", ["current", "soft", "history"])
+@pytest.mark.parametrize(
+    ("statements", "held", "former"),
+    [
+        (("ALTER TABLE d.t MODIFY f VARCHAR(9)",), typed(11, 6, "x", TEXT), "f (until version 1)"),
+        (ANEW, typed(11, 6, 66), "f (dropped 1)"),
+    ],
+)
+def test_a_late_row_of_a_dropped_table_moves_no_column_of_the_table_that_goes_on(
+    tmp_path: Path, lake: str, form: str, statements: tuple[str, ...], held: bytes, former: str
+):
+    """Its values go where those of its table are, though a column of the other has its name now; also in a changelog."""
+    job = LocalJob(tmp_path, lake_section(lake, tmp_path, form=form, changelog=True))
+    made = [statement(9 + i, sql) for i, sql in enumerate(statements)]
+    for messages in ((typed(1, 1, 5),), (DROP, CREATED, *made, held)):
+        job.send(*messages)
+        job.run()
+    before = job.rows("d.t", "id", "f", former)
+    (tmp_path / "in" / "0.jsonl").write_bytes(typed(0, 1, 4))
+    assert [(report.waiting, report.steps) for report in job.run()] == [({}, [])]
+    value = json.loads(held)["data"][0]["f"]
+    value = int(value) if value.isdecimal() else value
+    late = [] if form == "current" else [(1, None, 5)]
+    assert {*before} == {(6, value, None), *late}
+    assert {*job.rows("d.t", "id", "f", former)} - {*before} <= ({(1, None, 4)} if form == "history" else set())
+    logged = {one for one in job.rows("d.t", "id", "f", former, suffix="changes") if one[0]}
+    assert logged == {(1, None, 5), (1, None, 4), (6, value, None)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+@pytest.mark.parametrize("form", ["current", "history"])
+@pytest.mark.parametrize("cuts", [(4,), (4, 7), (3, 5, 8)])
+@pytest.mark.parametrize(
+    ("statements", "value", "type", "former"),
+    [(("ALTER TABLE d.t MODIFY f VARCHAR(9)",), "y", TEXT, 5), (ANEW, 66, "int", None)],
+)
+def test_a_table_that_is_made_again_goes_on_with_the_columns_of_its_names(
+    tmp_path: Path,
+    lake: str,
+    form: str,
+    cuts: tuple[int, ...],
+    statements: tuple[str, ...],
+    value: Any,
+    type: str,
+    former: Any,
+):
+    """Though its fields have the names of those of other columns: the table before it had made some of them anew."""
+    job = LocalJob(tmp_path, lake_section(lake, tmp_path, form=form, changelog=True))
+    created = statement(8, f"CREATE TABLE d.t (id INT PRIMARY KEY, f {type})", "CREATE")
+    made = [statement(2 + i, sql) for i, sql in enumerate(statements)]
+    messages = [typed(1, 1, 5), *made, typed(6, 2, value, type), DROP, created, typed(9, 3, value, type)]
+    for start, end in zip((0, *cuts), (*cuts, len(messages)), strict=True):
+        if messages[start:end]:
+            job.send(*messages[start:end])
+            assert [report.waiting for report in job.run()] == [{}]
+    for suffix in ("", "changes"):
+        rows = {one for one in job.rows("d.t", "id", "f", suffix=suffix) if one[0]}
+        held = {(2, value), (3, value)} if suffix or form == "history" else {(3, value)}
+        assert held <= rows
+        assert rows - held <= {(1, None if former is None else str(former))}
+
+
+@pytest.mark.slow
 def test_a_late_row_of_a_dropped_table_with_more_versions_changes_none_of_the_one_that_goes_on(tmp_path: Path):
     """Neither are its defaults put into rows of the other, nor is a column renamed as in its statements."""
     job = LocalJob(tmp_path, lake_section(DELTA, tmp_path, behavior="evolve"))
@@ -294,6 +371,7 @@ def test_a_late_row_of_a_dropped_table_with_more_versions_changes_none_of_the_on
     assert {*job.rows("d.t", "id", "a", "c", "m")} == {*held, (10, 10, 10, 10)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lake", [DELTA, ICEBERG])
 @pytest.mark.parametrize("more", [{}, {"form": "soft"}, {"behavior": "evolve", "changelog": True}])
 @pytest.mark.parametrize(
@@ -332,6 +410,7 @@ def test_a_state_that_is_older_than_its_lake_takes_nothing_from_it(
     assert [job.rows("d.t", "id", columns, suffix=suffix) for suffix in suffixes] == held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lake", [DELTA, ICEBERG])
 def test_a_table_whose_key_had_changed_goes_on_when_it_is_created_again(tmp_path: Path, lake: str):
     """The first version whose rows its lake table takes is not that of the dropped one."""
