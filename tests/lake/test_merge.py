@@ -33,6 +33,7 @@ from cdcavro.table import TableName, create_table, evolve
 from cdcavro.table.table_schema import TableSchema
 from cdcavro.table.tables import Tables
 from cdcavro.transcoding.mapping import to_changes
+from support.messages import canal
 from support.roundtrip import error_of
 from support.shop_losses import assert_as_the_server
 from support.shop_state import as_came, image, learned, merged, shown, whole
@@ -61,6 +62,7 @@ def assert_same_tables(producer: str, seeds: Sequence[int]) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", MESSAGES)
 def test_the_stream_as_it_came_gives_the_tables_of_the_server(producer: str):
     """Rows, columns and values, in batches of one message and in one batch; differences are those listed."""
@@ -372,16 +374,37 @@ def test_a_key_under_which_older_rows_are_not_found_is_refused(statement: str, n
         ("BINARY(4)", "BINARY(8)", False),
         ("VARBINARY(8)", "BINARY(8)", False),
         ("BIT(8)", "BIT(9)", False),
+        ("DECIMAL(40,2)", "DECIMAL(42,2)", True),
+        ("DECIMAL(40,2)", "VARCHAR(50)", True),
+        ("DECIMAL(40,2)", "DECIMAL(42,4)", False),
+        ("DECIMAL(40)", "NUMERIC(42, 2)", False),
+        ("VARCHAR(50)", "DECIMAL(40,2)", False),
     ],
 )
-def test_bytes_that_are_filled_up_to_another_length_are_another_key(old: str, new: str, is_same: bool):
-    """MySQL fills values of BINARY and BIT up with zeros."""
+def test_values_that_are_filled_up_to_another_length_are_another_key(old: str, new: str, is_same: bool):
+    """MySQL fills values of BINARY and BIT up with zeros, and decimals behind their point; long ones are texts."""
     first = create_table(TableName("d", None, "t"), [Column(name="a", type=old)], ["a"], SOURCE)
     second = evolve(first, f"ALTER TABLE t MODIFY a {new} NOT NULL", source=SOURCE).schema
     if is_same:
         check_keys([first, second])
     else:
         assert "under which older rows are not found" in error_of(check_keys, [first, second])
+
+
+def test_a_value_of_a_key_that_its_type_cannot_carry_is_found_under_each_name_of_its_column():
+    """It is a text beside the name, which is the first that the column had."""
+
+    def row(id: int, name: str, type: str = "INSERT") -> bytes:
+        types = {name: "date", "n": "int"}
+        return canal(type, [{name: "0000-00-00", "n": str(id)}], id=id, pkNames=[name], mysqlType=types)
+
+    def rename(id: int, old: str, new: str) -> bytes:
+        return canal("ALTER", [], id=id, isDdl=True, sql=f"ALTER TABLE t RENAME COLUMN {old} TO {new}")
+
+    messages = [row(1, "d"), rename(2, "d", "e"), row(3, "e"), rename(4, "e", "`f g`"), row(5, "f g", "DELETE")]
+    rows = TypedRows(Tables()).of_batch([to_changes(one, "canal") for one in messages]).rows
+    assert [one.version for one in rows] == [1, 2, 3]
+    assert len({one.key for one in rows}) == 1
 
 
 @pytest.mark.parametrize("producer", MESSAGES)
