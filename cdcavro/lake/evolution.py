@@ -169,14 +169,20 @@ def _behind(
 
 
 def hand_over_steps(
-    present: Sequence[LakeColumn], wanted: Sequence[LakeColumn], can_widen: Callable[[str, str], bool]
+    present: Sequence[LakeColumn],
+    wanted: Sequence[LakeColumn],
+    newest: Sequence[LakeColumn],
+    can_widen: Callable[[str, str], bool],
 ) -> list[Step]:
     """Return the steps before those of `steps_to` where a table goes on with the lake table of one that is gone.
 
     `wanted` are those of its first version, so that all divisions into batches do the same. Fields of the two tables have
     nothing to do with each other: a column goes on with that of its name, if the type allows it, and one that had its
-    field gets one that no table has.
+    field gets one that no table has. There are none if the lake table has the columns of its `newest` version: then it may
+    be its own, where a batch that is run again numbers tables otherwise.
     """
+    if all((held := same_column(present, one)) is not None and held.name == one.name for one in newest):
+        return []
     named, steps = {column.name: column for column in present}, []
     fields = {column.field for column in present}
     for column in wanted:

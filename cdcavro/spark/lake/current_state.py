@@ -161,7 +161,7 @@ class CurrentState:
         columns = {**sql.STATE, **sql.change_types(self.change_columns)}
         behavior = progress.behavior(self.behavior, self.origin)
         if progress.is_taken:
-            hand_over(spark, self.sink, self.identifier, versions[0])
+            hand_over(spark, self.sink, self.identifier, versions)
         # Behind what the lake table has, none of its rows is above that.
         behavior = IGNORE if behavior == BEHIND else behavior
         steps = prepare(spark, self.sink, self.identifier, versions, columns, behavior, first, self.excluded)
@@ -495,11 +495,11 @@ def _map(values: dict[str, Column]) -> Column:
     return sf.create_map(*[part for name, value in values.items() for part in (sf.lit(name), value)])
 
 
-def hand_over(spark: SparkSession, sink: Sink, identifier: str, schema: TableSchema) -> None:
-    """Give the columns of another table's lake table to the table of a first version, which goes on with it."""
+def hand_over(spark: SparkSession, sink: Sink, identifier: str, versions: Sequence[TableSchema]) -> None:
+    """Give the columns of another table's lake table to the table of some versions, which goes on with it."""
     is_rewritten = sink.is_rewritten(properties_of(spark, identifier))
-    present, wanted = present_columns(spark.table(identifier)), wanted_columns(schema, is_plain=is_rewritten)
-    if steps := hand_over_steps(present, wanted, sink.can_widen):
+    first, newest = (wanted_columns(one, is_plain=is_rewritten) for one in (versions[0], versions[-1]))
+    if steps := hand_over_steps(present_columns(spark.table(identifier)), first, newest, sink.can_widen):
         take_steps(spark, sink, identifier, steps, {})
 
 

@@ -130,7 +130,7 @@ class Changelog:
         held = properties_of(spark, self.identifier) if self.sink.is_there(spark, self.table, CHANGES) else {}
         progress, behavior, written = written_behind(self.behavior, held, versions[-1].version, self.origin)
         if progress.is_taken:
-            hand_over(spark, self.sink, self.identifier, versions[0])
+            hand_over(spark, self.sink, self.identifier, versions)
         own = {**name_property(versions[-1].table), CREATED: uuid4().hex, **written}
         columns = {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
         steps = prepare(spark, self.sink, self.identifier, versions, columns, behavior, own, self.excluded)

@@ -231,7 +231,7 @@ def prepare(
         table.create(wanted, own, {**usual, **shape.properties_in(lake.using), **properties}, parts)
         known = table.properties() or {}
     first = wanted_columns(versions[0], is_plain=is_rewritten) if is_taken else []
-    if handed := hand_over_steps(table.columns(), first, lake.can_widen):
+    if handed := hand_over_steps(table.columns(), first, wanted, lake.can_widen):
         table.alter(handed, {})
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
