@@ -1237,6 +1237,14 @@ def test_inspect_of_framed_records_points_at_unframe(tmp_path):
         assert "unframe" not in run("inspect", records).output
 
 
+def test_a_command_that_is_suggested_takes_a_file_whose_name_begins_like_an_option(tmp_path: Path, monkeypatch):
+    """It is one for a shell in the same folder."""
+    (tmp_path / "-a b.jsonl").write_bytes(next(iter(goldens("canal"))))
+    monkeypatch.chdir(tmp_path)
+    done = run("inspect", "--", "-a b.jsonl")
+    assert "  cdcavro encode './-a b.jsonl' --format canal --out messages.avro" in done.stdout.splitlines()
+
+
 def test_inspect_of_faulty_messages_of_one_format_points_at_the_check_of_that():
     """Beside messages of none; of two formats, it points at the list of all."""
     debezium, canal = '{"topic": "s", "value": "text"}', next(iter(goldens("canal")), b"").decode()

@@ -395,7 +395,7 @@ class _Inspection:
     def _next(self) -> list[str]:
         """Return the commands that go on from here."""
         paths = [*self._inputs.folders, *self._outside()]
-        files = " ".join("FILE" if path == STANDARD else shlex.quote(plain(shown_name(path))) for path in paths)
+        files = " ".join("FILE" if path == STANDARD else _argument(plain(shown_name(path))) for path in paths)
         if not self._formats:
             return [self._next_of_faults(files)]
         if len(self._formats) > 1:
@@ -431,6 +431,11 @@ class _Inspection:
         """Return the files that are not in one of the folders."""
         folders = self._inputs.folders
         return [file for file in self._inputs.files if not any(Path(file).is_relative_to(folder) for folder in folders)]
+
+
+def _argument(name: str) -> str:
+    """Return a file's name as an argument of a command of a shell, which is no option."""
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
 
 
 def _is_framed(raw: bytes) -> bool:
