@@ -168,39 +168,6 @@ def _behind(
     return behind
 
 
-def hand_over_steps(
-    present: Sequence[LakeColumn],
-    wanted: Sequence[LakeColumn],
-    newest: Sequence[LakeColumn],
-    can_widen: Callable[[str, str], bool],
-) -> list[Step]:
-    """Return the steps before those of `steps_to` where a table goes on with the lake table of one that is gone.
-
-    `wanted` are those of its first version, so that all divisions into batches do the same. Fields of the two tables have
-    nothing to do with each other: a column goes on with that of its name, if the type allows it, and one that had its
-    field gets one that no table has. There are none if the lake table has the columns of its `newest` version: then it may
-    be its own, where a batch that is run again numbers tables otherwise.
-    """
-    if all((held := same_column(present, one)) is not None and held.name == one.name for one in newest):
-        return []
-    named, steps = {column.name: column for column in present}, []
-    fields = {column.field for column in present}
-    for column in wanted:
-        held = named.get(column.name)
-        if held is None or held.field in ("", column.field) or column.until is not None:
-            continue
-        if held.type == column.type or can_widen(held.type, column.type) or _holds(held.type, column.type):
-            for other in present:
-                if other.field in (column.field, *column.aliases):
-                    # No field has a space in its name.
-                    numbered = (f"{other.field} {i}" for i in range(1, len(fields) + 2))
-                    field = next(one for one in numbered if one not in fields)
-                    fields.add(field)
-                    steps.append(Step(MARK, other.name, replace(other, field=field)))
-            steps.append(Step(MARK, held.name, replace(held, field=column.field)))
-    return steps
-
-
 def _allowed(
     table: str,
     present: Sequence[LakeColumn],

@@ -350,8 +350,6 @@ class Progress(NamedTuple):
     # Whether the lake table knows more than the table: it was written for later versions, which a state that is older than its
     # lake has not read again yet, or another table goes on with it. Nothing is taken from it then.
     is_ahead: bool
-    # Whether the lake table is that of another table, with which this one goes on from now on.
-    is_taken: bool = False
 
     def behavior(self, behavior: str, origin: Origin | None) -> str:
         """Return how a lake table with a behavior follows the statements of the table.
@@ -396,24 +394,22 @@ def progress_of(properties: Mapping[str, str], version: int, origin: Origin | No
     is_behind = origin.is_behind(int(number), beginning)
     if is_behind is None:
         return Progress(filled, keyed, is_ahead=filled > version)
-    if is_behind:
-        return Progress(version, None, is_ahead=True)
-    return Progress(version, 1, is_ahead=False, is_taken=True)
+    return Progress(version, None, is_ahead=True) if is_behind else Progress(version, 1, is_ahead=False)
 
 
 def written_behind(
     behavior: str, held: Mapping[str, str], version: int, origin: Origin | None
-) -> tuple[Progress, str, dict[str, str]]:
-    """Return how far a changelog is, how it follows the statements of a version, and what it is to say behind them.
+) -> tuple[str, dict[str, str]]:
+    """Return how a changelog follows the statements of a version, and what it is to say behind them.
 
     Only where columns are dropped it need say how far it is: a state that is older than its lake drops none. It has the
     properties `held`.
     """
     progress = progress_of(held, version, origin)
     written = properties_behind(progress, version, origin, held)
-    if behavior not in (EVOLVE, TRY_EVOLVE):
+    if behavior not in (EVOLVE, TRY_EVOLVE) and FILLED not in held:
         written = {name: value for name, value in written.items() if name == ORIGIN}
-    return progress, progress.behavior(behavior, origin), written
+    return progress.behavior(behavior, origin), written
 
 
 def first_keyed(

@@ -15,7 +15,6 @@ from cdcavro.lake.evolution import (
     LakeColumn,
     Step,
     columns_behind,
-    hand_over_steps,
     in_front,
     is_wider_decimal,
     steps_to,
@@ -358,20 +357,3 @@ def test_a_version_behind_its_lake_table_renames_nothing():
     assert said(present, [column("b", "b", aliases=("f",))], BEHIND) == []
     error = error_of(lambda: steps(present, [column("n", "f_x_2")], BEHIND))
     assert "column 'f' is string, which the lake cannot make int: only late rows wait" in str(error)
-
-
-def test_a_table_that_goes_on_with_a_lake_table_has_the_columns_of_its_names():
-    """Whichever fields they had; those that had its fields get others, and what no type allows stays."""
-    present = [column("f (until version 1)", "f"), column("f", "f_x_2", "string"), column("g", "g 1"), column("h")]
-    wanted = [column("f", type="string"), column("g", type="bigint"), column("h", "h", "string")]
-    taken = hand_over_steps(present, wanted, wanted, can_widen)
-    behind = [(name, one.field) for name, one in columns_behind(present, taken)]
-    assert behind == [("f (until version 1)", "f 1"), ("f", "f"), ("g", "g"), ("h", "h")]
-    # Once taken, there are none.
-    assert hand_over_steps([one for _, one in columns_behind(present, taken)], wanted, wanted, can_widen) == []
-    # A column that somebody else added is theirs, and one that another took over from is none of its name.
-    assert hand_over_steps([LakeColumn("f", "", "int")], [column("f")], [column("f")], can_widen) == []
-    assert hand_over_steps([column("f", "f_x_2")], [column("f", until=1)], [column("f", until=1)], can_widen) == []
-    # It may be the table's own, under another number, and have the columns of its newest version.
-    newest = [column("f (until version 1)", "f", until=1), column("f", "f_x_2", "string")]
-    assert hand_over_steps(present, [column("f", type="string")], newest, can_widen) == []

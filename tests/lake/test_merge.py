@@ -465,25 +465,25 @@ HELD = {"cdcavro.filled": "3", "cdcavro.keyed": "2", "cdcavro.origin": "job 5 ab
         (
             Origin("job", 6),
             1,
-            Progress(1, 1, is_ahead=False, is_taken=True),
+            Progress(1, 1, is_ahead=False),
             {"filled": "1", "keyed": "1", "origin": "job 6"},
         ),
         (
             Origin("job", 6, is_gone=True),
             2,
-            Progress(2, 1, is_ahead=False, is_taken=True),
+            Progress(2, 1, is_ahead=False),
             {"filled": "2", "origin": "job 6"},
         ),
         # A state that is older than its lake may not know yet that the table is dropped.
         (Origin("job", 4, beginning="xyz"), 2, Progress(2, None, is_ahead=True), {}),
         # Two tables that were begun in one batch may have each other's number when it is run again.
-        (Origin("job", 4), 2, Progress(2, 1, is_ahead=False, is_taken=True), {"filled": "2", "origin": "job 4"}),
+        (Origin("job", 4), 2, Progress(2, 1, is_ahead=False), {"filled": "2", "origin": "job 4"}),
         (Origin("job", 4, beginning="abc"), 3, Progress(3, 2, is_ahead=False), {"filled": "3", "origin": "job 4 abc"}),
         (Origin("job", 6, beginning="abc"), 2, Progress(3, 2, is_ahead=True), {}),
         (
             Origin("job", 6, beginning="xyz"),
             1,
-            Progress(1, 1, is_ahead=False, is_taken=True),
+            Progress(1, 1, is_ahead=False),
             {"filled": "1", "origin": "job 6 xyz"},
         ),
         # Another pipeline's numbers say nothing.

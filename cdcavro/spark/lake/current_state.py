@@ -14,7 +14,7 @@ from pyspark.sql.avro.functions import from_avro
 from cdcavro.change.order_value import reset_order
 from cdcavro.lake import sql_statements as sql
 from cdcavro.lake.escaped_names import OWN, quote
-from cdcavro.lake.evolution import BEHIND, IGNORE, LENIENT, hand_over_steps, same_column
+from cdcavro.lake.evolution import BEHIND, IGNORE, LENIENT, same_column
 from cdcavro.lake.lake_columns import (
     held_columns,
     inherited_names,
@@ -48,7 +48,6 @@ from cdcavro.spark.lake.sinks import (
     present_columns,
     properties_of,
     put_properties,
-    take_steps,
     with_view,
 )
 from cdcavro.spark.version_columns import STRICT, fill_older_values, has_older, read_fields, read_versions
@@ -160,10 +159,9 @@ class CurrentState:
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**sql.STATE, **sql.change_types(self.change_columns)}
         behavior = progress.behavior(self.behavior, self.origin)
-        if progress.is_taken:
-            hand_over(spark, self.sink, self.identifier, versions)
-        # Behind what the lake table has, none of its rows is above that.
-        behavior = IGNORE if behavior == BEHIND else behavior
+        if behavior == BEHIND and progress.keyed is None:
+            # None of the rows of a table that was dropped is above what the lake table has.
+            behavior = IGNORE
         steps = prepare(spark, self.sink, self.identifier, versions, columns, behavior, first, self.excluded)
         properties = known.look(spark, self.identifier)
         check_form(self.table.table, CURRENT, properties)
@@ -493,14 +491,6 @@ def _last_stated(name: str, texts: Sequence[str]) -> Column:
 
 def _map(values: dict[str, Column]) -> Column:
     return sf.create_map(*[part for name, value in values.items() for part in (sf.lit(name), value)])
-
-
-def hand_over(spark: SparkSession, sink: Sink, identifier: str, versions: Sequence[TableSchema]) -> None:
-    """Give the columns of another table's lake table to the table of some versions, which goes on with it."""
-    is_rewritten = sink.is_rewritten(properties_of(spark, identifier))
-    first, newest = (wanted_columns(one, is_plain=is_rewritten) for one in (versions[0], versions[-1]))
-    if steps := hand_over_steps(present_columns(spark.table(identifier)), first, newest, sink.can_widen):
-        take_steps(spark, sink, identifier, steps, {})
 
 
 def _fill(

@@ -39,7 +39,7 @@ from cdcavro.lake.sql_statements import (
 )
 from cdcavro.lake.typed_rows import CREATED, DROP
 from cdcavro.spark.arrow_udf import in_worker
-from cdcavro.spark.lake.current_state import hand_over, with_headers
+from cdcavro.spark.lake.current_state import with_headers
 from cdcavro.spark.lake.sinks import (
     Delta,
     Iceberg,
@@ -128,9 +128,7 @@ class Changelog:
         """
         self.sink.make_room(spark, self.table)
         held = properties_of(spark, self.identifier) if self.sink.is_there(spark, self.table, CHANGES) else {}
-        progress, behavior, written = written_behind(self.behavior, held, versions[-1].version, self.origin)
-        if progress.is_taken:
-            hand_over(spark, self.sink, self.identifier, versions)
+        behavior, written = written_behind(self.behavior, held, versions[-1].version, self.origin)
         own = {**name_property(versions[-1].table), CREATED: uuid4().hex, **written}
         columns = {**sql.CHANGELOG, **sql.change_types(self.change_columns)}
         steps = prepare(spark, self.sink, self.identifier, versions, columns, behavior, own, self.excluded)

@@ -29,7 +29,6 @@ from cdcavro.lake.evolution import (
     LENIENT,
     TRY_EVOLVE,
     columns_behind,
-    hand_over_steps,
     in_front,
     same_column,
     steps_to,
@@ -211,14 +210,12 @@ def prepare(
     behavior: str,
     properties: Mapping[str, str],
     excluded: Collection[str] = (),
-    *,
-    is_taken: bool = False,
 ) -> list[Step | str]:
     """Create a lake table, or change it so that it has the columns of the last version; return the steps that were taken.
 
     A new table has `properties` besides the lake's, and any table has those of its shape; those that were set are told
-    behind the steps. Statements of the kinds `excluded` are not followed. `is_taken` says that the lake table was another
-    table's. Raises `SchemaError` for a step that the behavior or the lake does not allow, before the first step is taken.
+    behind the steps. Statements of the kinds `excluded` are not followed. Raises `SchemaError` for a step that the
+    behavior or the lake does not allow, before the first step is taken.
     """
     schema, known = versions[-1], table.properties()
     shape, is_rewritten = lake.shape_of(schema.table), lake.is_rewritten(known or {})
@@ -230,9 +227,6 @@ def prepare(
         parts = shape.partitions_in(schema.table.table, wanted, lake.using)
         table.create(wanted, own, {**usual, **shape.properties_in(lake.using), **properties}, parts)
         known = table.properties() or {}
-    first = wanted_columns(versions[0], is_plain=is_rewritten) if is_taken else []
-    if handed := hand_over_steps(table.columns(), first, wanted, lake.can_widen):
-        table.alter(handed, {})
     if behavior in (EVOLVE, TRY_EVOLVE) and ADOPTED in known:
         # The table begins anew for the pipeline that adopted it, and may yet get columns that the lake table has.
         behavior = LENIENT
@@ -353,12 +347,14 @@ def _inherited(values: Mapping[str, pa.Array], schema: TableSchema, names: Mappi
 def _inherited_orders(older: pa.Array, inherited: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> pa.Array:
     """Return `_cdc_older` of rows, with the orders of columns that took over; `inherited` is that of `inherited_names`."""
     rows = older.to_pylist()
+    names = {name: own for own, others in inherited.values() for name in others}
     for orders in filter(None, rows):
-        known = dict(orders)
-        for own, others in inherited.values():
-            order = next((known[name] for name in others if name in known), None)
-            if order is not None and known.keys().isdisjoint(own):
+        known = {name for name, _ in orders}
+        for name, order in tuple(orders):
+            own = names.get(name)
+            if own is not None and known.isdisjoint(own):
                 orders.append((own[0], order))
+                known.add(own[0])
     return pa.array(rows, older.type)
 
 

@@ -156,11 +156,10 @@ class NativeState:
         first = {**filled, **name_property(versions[-1].table), CREATED: own, **stated}
         columns = {**FORMS[self.form], **change_types(self.change_columns)}
         behavior = progress.behavior(self.behavior, self.origin)
-        if behavior == BEHIND and self.form == CURRENT:
-            # None of its rows is above what the lake table has.
+        if behavior == BEHIND and progress.keyed is None and self.form == CURRENT:
+            # None of the rows of a table that was dropped is above what the lake table has.
             behavior = IGNORE
-        is_taken = progress.is_taken
-        steps = prepare(self.lake, table, versions, columns, behavior, first, self.excluded, is_taken=is_taken)
+        steps = prepare(self.lake, table, versions, columns, behavior, first, self.excluded)
         properties = self.known.look(table)
         self.known.is_empty = properties.get(CREATED) == own
         before = progress_of(properties, version, self.origin).filled

@@ -458,9 +458,9 @@ class NativeChangelog:
         """
         self.lake.make_room(self.table)
         columns, held = {**sql.CHANGELOG, **change_types(self.change_columns)}, self.lake_table.properties() or {}
-        progress, behavior, written = written_behind(self.behavior, held, versions[-1].version, self.origin)
-        own, is_taken = {**name_property(versions[-1].table), CREATED: uuid4().hex, **written}, progress.is_taken
-        steps = prepare(self.lake, self.lake_table, versions, columns, behavior, own, self.excluded, is_taken=is_taken)
+        behavior, written = written_behind(self.behavior, held, versions[-1].version, self.origin)
+        own = {**name_property(versions[-1].table), CREATED: uuid4().hex, **written}
+        steps = prepare(self.lake, self.lake_table, versions, columns, behavior, own, self.excluded)
         if held and not written.items() <= held.items():
             self.lake_table.alter([], written)
         return steps

@@ -227,7 +227,7 @@ def _link(context: AlterContext, old: str, new: str, unexplained: UnexplainedCol
     one, other = without_attributes(avro_of(was)), without_attributes(avro_of(field))
     if column_name(field) not in unexplained.added or not (one == other or is_promotion(avro_of(was), avro_of(field))):
         return
-    names = [was["name"], *was.get("aliases", ())]
+    names = [*was.get("aliases", ()), was["name"]]
     field["aliases"] = [name for name in dict.fromkeys([*field.get("aliases", ()), *names]) if name != field["name"]]
     context.edit.steps.append(f"column {shown(column_name(was))} was renamed to {shown(column_name(field))}")
 

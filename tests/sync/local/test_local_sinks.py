@@ -314,40 +314,6 @@ def test_a_late_row_of_a_dropped_table_moves_no_column_of_the_table_that_goes_on
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
-@pytest.mark.parametrize("form", ["current", "history"])
-@pytest.mark.parametrize("cuts", [(4,), (4, 7), (3, 5, 8)])
-@pytest.mark.parametrize(
-    ("statements", "value", "type", "former"),
-    [(("ALTER TABLE d.t MODIFY f VARCHAR(9)",), "y", TEXT, 5), (ANEW, 66, "int", None)],
-)
-def test_a_table_that_is_made_again_goes_on_with_the_columns_of_its_names(
-    tmp_path: Path,
-    lake: str,
-    form: str,
-    cuts: tuple[int, ...],
-    statements: tuple[str, ...],
-    value: Any,
-    type: str,
-    former: Any,
-):
-    """Though its fields have the names of those of other columns: the table before it had made some of them anew."""
-    job = LocalJob(tmp_path, lake_section(lake, tmp_path, form=form, changelog=True))
-    created = statement(8, f"CREATE TABLE d.t (id INT PRIMARY KEY, f {type})", "CREATE")
-    made = [statement(2 + i, sql) for i, sql in enumerate(statements)]
-    messages = [typed(1, 1, 5), *made, typed(6, 2, value, type), DROP, created, typed(9, 3, value, type)]
-    for start, end in zip((0, *cuts), (*cuts, len(messages)), strict=True):
-        if messages[start:end]:
-            job.send(*messages[start:end])
-            assert [report.waiting for report in job.run()] == [{}]
-    for suffix in ("", "changes"):
-        rows = {one for one in job.rows("d.t", "id", "f", suffix=suffix) if one[0]}
-        held = {(2, value), (3, value)} if suffix or form == "history" else {(3, value)}
-        assert held <= rows
-        assert rows - held <= {(1, None if former is None else str(former))}
-
-
-@pytest.mark.slow
 def test_a_late_row_of_a_dropped_table_with_more_versions_changes_none_of_the_one_that_goes_on(tmp_path: Path):
     """Neither are its defaults put into rows of the other, nor is a column renamed as in its statements."""
     job = LocalJob(tmp_path, lake_section(DELTA, tmp_path, behavior="evolve"))
