@@ -50,11 +50,12 @@ NO_KEY: Final = "no primary key is known (key = [...] in [[table]] states one): 
 UNFOUND: Final = "under which older rows are not found"
 # Avro writes both in the same way.
 _INTEGERS: Final = ("int", "long")
-# Declared types whose values have as many bytes as they say, or bits.
-_LONG_DECIMAL: Final = re.compile(
+# Declared types of decimals, with their places; of those that are texts in Avro, a value has all of them.
+_DECIMAL: Final = re.compile(
     r"(?:decimal|dec|fixed|numeric|number) *\( *[0-9]{1,9} *(?:, *(-?[0-9]{1,9}) *)?\)(?: unsigned)?(?: zerofill)?",
     re.IGNORECASE,
 )
+# Declared types whose values have as many bytes as they say, or bits.
 _FIXED: Final = re.compile(r"(binary|bit) *\( *([0-9]{1,9}) *\)", re.IGNORECASE)
 
 
@@ -402,11 +403,11 @@ def written_behind(
 ) -> tuple[str, dict[str, str]]:
     """Return how a changelog follows the statements of a version, and what it is to say behind them.
 
-    Only where columns are dropped it need say how far it is: a state that is older than its lake drops none. It has the
-    properties `held`.
+    It says whose rows it takes. Only where columns are dropped, or once were, it need say how far it is: a state that is
+    older than its lake drops none. It has the properties `held`.
     """
     progress = progress_of(held, version, origin)
-    written = properties_behind(progress, version, origin, held)
+    written = {} if origin is None else properties_behind(progress, version, origin, held)
     if behavior not in (EVOLVE, TRY_EVOLVE) and FILLED not in held:
         written = {name: value for name, value in written.items() if name == ORIGIN}
     return progress.behavior(behavior, origin), written
@@ -482,10 +483,12 @@ def _is_same_field(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 def _places(declared: dict[str, Any]) -> int | None:
     """Return how many decimal places the texts of a field have, which holds decimals of many digits; None of others."""
-    stated = (
-        _LONG_DECIMAL.fullmatch(str(attributes_of(declared).get("type"))) if avro_of(declared) == "string" else None
-    )
-    return None if stated is None else int(stated[1] or "0")
+    if (
+        avro_of(declared) != "string"
+        or (stated := _DECIMAL.fullmatch(str(attributes_of(declared).get("type")))) is None
+    ):
+        return None
+    return int(stated[1] or "0")
 
 
 def _fixed_size(declared: dict[str, Any]) -> int | None:

@@ -17,6 +17,7 @@ from cdcavro.change.model import Arrival, Change, Column, Source, replace
 from cdcavro.change.order_value import is_of_full_load, order_value
 from cdcavro.errors import OrderError
 from cdcavro.lake import TableState, TypedRow, TypedRows, check_keys, last_changes
+from cdcavro.lake.evolution import BEHIND, EVOLVE, LENIENT
 from cdcavro.lake.merge import (
     End,
     Origin,
@@ -27,6 +28,7 @@ from cdcavro.lake.merge import (
     replay,
     values_of,
     without_repetitions,
+    written_behind,
 )
 from cdcavro.lake.typed_rows import DROP
 from cdcavro.table import TableName, create_table, evolve
@@ -501,3 +503,16 @@ def test_how_far_a_lake_table_is_depends_on_whose_rows_it_takes(
     found = properties_behind(progress, version, origin, HELD, progress.keyed or 1)
     keyed = {} if progress.is_ahead else {"keyed": str(progress.keyed)}
     assert found == {f"cdcavro.{name.removeprefix('cdcavro.')}": value for name, value in {**keyed, **said}.items()}
+
+
+def test_a_changelog_says_whose_rows_it_takes_and_how_far_it_is_if_it_ever_dropped_a_column():
+    """So what it said of another table is not taken for what it says of this one; nothing where no job is known."""
+    origin = Origin("job", 6, beginning="xyz")
+    assert written_behind(LENIENT, {}, 2, origin) == (LENIENT, {"cdcavro.origin": "job 6 xyz"})
+    behind = {"cdcavro.filled": "2", "cdcavro.keyed": "1", "cdcavro.origin": "job 6 xyz"}
+    assert written_behind(LENIENT, HELD, 2, origin) == (LENIENT, behind)
+    assert written_behind(LENIENT, HELD | behind, 3, origin) == (LENIENT, behind | {"cdcavro.filled": "3"})
+    assert written_behind(EVOLVE, {}, 2, origin)[1] == {"cdcavro.filled": "2", "cdcavro.origin": "job 6 xyz"}
+    assert written_behind(EVOLVE, {}, 2, None) == (EVOLVE, {})
+    # The dropped table that had it before.
+    assert written_behind(LENIENT, HELD, 7, Origin("job", 4, is_gone=True)) == (BEHIND, {})

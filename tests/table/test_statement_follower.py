@@ -254,6 +254,18 @@ def test_a_rename_behind_rows_that_have_the_new_name_is_an_alias(number):
     assert stream.row("id bigint, b bigint", number=40).schema.version == 4
 
 
+def test_names_that_a_column_had_are_in_their_order_whenever_its_renames_come():
+    """The oldest first, also if the last one comes behind rows of its name."""
+    stream = Stream()
+    stream.row("id int, a int", number=10)
+    stream.ddl("ALTER TABLE t RENAME COLUMN a TO b", number=20)
+    stream.row("id int, b int", number=25)
+    stream.row("id int, c int", number=90)
+    stream.ddl("ALTER TABLE t RENAME COLUMN b TO c", number=30)
+    fields = {field["name"]: field for field in stream.tables.tables[0].schema.record["fields"]}
+    assert fields["c"]["aliases"] == ["a", "b"]
+
+
 def test_renames_behind_rows_are_followed_from_one_to_the_next():
     """The name in between was in no row."""
     stream = Stream()

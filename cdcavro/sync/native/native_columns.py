@@ -346,6 +346,8 @@ def _inherited(values: Mapping[str, pa.Array], schema: TableSchema, names: Mappi
 
 def _inherited_orders(older: pa.Array, inherited: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> pa.Array:
     """Return `_cdc_older` of rows, with the orders of columns that took over; `inherited` is that of `inherited_names`."""
+    if older.null_count == len(older):
+        return older
     rows = older.to_pylist()
     names = {name: own for own, others in inherited.values() for name in others}
     for orders in filter(None, rows):

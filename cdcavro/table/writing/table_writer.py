@@ -92,14 +92,9 @@ class TableWriter:
             ignored.update if count is None else count,
             is_strict=is_strict,
         )
-        named = {cell.name: cell for cell in cells if cell.read is not None}
-        # A key has the same bytes whatever its columns are called by now.
-        own = zip(cells, fields, strict=True)
-        first = {cell.name: field["aliases"][0] for cell, field in own if field.get("aliases")}
-        keyed = (
-            [named[name].of_key(first.get(name, "")) for name in schema.key_names] if schema.key is not None else None
-        )
-        self._key = keyed
+        named = {cell.name: (cell, field) for cell, field in zip(cells, fields, strict=True) if cell.read is not None}
+        keyed = [named[name] for name in schema.key_names] if schema.key is not None else None
+        self._key = None if keyed is None else [cell.of_key(field.get("aliases", ())) for cell, field in keyed]
         # Behind a row, two bytes: no misfits and no absent columns. Behind a key, one byte: no misfits.
         self._cells = Cells([cell.plan() for cell in cells], b"\0\0", True, MISFIT)  # noqa: FBT003
         self._key_cells = Cells([cell.plan() for cell in self._key or ()], b"\0", False, MISFIT)  # noqa: FBT003
@@ -325,13 +320,13 @@ class Cell:
         """Return the cell as the engine takes it."""
         return self.name, self.read, self._kind, self.some, self.null
 
-    def of_key(self, first: str) -> Cell:
+    def of_key(self, aliases: Sequence[str] = ()) -> Cell:
         """Return the cell for a key, in which NaN and infinities are misfits: their texts tell them apart, as ever.
 
-        `first` is the name that the field of a column that was renamed had at first, else empty.
+        `aliases` are those of its field, the oldest first: a key has the same bytes whatever its column is called by now.
         """
         cell = copy(self)
-        cell.text_name = first or self.text_name
+        cell.text_name = next(iter(aliases), self.text_name)
         if self.read is not None and self._kind in (_DOUBLE, _SINGLE):
             cell.read = finite(self.read)
         return cell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -314,6 +315,19 @@ def test_a_late_row_of_a_dropped_table_moves_no_column_of_the_table_that_goes_on
 
 
 @pytest.mark.slow
+def test_a_late_row_of_a_dropped_table_that_the_lakes_type_cannot_hold_waits_for_nothing(tmp_path: Path):
+    """None of its values is written into a current state, which has none of before the DROP."""
+    job = LocalJob(tmp_path, lake_section(DELTA, tmp_path))
+    made = statement(9, "ALTER TABLE d.t MODIFY f DOUBLE")
+    for messages in ((typed(1, 1, 5),), (DROP, CREATED, made, typed(11, 6, 0.5, "double"))):
+        job.send(*messages)
+        job.run()
+    (tmp_path / "in" / "0.jsonl").write_bytes(typed(0, 1, 4))
+    assert [(report.waiting, report.steps) for report in job.run()] == [({}, [])]
+    assert job.rows("d.t", "id", "f") == [(6, 0.5)]
+
+
+@pytest.mark.slow
 def test_a_late_row_of_a_dropped_table_with_more_versions_changes_none_of_the_one_that_goes_on(tmp_path: Path):
     """Neither are its defaults put into rows of the other, nor is a column renamed as in its statements."""
     job = LocalJob(tmp_path, lake_section(DELTA, tmp_path, behavior="evolve"))
@@ -374,6 +388,25 @@ def test_a_state_that_is_older_than_its_lake_takes_nothing_from_it(
         [],
     )
     assert [job.rows("d.t", "id", columns, suffix=suffix) for suffix in suffixes] == held
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lake", [DELTA, ICEBERG])
+def test_a_state_that_is_older_than_its_lake_keeps_what_it_reads_for_the_first_time(tmp_path: Path, lake: str):
+    """Under the name that its column has by then, as the lake does not say what its own columns were called."""
+    job = LocalJob(tmp_path, lake_section(lake, tmp_path))
+    job.send(row(1, a=1))
+    job.run()
+    shutil.copytree(tmp_path / "state", tmp_path / "older")
+    job.send(statement(10, "ALTER TABLE d.t RENAME COLUMN a TO z"), row(11, z=11))
+    job.run()
+    shutil.rmtree(tmp_path / "state")
+    shutil.move(tmp_path / "older", tmp_path / "state")
+    late, behind = tmp_path / "in" / "late.jsonl", max((tmp_path / "in").iterdir())
+    late.write_bytes(row(5, a=5))
+    os.utime(late, (behind.stat().st_mtime - 1,) * 2)
+    assert [report.waiting for report in job.run()] == [{}, {}]
+    assert job.rows("d.t", "id", "a", "z") == [(1, None, 1), (11, None, 11), (5, 5, None)]
 
 
 @pytest.mark.slow
