@@ -555,8 +555,6 @@ def _inherited_orders(inherited: Mapping[str, tuple[Sequence[str], Sequence[str]
     def order_of(names: Sequence[str]) -> Column:
         return sf.coalesce(*[sf.try_element_at(OLDER, sf.lit(name)) for name in names])
 
-    if not inherited:
-        return sf.col(OLDER)
     orders = {own[0]: sf.when(order_of(own).isNull(), order_of(others)) for own, others in inherited.values()}
     return sf.map_concat(OLDER, sf.map_filter(_map(orders), lambda _, order: order.isNotNull()))
 
